@@ -1,7 +1,7 @@
-"""Invokes the function `catalogue`, by which an operator works: on AWS, or of the local stack that is running.
+"""Invokes the operator's function `catalogue`, on AWS or in the running local stack.
 
-On AWS it is the AWS CLI that invokes it, with its account, region and credentials: whoever may `lambda:InvokeFunction` this
-function is an operator.
+On AWS it uses the AWS CLI with its account, region and credentials: permission for `lambda:InvokeFunction` of this function makes
+an operator.
 """
 
 import json
@@ -13,12 +13,12 @@ import urllib.error
 import urllib.request
 
 LOCAL = pathlib.Path(__file__).resolve().parent.parent / "target/local/stack.json"
-# What an invocation may carry, in bytes.
+# The payload limit of an invocation, in bytes.
 LARGEST = 6 * 1024 * 1024
 
 
 def invoke(stack, event):
-    """What the function answers; ends the program with a sentence if it fails. Without `stack` the local one is meant."""
+    """The function's answer; ends the program with a message if it fails. Without `stack`, the local stack."""
     payload = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     if len(payload) > LARGEST:
         sys.exit(f"The event has {len(payload)} bytes, and an invocation carries {LARGEST}.")
@@ -29,13 +29,13 @@ def invoke(stack, event):
 
 
 def address(stack):
-    """The API's, or a placeholder where it is not known."""
+    """The API's address, or a placeholder if it is unknown."""
     unknown = "https://<the address of the API>"
     if not stack:
         return local_stack().get("api_url", unknown)
     query = "Stacks[0].Outputs[?OutputKey=='ApiUrl'].OutputValue"
     command = ["aws", "cloudformation", "describe-stacks", "--stack-name", stack, "--query", query, "--output", "text"]
-    # An operator may invoke the function and yet not look at the stack.
+    # An operator may be allowed to invoke the function but not to read the stack.
     found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return found.stdout.strip() or unknown
 
@@ -65,7 +65,7 @@ def local_stack():
 def locally(payload):
     stack = local_stack()
     url = f"{stack['endpoint_url']}/2015-03-31/functions/{stack['stack_name']}-catalogue/invocations"
-    # The local AWS wants to see a key, and checks no signature.
+    # The local AWS needs a key but does not verify signatures.
     scope = f"test/20260101/{stack['region']}/lambda/aws4_request"
     signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"
     headers = {"Content-Type": "application/json", "Authorization": signed, "X-Amz-Date": "20260101T000000Z"}

@@ -1,6 +1,6 @@
-"""The AWS CLI, which has the operator's account, region and credentials.
+"""Runs the AWS CLI with the operator's account, region and credentials.
 
-What is secret goes to it by a file: every user of a machine can read command lines.
+Secrets are passed in files, because every user of a machine can read command lines.
 """
 
 import json
@@ -13,11 +13,11 @@ import tempfile
 
 
 class Failed(Exception):
-    """The AWS CLI ended with an error; the text is what it said."""
+    """The AWS CLI failed; the text is its error message."""
 
 
 def environment():
-    """As the CLI is run: it asks nothing and pages nothing, and reads our files whatever the terminal's language is."""
+    """The CLI's environment: no prompts, no pager, and files in UTF-8 in every locale."""
     given = {**os.environ, "AWS_PAGER": "", "AWS_CLI_AUTO_PROMPT": "off", "AWS_CLI_FILE_ENCODING": "UTF-8", "PYTHONUTF8": "1"}
     # Version 1 of the CLI knows only the second name, version 2 both.
     region = given.get("AWS_REGION") or given.get("AWS_DEFAULT_REGION")
@@ -25,13 +25,13 @@ def environment():
 
 
 def run(*arguments):
-    """Runs it before the operator's eyes."""
+    """Runs the CLI with its output on the terminal."""
     if subprocess.run(["aws", *arguments], env=environment()).returncode:
         raise Failed("The AWS CLI's own message is above.")
 
 
 def ask(*arguments):
-    """What it answers, read from JSON; None where it answers nothing."""
+    """The parsed JSON output of the CLI; None if it is empty."""
     command = ["aws", *arguments, "--output", "json"]
     ended = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8")
     if ended.returncode:
@@ -40,7 +40,7 @@ def ask(*arguments):
 
 
 def region():
-    """The region everything goes to; None where none is set up."""
+    """The configured region, or None."""
     given = environment().get("AWS_REGION")
     if given:
         return given
@@ -49,7 +49,7 @@ def region():
 
 
 def account():
-    """Account and region, told to the operator; or Failed with what is missing."""
+    """Prints and returns account and region; raises Failed with the missing setting."""
     try:
         identity = ask("sts", "get-caller-identity")
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def account():
 
 
 class PrivateFolder:
-    """A folder that only this user can read; it is gone when the program ends, also by a signal."""
+    """A folder that only this user can read; it is deleted when the program ends, even by a signal."""
 
     def __enter__(self):
         os.umask(0o077)
@@ -78,21 +78,21 @@ class PrivateFolder:
         self._folder.cleanup()
 
     def write(self, name, content):
-        """Writes JSON in ASCII; gives the file as the AWS CLI wants it."""
+        """Writes JSON in ASCII; returns the file in the AWS CLI's notation."""
         path = pathlib.Path(self.path, name)
         path.write_text(json.dumps(content), encoding="ascii")
         return f"file://{path}"
 
 
 class Stopped(BaseException):
-    """A signal asked the program to end."""
+    """A signal ended the program."""
 
 
 def stop_by_signals():
-    """Makes signals that end a program leave through every `with` and `finally` first."""
+    """Turns terminating signals into an exception, so that every `with` and `finally` runs."""
 
     def stop(number, _frame):
-        # Once is enough: a second one must not break the cleaning up.
+        # A second signal must not interrupt the clean-up.
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
@@ -106,7 +106,7 @@ def say(text=""):
 
 
 def refuse(problems):
-    """Ends the program with everything that is wrong."""
+    """Ends the program with a list of all problems."""
     count = "This is" if len(problems) == 1 else f"These {len(problems)} things are"
     say_wrong = "".join(f"\n  - {problem}" for problem in problems)
     sys.exit(f"{count} in the way, and nothing was changed:{say_wrong}")

@@ -33,7 +33,7 @@ import stack
 import template
 
 class Deployment:
-    """What is deployed where; what is known of it before anything is done."""
+    """The settings and the current state of a deployment."""
 
     def __init__(self, given):
         self.name = given.get("STACK") or "switchboard"
@@ -44,13 +44,13 @@ class Deployment:
         self.adopts = bool(given.get("ADOPT"))
         self.template = template.ours()
         self.values = {}
-        # The stack as it is; whom it belongs to is only known once the CLI has an account.
+        # The stack's current state; unknown until the CLI has an account.
         self.found = None
         self.region = None
-        # What an earlier stack of this name has left: names of tables by logical id, and ARNs of secrets.
+        # Remains of an earlier stack of this name: names of tables by logical id, and ARNs of secrets.
         self.left_tables, self.left_secrets = {}, {}
 
-    # ------------------------------------------------------------------------------------------------ what is in the way
+    # ------------------------------------------------------------------------------------------------------------ checks
 
     def problems(self):
         found = self._of_account()
@@ -96,7 +96,7 @@ class Deployment:
         return []
 
     def _of_what_is_left(self):
-        """Names that the stack would make anew, and that are taken."""
+        """Problems with names of new resources that are already taken."""
         present = stack.resources(self.name) if self.found else {}
         tables = {logical: name for logical, name in template.named(self.template, self.name, template.TABLE).items() if logical not in present}
         existing = stack.tables(tables.values()) if tables else []
@@ -152,10 +152,10 @@ class Deployment:
             wrong += issuer.problems(self.values)
         return found + wrong
 
-    # ------------------------------------------------------------------------------------------------- what is then done
+    # -------------------------------------------------------------------------------------------------------- deployment
 
     def upload(self, folder):
-        """Uploads what infra/build has made; gives the key prefix."""
+        """Uploads the packages of infra/build; returns their key prefix."""
         programs = {path.parent.name: path.resolve() for path in sorted(pathlib.Path("target/lambda").glob("*/bootstrap.zip"))}
         functions = sorted(path.name for path in pathlib.Path("functions").iterdir() if path.is_dir())
         digest = hashlib.sha256()
@@ -164,14 +164,14 @@ class Deployment:
         for function in functions:
             digest.update(programs[function].read_bytes())
             (links / f"{function}.zip").symlink_to(programs[function])
-        # One of their own for each set of programs: Lambda takes up new code when its key changes.
+        # One prefix per set of programs: Lambda updates its code when the key changes.
         prefix = f"{self.name}/{digest.hexdigest()[:16]}"
         aws.say(f"uploading {len(functions)} functions to s3://{self.bucket}/{prefix}")
         aws.run("s3", "cp", "--recursive", "--only-show-errors", str(links), f"s3://{self.bucket}/{prefix}")
         return prefix
 
     def adopt(self, folder, values):
-        """A stack of what was kept, and nothing else: CloudFormation imports only on its own."""
+        """Creates a stack of the kept resources alone: CloudFormation cannot import and create in one operation."""
         imported = [
             {"ResourceType": template.TABLE, "LogicalResourceId": logical, "ResourceIdentifier": {"TableName": name}}
             for logical, name in self.left_tables.items()
@@ -204,9 +204,9 @@ class Deployment:
         aws.run("cloudformation", "wait", "stack-import-complete", "--stack-name", self.name)
 
     def deploy(self, folder, values):
-        # As one value, "Key=Value" each: so versions 1 and 2 of the CLI take them from a file.
+        # As one list of "Key=Value" texts, which versions 1 and 2 of the CLI both read from a file.
         overrides = folder.write("parameters.json", [f"{key}={value}" for key, value in values.items()])
-        # The template is larger than what a request takes, so it goes by the bucket too.
+        # The template exceeds the limit of a request, so it goes through the bucket too.
         aws.run(
             *("cloudformation", "deploy", "--stack-name", self.name, "--template-file", str(template.PATH)),
             *("--s3-bucket", self.bucket, "--s3-prefix", f"{self.name}/template"),
@@ -232,7 +232,7 @@ def _deletion(name):
 
 
 def run(deployment, steps):
-    """All of it; `steps` is told how far it has come."""
+    """Checks and deploys; reports its progress to `steps`."""
     in_the_way = deployment.problems()
     if in_the_way:
         aws.refuse(in_the_way)
@@ -248,7 +248,7 @@ def run(deployment, steps):
             if first and (deployment.left_tables or deployment.left_secrets):
                 deployment.adopt(folder, values)
                 first = False
-            # A table that is protected could not be taken away again when the creation fails, and would block the next.
+            # A protected table could not be removed if the creation fails, and would block the next attempt.
             deployment.deploy(folder, {**values, "FirstDeployment": "true"} if first and deployment.protects() else values)
         except aws.Failed as error:
             failed(deployment.name, error)
@@ -263,7 +263,7 @@ def run(deployment, steps):
 
 
 def failed(name, error):
-    """Ends the program with what failed, and what to do next."""
+    """Ends the program with the failure and the next step."""
     found = stack.describe(name)
     if not found:
         sys.exit(f"The deployment failed, and nothing was made. {error}")

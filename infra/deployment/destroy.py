@@ -18,7 +18,7 @@ import aws
 import stack
 import template
 
-# Where it is worth naming them: what is gone for those who use the system.
+# Resource types worth naming to the operator.
 NAMES = {
     "AWS::Lambda::Function": "functions",
     "AWS::Logs::LogGroup": "log groups, with all logs",
@@ -63,7 +63,7 @@ def destroy(name, with_data):
     else:
         deployed = template.ours()
     left_tables = stack.tables(template.kept(deployed, name, template.TABLE).values())
-    # Those of organizations and numbers are made by the functions, and are in no template.
+    # The functions create the secrets of organizations and numbers, so no template has them.
     of_stack = set(template.named(deployed, name, template.SECRET).values()) - set(template.kept(deployed, name, template.SECRET).values())
     left_secrets = [secret for secret, now in stack.secrets(name).items() if secret not in of_stack and not now["waits"]]
     if not found and not (left_tables or left_secrets):
@@ -87,10 +87,10 @@ def destroy(name, with_data):
 
 
 def problems(name, found, to_delete):
-    """Why nothing is deleted."""
+    """The reasons that prevent a deletion."""
     in_the_way = []
     status = found["StackStatus"] if found else ""
-    # Whatever else went wrong, a deletion is the way out of it.
+    # Deletion is the way out of every other failed state.
     if status.endswith("_IN_PROGRESS"):
         in_the_way.append(stack.in_the_way(name, status))
     if found and found.get("EnableTerminationProtection"):
@@ -114,7 +114,7 @@ def problems(name, found, to_delete):
 
 
 def announce(name, found, deployed, left_tables, left_secrets, with_data):
-    """Says what will be deleted and what is kept; gives the bucket of the code."""
+    """Prints the resources to be deleted and kept; returns the bucket of the code."""
     if found:
         kept = {**template.kept(deployed, name, template.TABLE), **template.kept(deployed, name, template.SECRET)}
         types = collections.Counter(kind for logical, (_, kind) in stack.resources(name).items() if logical not in kept)
@@ -154,7 +154,7 @@ def confirm(name):
 
 def delete_stack(name):
     aws.say(f"\ndeleting the stack {name}; this takes some minutes")
-    # Its name is free again once it is gone, and says nothing then; its id does.
+    # After the deletion the name no longer finds the stack, but its id does.
     stack_id = stack.describe(name)["StackId"]
     aws.run("cloudformation", "delete-stack", "--stack-name", name)
     try:
@@ -172,11 +172,11 @@ def delete_data(name, deployed, left_tables, left_secrets):
     for table in left_tables:
         aws.ask("dynamodb", "delete-table", "--table-name", table)
     for table in left_tables:
-        # Until then its name is taken.
+        # The name stays taken until then.
         aws.run("dynamodb", "wait", "table-not-exists", "--table-name", table)
         aws.say(f"deleted the table {table}")
     for secret in left_secrets:
-        # The next stack of this name makes the stack's own key again, and could not while the name is taken.
+        # The next stack of this name creates its own key again, which fails while the name is taken.
         how = ["--force-delete-without-recovery"] if secret in own else ["--recovery-window-in-days", "30"]
         aws.ask("secretsmanager", "delete-secret", "--secret-id", secret, *how)
         aws.say(f"deleted the secret {secret}" + ("" if secret in own else ": it can be restored for 30 days"))

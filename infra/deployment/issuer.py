@@ -1,4 +1,4 @@
-"""Whether the issuer of the users' tokens is one: API Gateway asks it at the first request, when it is too late to notice."""
+"""Checks the issuer of the users' tokens; API Gateway itself asks it only at the first request, which is too late."""
 
 import http.client
 import json
@@ -13,13 +13,13 @@ COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/")
 
 
 class Unfit(Exception):
-    """Why an address does not give what it should."""
+    """The reason why an address has no usable document."""
 
 
 def problems(values):
-    """What is wrong with JwtIssuer and where its configuration and keys are."""
+    """Problems of JwtIssuer and of the addresses of its configuration and keys."""
     issuer = values["JwtIssuer"]
-    # API Gateway asks the issuer itself, whatever the other two addresses say.
+    # API Gateway asks the issuer itself, regardless of the other two addresses.
     parameter = "OidcConfigurationUrl" if values.get("OidcConfigurationUrl") else "JwtIssuer"
     url = values.get("OidcConfigurationUrl") or issuer.rstrip("/") + "/.well-known/openid-configuration"
     try:
@@ -47,9 +47,9 @@ def problems(values):
 
 
 def _json(url):
-    """The object at an address; raises Unfit."""
+    """The JSON object at an address; raises Unfit."""
     local = os.environ.get("AWS_ENDPOINT_URL_COGNITO_IDP") or os.environ.get("AWS_ENDPOINT_URL")
-    # A local AWS has the user pool, and not the name of its address.
+    # A local AWS serves the user pool under its own address.
     asked = COGNITO.sub(local.rstrip("/") + "/", url) if local else url
     try:
         request = urllib.request.Request(asked, headers={"Accept": "application/json", "User-Agent": "switchboard-deploy"})

@@ -1,12 +1,12 @@
-"""The file with the operator's parameters: read exactly, and held against the template before anything is made."""
+"""Reads the operator's parameter file and checks it against the template before anything is created."""
 
 import difflib
 import re
 
-# The example's words, whoever typed them; no value that works has them.
+# Words of the example file; no working value contains them.
 PLACEHOLDER = re.compile(r"(?<![a-z0-9])(example|replace[-_ ]?me|change[-_ ]?me)(?![a-z0-9])|…|^(\.{3}|<.*>|proj_|whsec_)$", re.I)
 
-# What `make deploy` knows without being told.
+# The parameters that `make deploy` sets itself.
 SET_BY_DEPLOY = {
     "CodeBucket": "it is CODE_BUCKET of make deploy",
     "CodePrefix": "make deploy chooses it",
@@ -16,10 +16,10 @@ SET_BY_DEPLOY = {
 
 
 def read(path):
-    """The values by their keys, and what is wrong with the lines; raises OSError.
+    """The values by key, and the problems of the lines; raises OSError.
 
-    `Key = Value` a line: blanks around both and Windows' line ends do not count, everything else of the value does. `#` begins a
-    line that is a comment.
+    One `Key = Value` per line. Blanks around both and Windows' line ends are ignored; the rest of the value is kept as it is. A line
+    that begins with `#` is a comment.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -33,7 +33,7 @@ def read(path):
         key, separator, value = line.partition("=")
         key = key.strip()
         if not separator or not key:
-            # Not the line itself: it may be the second half of a key.
+            # The line itself is not shown: it may be the second half of a key.
             problems.append(f"{path}, line {number} is not Key=Value: write it so, on one line, or put a # in front of it")
         elif key in values:
             problems.append(f"{path}: {key} stands on line {lines[key]} and again on line {number}: keep one of them")
@@ -43,7 +43,7 @@ def read(path):
 
 
 def problems(values, known, first, source):
-    """What is wrong with them, by the template's `known` parameters; on a first deployment also what is missing."""
+    """The problems of the values, by the template's `known` parameters; on a first deployment also the missing ones."""
     found = []
     for key, value in values.items():
         if key in SET_BY_DEPLOY:
@@ -70,7 +70,7 @@ def _meaning(parameter):
 
 
 def _problem(value, parameter):
-    """What is wrong with one value. CloudFormation would say most of it too, after everything was built; never the value of a secret."""
+    """The problem of one value. CloudFormation would report most of them too, but only after the build. Never contains a secret value."""
     secret = parameter.get("NoEcho")
     shown = "what stands there" if secret else f"'{value}'"
     if PLACEHOLDER.search(value):

@@ -1,4 +1,4 @@
-"""A stack as CloudFormation has it: what can be done in its state, what went wrong, what it left behind."""
+"""Reads a stack's state from CloudFormation: possible operations, failures, and remains."""
 
 import aws
 
@@ -11,7 +11,7 @@ DEPLOYABLE = {
 
 
 def describe(name):
-    """The stack, or None where there is none; one whose creation never got beyond a change set is none either."""
+    """The stack, or None if it does not exist or never got beyond a change set."""
     try:
         found = aws.ask("cloudformation", "describe-stacks", "--stack-name", name)["Stacks"][0]
     except aws.Failed as error:
@@ -22,12 +22,12 @@ def describe(name):
 
 
 def parameters(found):
-    """Its parameters; secret ones are ****."""
+    """The parameters of the stack; secret ones are ****."""
     return {each["ParameterKey"]: each.get("ParameterValue", "") for each in found.get("Parameters", [])}
 
 
 def in_the_way(name, status):
-    """Why nothing can be deployed in this state and what to do; None where it can."""
+    """Why this state prevents a deployment, with the remedy; None if it does not."""
     if status in DEPLOYABLE:
         return None
     delete = f"aws cloudformation delete-stack --stack-name {name}"
@@ -83,16 +83,16 @@ def in_the_way(name, status):
 
 
 def failures(name, most=6):
-    """What failed in the last operation and why, the first first: the rest follows from it."""
+    """The failures of the last operation with their reasons, the first (the cause of the others) first."""
     events = aws.ask("cloudformation", "describe-stack-events", "--stack-name", name, "--max-items", "1000")["StackEvents"]
     failed = []
-    # Newest first, back to where the operation began. A rollback is part of what failed.
+    # Newest first, back to the start of the operation. A rollback belongs to the failed operation.
     for event in events:
         status, reason = event["ResourceStatus"], event.get("ResourceStatusReason", "")
         of_stack = event["PhysicalResourceId"] == event["StackId"]
         if of_stack and status in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"):
             break
-        # What was under way when the first thing failed is called off, and says nothing.
+        # Resources cancelled after the first failure give no reason.
         if status.endswith("_FAILED") and not of_stack and "cancelled" not in reason.lower():
             failed.append(f"{event['LogicalResourceId']} ({event['ResourceType']}): {reason or status}")
     failed.reverse()
@@ -101,7 +101,7 @@ def failures(name, most=6):
 
 
 def show_failures(name):
-    """Prints them."""
+    """Prints the failures."""
     try:
         failed = failures(name)
     except aws.Failed as error:
@@ -116,7 +116,7 @@ def show_failures(name):
 
 
 def resources(name):
-    """Logical id to physical id and type of all that it has now."""
+    """Physical id and type of each current resource, by logical id."""
     found = aws.ask("cloudformation", "list-stack-resources", "--stack-name", name)["StackResourceSummaries"]
     return {
         each["LogicalResourceId"]: (each.get("PhysicalResourceId", ""), each["ResourceType"])
@@ -126,21 +126,21 @@ def resources(name):
 
 
 def tables(names):
-    """Those of these tables that there are. By their names, not by what they begin with: another stack's may begin alike."""
+    """The existing tables among these. Compares whole names, because another stack may share the prefix."""
     return sorted(set(aws.ask("dynamodb", "list-tables")["TableNames"]) & set(names))
 
 
 def protected(names):
-    """Those of these tables that DynamoDB refuses to delete."""
+    """The tables among these with deletion protection."""
     described = (aws.ask("dynamodb", "describe-table", "--table-name", name)["Table"] for name in names)
     return [table["TableName"] for table in described if table.get("DeletionProtectionEnabled")]
 
 
 def secrets(name):
-    """The secrets below the stack's name: of each its ARN, and whether it waits for its deletion."""
+    """The secrets below the stack's name: each with its ARN and whether its deletion is scheduled."""
     command = ["secretsmanager", "list-secrets", "--include-planned-deletion", "--filters", f"Key=name,Values={name}/"]
     found = aws.ask(*command)["SecretList"]
-    # The filter takes what begins alike in other letters too.
+    # The filter ignores case, so other names may match as well.
     return {
         secret["Name"]: {"arn": secret["ARN"], "waits": "DeletedDate" in secret}
         for secret in found

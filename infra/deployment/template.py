@@ -1,4 +1,4 @@
-"""What infra/template.yaml, or the template of a stack, says of parameters, of what outlives the stack, and of tables."""
+"""Reads parameters, tables and resources that outlive the stack, from infra/template.yaml or a stack's template."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ PATH = pathlib.Path(__file__).resolve().parents[1] / "template.yaml"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Reads CloudFormation's short forms as its long ones."""
+    """Expands CloudFormation's short forms."""
 
 
 def _long_form(loader, suffix, node):
@@ -28,7 +28,7 @@ _Loader.add_multi_constructor("!", _long_form)
 
 
 def read(text):
-    """A template from YAML or JSON, or one that the AWS CLI has read already."""
+    """A template from YAML or JSON text, or already parsed by the AWS CLI."""
     return text if isinstance(text, dict) else yaml.load(text, _Loader)  # noqa: S506, the loader is a safe one
 
 
@@ -40,7 +40,7 @@ TABLE, SECRET = "AWS::DynamoDB::Table", "AWS::SecretsManager::Secret"
 
 
 def named(template, stack, kind):
-    """The names of all tables, or secrets, of a stack, by logical id."""
+    """The names of all tables or secrets of a stack, by logical id."""
     key = "TableName" if kind == TABLE else "Name"
     return {
         logical: resource["Properties"][key]["Fn::Sub"].replace("${AWS::StackName}", stack)
@@ -50,7 +50,7 @@ def named(template, stack, kind):
 
 
 def kept(template, stack, kind):
-    """Those of them that are left when the stack is deleted."""
+    """The tables or secrets that outlive the stack, in the same form."""
     return {
         logical: name
         for logical, name in named(template, stack, kind).items()
@@ -59,7 +59,7 @@ def kept(template, stack, kind):
 
 
 def only(template, logicals):
-    """A template of nothing but these resources, small enough to be sent in a request."""
+    """A template of these resources alone, small enough for a request."""
     parameters = {
         name: {key: value for key, value in parameter.items() if key != "Description"}
         for name, parameter in template["Parameters"].items()
@@ -73,7 +73,7 @@ def only(template, logicals):
 
 
 def tables(template):
-    """Key and indexes of every table, as far as DynamoDB cannot change them in place."""
+    """Key and indexes of every table, limited to the parts that DynamoDB cannot change in place."""
 
     def key(properties):
         types = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in properties["types"]}
@@ -100,11 +100,11 @@ def tables(template):
 
 
 def impossible(before, after):
-    """What a single update cannot do to the tables of `before` (as `tables` gives them) to make them those of `after`.
+    """The changes from `before` to `after` (both in the form of `tables`) that a single update cannot make.
 
-    DynamoDB makes or deletes one global index of a table at a time, and CloudFormation does not split an update. An index whose
-    key or projection changes is deleted and made again; a table whose key or local index changes is replaced, which CloudFormation
-    refuses because it has a name of its own.
+    DynamoDB creates or deletes one global index of a table at a time, and CloudFormation does not split an update. An index whose
+    key or projection changes is deleted and created again; a table whose key or local index changes is replaced, which
+    CloudFormation refuses for a table with an explicit name.
     """
     problems = []
     for logical, old in before.items():
@@ -133,5 +133,5 @@ def impossible(before, after):
 RELEASED = pathlib.Path(__file__).resolve().with_name("released-tables.json")
 
 if __name__ == "__main__":
-    # At a release: make released-tables
+    # Run at a release by make released-tables
     RELEASED.write_text(json.dumps(tables(ours()), indent=2) + "\n", encoding="utf-8")

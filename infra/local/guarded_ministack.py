@@ -1,7 +1,7 @@
-"""Runs ministack, and ends it with the functions it started as soon as standard input is closed.
+"""Runs ministack, and ends it and its functions as soon as standard input is closed.
 
-Whoever starts it holds the other end of standard input, so it ends even if that process is killed. It must lead a
-process group of its own.
+The parent process holds the other end of standard input, so ministack ends even if the parent is killed. It must lead its own
+process group.
 """
 
 import json
@@ -13,14 +13,15 @@ import threading
 
 
 def end_with_parent():
-    # Not through sys.stdin: its lock, held here, would spoil the end of an interpreter that ends by itself.
+    # Not through sys.stdin: its lock, held here, would break the shutdown of an interpreter that ends by itself.
     os.read(0, 1)
-    # Everything is in memory and thrown away: there is nothing to end gently.
+    # Everything is in memory and discarded, so a graceful end is unnecessary.
     os.killpg(0, signal.SIGKILL)
 
 
 def name_actions_as_aws_does():
-    # A batch is sent under the permission to send one message; ministack asks for one of its own, which IAM does not have.
+    # IAM authorizes a batch by the permission to send one message; ministack asks for a permission that IAM does not
+    # have.
     from ministack.core import iam_actions
 
     plain = iam_actions.extract_iam_action
@@ -33,7 +34,7 @@ def name_actions_as_aws_does():
 
 
 def name_schedules_as_aws_does():
-    # A schedule is named with its group; ministack asks for permission to one of the group "default", whatever the group is.
+    # A schedule's ARN contains its group; ministack always checks the group "default".
     from ministack.core import iam_actions
 
     plain = iam_actions.extract_resource_arn
@@ -54,8 +55,8 @@ def name_schedules_as_aws_does():
 
 
 def read_the_template_as_aws_does():
-    # CorsConfiguration is kept in the spelling of templates, where nothing looks for it; ReservedConcurrentExecutions is passed
-    # over; and numbers that come from parameters stay text, which cannot be compared with how many there are.
+    # Ministack keeps CorsConfiguration in the template's spelling, where it is never read; ignores
+    # ReservedConcurrentExecutions; and leaves numbers from parameters as text, which cannot be compared with counts.
     from ministack.services import lambda_svc
     from ministack.services.cloudformation import provisioners
 

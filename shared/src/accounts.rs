@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Error, Result,
-    clients::{self, Failure, Secrets, Service, llm, vapi},
+    Deadline, Error, Result,
+    clients::{self, Failure, Llm, Secrets, Service, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
@@ -51,6 +51,30 @@ impl LlmInUse<'_> {
         }
         let why = "the organization has changed between a key of its own and the platform's";
         Err(clients::Error::because(Service::Llm, Failure::Unreachable, why))
+    }
+}
+
+/// A model of an account at an LLM.
+#[derive(Clone, Copy)]
+pub struct LlmModel<'a> {
+    pub llm: &'a Llm,
+    pub account: LlmInUse<'a>,
+    /// The account's, if absent.
+    pub model: Option<&'a str>,
+}
+
+impl LlmModel<'_> {
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// As [`LlmInUse::now`] and [`Llm::complete`].
+    pub async fn complete(
+        &self,
+        request: &llm::Request<'_>,
+        deadline: Deadline,
+    ) -> Result<llm::Completion, clients::Error> {
+        let request = llm::Request { model: self.model, ..*request };
+        self.llm.complete(&self.account.now().await?, &request, deadline).await
     }
 }
 

@@ -32,7 +32,18 @@ impl Backoff {
 
     /// As [`Backoff::pause`]; `asked` is the pause a service asked for (`Retry-After`), in place of ours.
     pub async fn pause_for(&mut self, asked: Option<Duration>) -> bool {
-        let Some(pause) = self.pauses.next().map(|pause| asked.unwrap_or(pause)) else { return false };
+        let pause = self.pauses.next().map(|pause| asked.unwrap_or(pause));
+        self.wait(pause).await
+    }
+
+    /// As [`Backoff::pause`], and not shorter than a service asked for.
+    pub async fn pause_at_least(&mut self, asked: Option<Duration>) -> bool {
+        let pause = self.pauses.next().map(|pause| pause.max(asked.unwrap_or_default()));
+        self.wait(pause).await
+    }
+
+    async fn wait(&self, pause: Option<Duration>) -> bool {
+        let Some(pause) = pause else { return false };
         if pause >= self.deadline.remaining() {
             return false;
         }

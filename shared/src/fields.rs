@@ -2,38 +2,92 @@
 //!
 //! serde stops at the first error; a person who fills in a form wants all of them.
 
-use std::{collections::BTreeSet, ops::RangeInclusive};
+use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
 use crate::error::Problems;
 
-/// A JSON object being read. Each getter notes the field as known and reports what is wrong with it;
-/// [`Fields::finish`] reports the fields nobody asked for.
-pub struct Fields<'a> {
+/// A JSON object that is read strictly: each getter notes its field as known, and the fields that no getter asked for are
+/// reported at the end. What is wrong goes to a `Report`, in its own words: [`Problems`] for a request ([`Fields`]), diagnostics for
+/// the definition of an automation.
+pub struct StrictObject<'a, 'r, Report> {
     object: &'a Map<String, Value>,
     path: String,
-    /// What stands between a path and the name of a member.
+    /// What stands between a path and the name of a member: `.`, or `/` in JSON pointers.
     joint: char,
-    known: BTreeSet<&'static str>,
+    /// In the order in which they were asked for.
+    known: Vec<&'static str>,
     /// Those that say here only why they cannot be given.
-    unlisted: BTreeSet<&'static str>,
-    problems: &'a mut Problems,
+    unlisted: Vec<&'static str>,
+    pub(crate) report: &'r mut Report,
 }
+
+impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
+    /// Places are named by JSON pointers; `pointer` is the object's.
+    pub(crate) const fn below_pointer(object: &'a Map<String, Value>, pointer: String, report: &'r mut Report) -> Self {
+        Self { object, path: pointer, joint: '/', known: Vec::new(), unlisted: Vec::new(), report }
+    }
+
+    /// Where the object stands.
+    pub(crate) fn place(&self) -> &str {
+        &self.path
+    }
+
+    /// Path of a field.
+    pub fn path(&self, name: &str) -> String {
+        match self.joint {
+            '/' => format!("{}/{}", self.path, pointer_step(name)),
+            _ if self.path.is_empty() => name.to_owned(),
+            joint => format!("{}{joint}{name}", self.path),
+        }
+    }
+
+    /// As it stands there, JSON `null` too.
+    pub(crate) fn given(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name)
+    }
+
+    /// The raw value; JSON `null` is as good as absent.
+    pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.know(name);
+        self.given(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether the field is there as JSON `null`: in a change, the wish to clear it.
+    pub fn cleared(&mut self, name: &'static str) -> bool {
+        self.know(name);
+        self.given(name).is_some_and(Value::is_null)
+    }
+
+    fn know(&mut self, name: &'static str) {
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
+    }
+
+    /// Leaves fields out where those are listed that may stand here.
+    pub(crate) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
+        self.unlisted.extend(names);
+    }
+
+    /// The fields that no getter asked for, and the names that may stand here.
+    pub(crate) fn unknown(&self) -> (Vec<(&'a String, &'a Value)>, Vec<&'static str>) {
+        let unknown = self.object.iter().filter(|(name, _)| !self.known.contains(&name.as_str()));
+        let listed = self.known.iter().filter(|name| !self.unlisted.contains(name));
+        (unknown.collect(), listed.copied().collect())
+    }
+}
+
+/// The body of a request, or an object in it.
+pub type Fields<'a> = StrictObject<'a, 'a, Problems>;
 
 impl<'a> Fields<'a> {
     /// Reads `value`, found at `path` (empty for the body itself). `None`, with a problem on record, if it is no object.
     pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let path = path.into();
         if let Value::Object(object) = value {
-            return Some(Self {
-                object,
-                path,
-                joint: '.',
-                known: BTreeSet::new(),
-                unlisted: BTreeSet::new(),
-                problems,
-            });
+            return Some(Self { joint: '.', ..Self::below_pointer(object, path, problems) });
         }
         problems
             .add(if path.is_empty() { "body".into() } else { path }, format!("must be an object, not {}", kind(value)));
@@ -47,37 +101,16 @@ impl<'a> Fields<'a> {
             problems.add(pointer, format!("must be an object, not {}", kind(value)));
             return None;
         };
-        Some(Self { object, path: pointer, joint: '/', known: BTreeSet::new(), unlisted: BTreeSet::new(), problems })
-    }
-
-    /// Path of a field in the request.
-    pub fn path(&self, name: &str) -> String {
-        match self.joint {
-            '/' => format!("{}/{}", self.path, pointer_step(name)),
-            _ if self.path.is_empty() => name.to_owned(),
-            joint => format!("{}{joint}{name}", self.path),
-        }
+        Some(Self::below_pointer(object, pointer, problems))
     }
 
     pub fn problem(&mut self, name: &str, problem: impl Into<String>) {
         let path = self.path(name);
-        self.problems.add(path, problem);
+        self.report.add(path, problem);
     }
 
     pub fn problems(&mut self) -> &mut Problems {
-        self.problems
-    }
-
-    /// The raw value; JSON `null` is as good as absent.
-    pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.known.insert(name);
-        self.object.get(name).filter(|value| !value.is_null())
-    }
-
-    /// Whether the field is there as JSON `null`: in a change, the wish to clear it.
-    pub fn cleared(&mut self, name: &'static str) -> bool {
-        self.known.insert(name);
-        self.object.get(name).is_some_and(Value::is_null)
+        self.report
     }
 
     pub fn required(&mut self, name: &'static str) -> Option<&'a Value> {
@@ -114,19 +147,19 @@ impl<'a> Fields<'a> {
     }
 
     pub fn required_name(&mut self, name: &'static str, longest: usize) -> Option<String> {
-        let before = self.problems.iter().count();
+        let before = self.report.iter().count();
         let text = self.name(name, longest);
         self.required_if_none(name, text, before)
     }
 
     pub fn required_text(&mut self, name: &'static str, longest: usize) -> Option<String> {
-        let before = self.problems.iter().count();
+        let before = self.report.iter().count();
         let text = self.text(name, longest);
         self.required_if_none(name, text, before)
     }
 
     fn required_if_none(&mut self, name: &'static str, text: Option<String>, before: usize) -> Option<String> {
-        if text.is_none() && self.problems.iter().count() == before {
+        if text.is_none() && self.report.iter().count() == before {
             self.problem(name, "is required");
         }
         text
@@ -166,10 +199,10 @@ impl<'a> Fields<'a> {
     }
 
     pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
-        let before = self.problems.iter().count();
+        let before = self.report.iter().count();
         let value = self.parse(name);
         // An empty text is as good as none.
-        if value.is_none() && self.problems.iter().count() == before {
+        if value.is_none() && self.report.iter().count() == before {
             self.problem(name, "is required");
         }
         value
@@ -190,15 +223,16 @@ impl<'a> Fields<'a> {
     /// Whether a field is there that cannot be given beside the others, or any more: it is for the caller to say why, and not
     /// among those that are listed as known.
     pub fn misplaced(&mut self, name: &'static str) -> bool {
-        self.unlisted.insert(name);
+        self.unlist([name]);
         self.get(name).is_some()
     }
 
     /// Reports every field that no getter asked for.
     pub fn finish(self) {
-        for name in self.object.keys().filter(|name| !self.known.contains(name.as_str())) {
-            let known: Vec<&str> = self.known.difference(&self.unlisted).copied().collect();
-            self.problems.add(self.path(name), format!("is not a known field; known are {}", known.join(", ")));
+        let (unknown, mut known) = self.unknown();
+        known.sort_unstable();
+        for (name, _) in unknown {
+            self.report.add(self.path(name), format!("is not a known field; known are {}", known.join(", ")));
         }
     }
 }

@@ -28,10 +28,10 @@ pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use openapi::{Document, Operation};
 pub use operation::{
-    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, FromCursor, Gone, History, Id, Ids, Made,
-    Named, Paged, Part, Repeated, Route, Shown, Wanted,
+    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named, Paged,
+    Part, Repeated, Route, Shown, Wanted,
 };
-pub use page::{page, page_by, query};
+pub use page::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
 pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 pub use route::{id, route};

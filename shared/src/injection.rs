@@ -28,6 +28,5 @@ pub use final_response::{FINAL_RESPONSE, FinalFormat, final_response};
 pub use llm_agent::LLM_AGENT;
 pub use llm_tools::{LlmAccess, llm_tools};
 pub use prompt::{system_prompt, tool_prompt};
-pub use run_model::LlmModel;
 pub use tool_calls as parser;
 pub use wget::Wget;

@@ -29,6 +29,7 @@ pub mod invocation;
 pub mod json_schema;
 pub mod lifecycle;
 pub mod models;
+pub mod placeholder;
 pub mod planner;
 pub mod platform;
 pub mod queue;

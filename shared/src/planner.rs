@@ -37,7 +37,7 @@ mod widget;
 
 pub use self::{
     consent::shown,
-    model::{LlmModel, PlannerModel, Tokens},
+    model::{PlannerModel, Tokens},
     nodes::{Decided, Ended, Planner, TurnLimits},
     observer::{Event, Observer, Stop, StopSignal},
     offer::{Offer, OfferedTools},

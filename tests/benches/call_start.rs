@@ -1,7 +1,8 @@
-//! `cargo bench -p tests --bench call_start`: how soon a caller is known, on the local stack with its debug binaries.
+//! `cargo bench -p tests --bench call_start`: how soon the caller's context is injected.
 //!
-//! Ten tools of 200 ms each run when a call starts. Printed are, for calls one after the other and for a hundred at once, the
-//! time from Twilio's request to the TwiML and to the moment when the conversation was told what the tools found out.
+//! Runs on the local stack with its debug binaries; ten tools of 200 ms each run on call start. For sequential calls
+//! and for a hundred at once it prints the time from Twilio's request to the TwiML and to the message with the tools'
+//! results.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what is not as it must be ends the measurement")]
@@ -31,7 +32,7 @@ const AT_ONCE: usize = 100;
 struct Measured {
     twiml: f64,
     context: f64,
-    /// Whether that was all, and not what there was when the time was over.
+    /// Whether all results arrived before the deadline.
     whole: bool,
 }
 
@@ -58,7 +59,7 @@ async fn measure() {
         attach(&stack, &http, number).await;
     }
     let (first, alone_calls, at_once_calls) = if measures() { (3, ALONE, AT_ONCE) } else { (0, 1, 1) };
-    // The first calls start the functions.
+    // Warm-up calls that start the functions.
     for _ in 0..first {
         call(&stack).await;
     }

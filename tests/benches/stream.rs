@@ -1,8 +1,9 @@
-//! `cargo bench -p tests --bench stream`: what a streamed answer costs by itself. First what a token takes from the turn's observer
-//! to the body's chunk, in both wire forms, against the budget of 50 µs; then what the handler takes until its first event is there,
-//! token, membership, thread and budgets included, against the budget of 5 ms. Waiting for DynamoDB and the model is not counted: time is
-//! what the scheduler counted for this thread (`/proc`, so on Linux alone), and both are on others. A figure over its budget is said
-//! so and fails nothing: a busy machine measures high.
+//! `cargo bench -p tests --bench stream`: the CPU cost of a streamed answer.
+//!
+//! First the path of a token from the turn's observer to the body's chunk, in both wire formats (budget 50 µs); then
+//! the handler up to its first event, including token, membership, thread and budgets (budget 5 ms). Time is the
+//! scheduler's count for this thread (`/proc`, Linux only), so waiting for DynamoDB and the model on other threads is
+//! excluded. A figure over budget is reported but does not fail: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]
@@ -43,7 +44,7 @@ async fn tokens() {
         let work = async move {
             for _ in 0..tokens {
                 run.event(Event::Token("word "));
-                // As after a chunk of the model's: what was written is sent.
+                // As after a chunk of the model: sends the written events.
                 tokio::task::yield_now().await;
             }
             run.finish();
@@ -86,7 +87,7 @@ fn report(what: &str, taken: Duration, budget: Duration) {
     println!("{what}: {taken:?}, {verdict} the budget of {budget:?}");
 }
 
-/// CPU time of this thread so far. It sleeps before, for only then are the scheduler's figures complete.
+/// CPU time of this thread so far. Sleeps first, because only then are the scheduler's figures complete.
 fn cpu() -> Duration {
     thread::sleep(Duration::from_micros(20));
     let counted = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux' figures");

@@ -1,10 +1,10 @@
-// AG-UI's client in the two versions that are in use: what CopilotKit pins, and the current one.
+// Both versions of AG-UI's client in use: CopilotKit's pinned version and the current one.
 import { HttpAgent as Pinned } from '@ag-ui/client-pinned';
 import { HttpAgent as Current } from '@ag-ui/client';
 
 export const CLIENTS = { pinned: Pinned, current: Current };
 
-/** Runs an agent and tells what was seen: the kinds of events (repeated ones once), the texts, what the run ended with. */
+/** Runs an agent and reports its events (without repetitions), texts and end. */
 export async function run(agent, parameters = {}, onEvent = () => {}) {
   const seen = { events: [], deltas: 0, states: 0, activities: [], results: [] };
   const begun = performance.now();
@@ -32,14 +32,14 @@ export async function run(agent, parameters = {}, onEvent = () => {}) {
     seen.error = String(error?.message ?? error);
     seen.status = error?.status;
   }
-  // Milliseconds from the first word to the last: a stream that was held back has none.
+  // Milliseconds from the first word to the last: 0 if the stream was held back.
   seen.spread = times.length > 1 ? Math.round(times.at(-1) - times[0]) : 0;
   seen.took = Math.round(performance.now() - begun);
   seen.messages = agent.messages.map(briefly);
   return seen;
 }
 
-/** What a message says, without ids that differ each time. */
+/** A message without its random ids. */
 export function briefly(message) {
   const brief = { role: message.role };
   if (message.content !== undefined) brief.content = message.content;

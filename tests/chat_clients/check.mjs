@@ -1,4 +1,5 @@
-// Front ends of other people against a running system: prints what they saw as one line of JSON. See stack.mjs for the environment.
+// Runs other projects' front ends against a running system; prints their observations as one line of JSON. See
+// stack.mjs for the environment.
 import { randomUUID } from 'node:crypto';
 import { CLIENTS, run } from './agents.mjs';
 import { throughCore } from './core.mjs';
@@ -12,12 +13,12 @@ const COLOUR = {
   parameters: { type: 'object', properties: { title: { type: 'string' } } },
 };
 
-// What is expected to be refused is in the answer, and standard output is for the answer alone.
+// Expected refusals are part of the result, and standard output is for the result alone.
 for (const name of ['log', 'info', 'warn', 'error', 'debug']) {
   console[name] = (...words) => process.env.VERBOSE && process.stderr.write(`${words.join(' ')}\n`);
 }
 
-/** AG-UI's own client at the address for any AG-UI client. */
+/** AG-UI's own client, at the general AG-UI endpoint. */
 async function throughAgent(HttpAgent) {
   const at = (path, more = {}) => new HttpAgent({ url: `${STREAM}${path}`, headers, threadId: randomUUID(), ...more });
   const begin = () => at('/copilotkit/stream');
@@ -30,17 +31,17 @@ async function throughAgent(HttpAgent) {
   const talk = begin();
   await script(none, says(GREETING, 25));
   seen.answer = await ask(talk, 'Hello');
-  // The same thread goes on, with a tool that the server runs.
+  // The same thread continues with a server tool.
   await script(plan('current_time', { timeZone: 'Europe/Lisbon' }), says('It is noon in Lisbon.'));
   seen.tool = await ask(talk, 'What time is it in Lisbon?');
-  // Somebody who opens the thread anew gets what was said.
+  // A client that opens the thread anew gets its history.
   seen.history = await run(at('/copilotkit/agent/default/connect', { threadId: talk.threadId }));
   seen.nothing = await run(at('/copilotkit/agent/default/connect'));
 
   await script(plan(SALES), says('Here are the sales.'));
   seen.widget = await ask(begin(), 'Show me the sales');
 
-  // A tool of the front end: called and not answered; the client answers in a run of its own.
+  // A front-end tool is called without a result; the client sends it in a separate run.
   const painter = begin();
   await script(plan(COLOUR.name, { title: 'Wall' }));
   seen.frontEndCall = await ask(painter, 'Paint my wall', { tools: [COLOUR] });
@@ -68,7 +69,7 @@ async function throughAgent(HttpAgent) {
     seen.consent[name] = { asked, interrupt, answered, sent: [waiting - before, (await sent()) - before] };
   }
 
-  // Stopped while it speaks: the stream ends, and what was said stays.
+  // Stopped during the answer: the stream ends, and the partial answer stays.
   const speaker = begin();
   await script(none, says(LONG, 25));
   let stopped;

@@ -1,13 +1,13 @@
-// CopilotKit without its pages: @copilotkit/core, which all its front ends are made of, as `runtimeUrl` leads it.
+// CopilotKit without its pages: @copilotkit/core, the basis of all its front ends, with our `runtimeUrl`.
 import { randomUUID } from 'node:crypto';
 import { CopilotKitCore } from '@copilotkit/core';
 import { briefly } from './agents.mjs';
 import { REMINDER, STREAM, headers, none, plan, says, script, sent } from './stack.mjs';
 
-// Without a window it waits for a browser.
+// Without a window the core waits for a browser.
 globalThis.window ??= {};
 
-/** A core that has read `/info`, and what it complains of. */
+/** A core that has read `/info`, and its errors. */
 async function connected(runtimeTransport, more = {}) {
   const errors = [];
   const core = new CopilotKitCore({ runtimeUrl: `${STREAM}/copilotkit`, runtimeTransport, headers, ...more });
@@ -61,7 +61,7 @@ export async function throughCore(transport, { greeting, long }) {
   await core.connectAgent({ agent });
   seen.history = agent.messages.map(briefly);
 
-  // The core runs the front end's tool and asks again by itself.
+  // The core runs the front end's tool and repeats the request by itself.
   agent = begin();
   await script(plan('pick_colour', { title: 'Wall' }), says('Blue it is.'));
   seen.frontEnd = await ask(agent, 'Paint my wall');

@@ -1,6 +1,6 @@
-// The running system as the clients find it, and what its model is to say.
-// Environment: STREAM, TOKEN, LLM, TWILIO, OTHER_SLUG: an organization that is not the token's; REMINDER, SALES: the names of a tool
-// that acts and asks first, and of one whose result has a widget.
+// The running system from the clients' environment, and the script of its model.
+// Environment: STREAM, TOKEN, LLM, TWILIO; OTHER_SLUG: an organization of another user; REMINDER, SALES: the names of
+// a tool that asks for consent, and of a tool whose result has a widget.
 const { TOKEN, LLM, TWILIO } = process.env;
 
 export const { STREAM, OTHER_SLUG, REMINDER, SALES } = process.env;
@@ -17,18 +17,18 @@ async function json(method, address, body, extra = {}) {
   return text ? JSON.parse(text) : undefined;
 }
 
-/** What the model says next, request by request. */
+/** Sets the model's next answers, one per request. */
 export const script = (...turns) => json('PUT', `${LLM}/script`, turns);
 
-/** A plan, as the planner reads it. */
+/** A plan in the planner's format. */
 export const plan = (tool, args = {}) => ({ content: JSON.stringify({ tool, reason: 'as asked', arguments: args }) });
 export const none = plan('none');
 
-/** An answer whose words come one by one. */
+/** An answer that is streamed word by word. */
 export const says = (content, pause_ms = 0) => ({ content, pause_ms });
 
-/** Text messages that went out so far. */
+/** The number of text messages sent so far. */
 export const sent = async () => (await json('GET', `${TWILIO}/messages`)).length;
 
-/** Stops what is being answered in a thread, as CopilotKit does. */
+/** Stops a thread's running answer, as CopilotKit does. */
 export const stop = (thread) => json('POST', `${STREAM}/copilotkit/agent/default/stop/${thread}`, {}, headers);

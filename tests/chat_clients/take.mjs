@@ -1,5 +1,6 @@
-// Whether AG-UI's clients take streams: reads [{name, body, chunk?, status?, content_type?}] as JSON from standard input, serves
-// each to both versions, and prints {name: {pinned: {accepted, messages, error?}, current: {…}}} as one line of JSON.
+// Feeds streams to AG-UI's clients. Reads [{name, body, chunk?, status?, content_type?}] as JSON from standard input,
+// serves each to both versions, and prints {name: {pinned: {accepted, messages, error?}, current: {…}}} as one line
+// of JSON.
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { CLIENTS } from './agents.mjs';
@@ -15,7 +16,7 @@ const server = createServer((request, response) => {
 });
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
 
-// What the clients say of a stream that they refuse is in the answer.
+// The clients' complaints about a rejected stream are part of the result.
 console.error = console.warn = () => {};
 const seen = {};
 for (const [number, { name }] of streams.entries()) {

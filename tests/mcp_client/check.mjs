@@ -1,4 +1,4 @@
-// The official SDK against a running system: prints what it saw as one line of JSON.
+// Runs the official SDK against a running system; prints its observations as one line of JSON.
 // Environment: API, SLUG, TOKEN.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -8,7 +8,7 @@ const { API, SLUG, TOKEN } = process.env;
 const address = new URL(`${API}/api/${SLUG}/mcp`);
 const seen = {};
 
-// Without a token: the challenge, and the metadata that it leads to.
+// Without a token: the challenge, and the metadata at its address.
 const refused = await fetch(address, {
   method: 'POST',
   headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },

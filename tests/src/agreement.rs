@@ -1,4 +1,4 @@
-//! Whether VAPI and the tables say the same.
+//! Compares the tools at VAPI with the tables.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::World;
 
-/// Everything in which the two sides differ, in words; empty when they agree and no intent is open.
+/// Every difference between the two sides, as sentences; empty if they agree and no intent is open.
 pub fn differences(world: &World) -> Vec<String> {
     let mut differences = Vec::new();
     let tools = world.tools();

@@ -1,18 +1,19 @@
-//! AG-UI as `@ag-ui/client` 0.0.59 and 1.0.0 take it: what one of them refuses is refused here. Observed behaviour of both is in
-//! `fixtures/agui_streams.json`.
+//! A strict AG-UI client that rejects every event that a real client rejects.
+//!
+//! Follows `@ag-ui/client` 0.0.59 and 1.0.0; their observed behaviour is in `fixtures/agui_streams.json`.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// Members that are text or a number where they are present.
+/// Members that may be absent but not null.
 const NEVER_NULL: [&str; 9] =
     ["name", "code", "timestamp", "role", "messageId", "toolCallId", "delta", "message", "parentMessageId"];
 
-/// What a client knows of a run.
+/// A client's view of a run.
 #[derive(Debug, Default)]
 pub struct Client {
-    /// As `messages` of the client's agent.
+    /// The `messages` of the client's agent.
     pub messages: Vec<Value>,
     /// The message of a `RUN_ERROR`.
     pub error: Option<String>,
@@ -29,7 +30,7 @@ impl Client {
     /// Reads a whole body.
     ///
     /// # Errors
-    /// What the clients would say.
+    /// The clients' error.
     pub fn read(body: &str) -> Result<Self, String> {
         let mut client = Self::default();
         for frame in body.split("\n\n") {
@@ -42,7 +43,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Whether the run has an end of its own: a client does not miss it.
+    /// Whether the run has ended explicitly; clients do not notice a missing end.
     pub fn is_over(&self) -> bool {
         self.finished || self.error.is_some()
     }
@@ -50,7 +51,7 @@ impl Client {
     /// Takes one event.
     ///
     /// # Errors
-    /// What the clients would say.
+    /// The clients' error.
     pub fn take(&mut self, event: &Value) -> Result<(), String> {
         let kind = event["type"].as_str().ok_or("an event without a type")?;
         self.is_its_turn(kind)?;

@@ -1,4 +1,4 @@
-//! What the tests of automations' runs share: a run that waits on the queue, and a look at what became of it.
+//! Helpers for tests of runs: queue a run, and inspect its outcome.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use shared::{
 /// Enough for a run on a busy machine.
 pub const AMPLE: Duration = Duration::from_secs(120);
 
-/// A run to be begun.
+/// The settings of a run.
 pub struct RunSpec {
     pub prompt: String,
     /// Built-in tools by name.
@@ -49,7 +49,7 @@ pub fn organization(world: &World) -> OrganizationId {
     world.home.organization_id.parse().unwrap()
 }
 
-/// Writes a run down and queues it.
+/// Stores a run and queues it.
 pub async fn begin(world: &World, spec: RunSpec) -> RunId {
     let run_loop = &world.process.run_loop;
     let built_in = spec.built_in.iter().cloned().map(ToolRef::BuiltIn);
@@ -81,7 +81,7 @@ fn id(row: &Value) -> ToolId {
     row["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// All there is of a run.
+/// The run with all its parts.
 pub async fn whole(world: &World, id: RunId) -> WholeRun {
     world.process.run_loop.runs.whole(organization(world), id).await.unwrap()
 }
@@ -101,7 +101,7 @@ pub fn conversations(world: &World) -> Vec<Vec<(String, String)>> {
     world.llm.requests().iter().map(|request| messages(&request.body)).collect()
 }
 
-/// The last message of the last request: what the model was told last.
+/// The last message of the last request to the model.
 pub fn told(world: &World) -> String {
     conversations(world).pop().unwrap().pop().unwrap().1
 }

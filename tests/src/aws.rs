@@ -1,7 +1,7 @@
-//! DynamoDB, Secrets Manager, SQS and `EventBridge` Scheduler on this machine, behind one address as `AWS_ENDPOINT_URL` wants it.
+//! DynamoDB, Secrets Manager, SQS and `EventBridge` Scheduler on this machine, behind one `AWS_ENDPOINT_URL`.
 //!
-//! DynamoDB is dynoxide; every operation passes a relay that writes it down, can slow it down and can make it fail as AWS
-//! does. Of the others there is what the functions use.
+//! DynamoDB is dynoxide behind a relay that logs every operation, can delay it and can make it fail as AWS does. The
+//! other services support only the functions' requests.
 
 mod items;
 mod queues;
@@ -27,11 +27,10 @@ use tokio::{
 
 use crate::Template;
 
-/// What the tables' names begin with.
 pub const TABLE_PREFIX: &str = "switchboard-";
 const STACK: &str = "switchboard";
 
-/// One operation that was asked for.
+/// A logged operation.
 #[derive(Debug, Clone)]
 pub struct Operation {
     /// `GetItem`, `GetSecretValue`, …
@@ -39,11 +38,11 @@ pub struct Operation {
     /// Tables and queues without their prefix, or the id of a secret.
     pub on: Vec<String>,
     pub body: Value,
-    /// Capacity units of DynamoDB's that it took, since [`Aws::meter`].
+    /// DynamoDB's capacity units; measured since [`Aws::meter`].
     pub units: f64,
     pub started: Instant,
     pub ended: Instant,
-    /// Wall clock of `started` and `ended`, to hold against what the stand-ins write down.
+    /// Wall clock of `started` and `ended`, comparable with the stand-ins' records.
     pub from: Timestamp,
     pub to: Timestamp,
 }
@@ -55,24 +54,22 @@ impl Operation {
     }
 }
 
-/// How an operation fails.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// An error of AWS's by its code, such as `ProvisionedThroughputExceededException`; nothing is carried out.
+    /// An error code of AWS, such as `ProvisionedThroughputExceededException`; nothing is carried out.
     Error(&'static str),
-    /// The connection is cut, nothing is carried out.
+    /// The connection is cut before the operation is carried out.
     DropBefore,
-    /// It is carried out, and the connection cut in place of the answer.
+    /// The operation is carried out, then the connection is cut.
     DropAfter,
-    /// Of a batch only the first item is carried out; the answer leaves the others unprocessed.
+    /// Only the first item of a batch is carried out; the answer reports the others as unprocessed.
     Unprocessed,
-    /// Nothing is carried out, and no answer ever comes: the caller can only be killed. See [`Aws::stalled`].
+    /// The operation is not carried out and no answer comes: the caller can only be killed. See [`Aws::stalled`].
     StallBefore,
-    /// It is carried out, and no answer ever comes.
+    /// The operation is carried out, but no answer comes.
     StallAfter,
 }
 
-/// A failure for the next operations that match.
 #[derive(Debug, Clone)]
 pub struct Fault {
     action: String,
@@ -83,12 +80,12 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// For `action` (`PutItem`) on a table (`tools`) or secret; either may be `*`. Once.
+    /// One fault for `action` (such as `PutItem`) on a table or secret; `*` matches any.
     pub fn new(action: &str, on: &str, trouble: Trouble) -> Self {
         Self { action: action.to_owned(), on: on.to_owned(), trouble, skip: 0, times: 1 }
     }
 
-    /// Throttled for as long as the SDK tries: three attempts.
+    /// Throttling of all three attempts of the SDK.
     pub fn throttled(action: &str, on: &str) -> Self {
         Self::new(action, on, Trouble::Error("ProvisionedThroughputExceededException")).times(3)
     }
@@ -99,7 +96,7 @@ impl Fault {
         self
     }
 
-    /// Lets the first matching operations through.
+    /// Skips the first matching operations.
     #[must_use]
     pub fn after(mut self, operations: u32) -> Self {
         self.skip = operations;
@@ -119,20 +116,19 @@ struct Shared {
     stalled: Notify,
 }
 
-/// The region and credentials of a process that uses the services.
+/// The region and credentials of the services' clients.
 pub fn identity() -> (Region, SharedCredentialsProvider) {
     let credentials = Credentials::builder().access_key_id("AKIATEST").secret_access_key("s3cret-key");
     let credentials = credentials.session_token("session").provider_name("tests").build();
     (Region::new("eu-central-1"), SharedCredentialsProvider::new(credentials))
 }
 
-/// What AWS clients are made from that use the services at `url`.
+/// The configuration of AWS clients for the services at `url`.
 pub fn sdk_config(url: &str) -> SdkConfig {
     let (region, credentials) = identity();
     clients::sdk_config(clients::http_client().expect("an HTTP client"), region, credentials, Some(url.to_owned()))
 }
 
-/// The running services; dropping them ends everything.
 pub struct Aws {
     pub url: String,
     database: Database,
@@ -142,7 +138,7 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// Starts with the template's tables, empty.
+    /// Starts with the template's tables, all empty.
     pub fn start(template: &Template) -> Self {
         let database = Database::memory().expect("a database in memory");
         for (table, time_to_live) in template.tables(STACK) {
@@ -179,12 +175,11 @@ impl Aws {
         Self { url: format!("http://{address}"), database, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Everything so far, in the order in which it began.
+    /// In order of their start.
     pub fn operations(&self) -> Vec<Operation> {
         self.shared.log.lock().unwrap().clone()
     }
 
-    /// What was asked of DynamoDB.
     pub fn dynamodb(&self) -> Vec<Operation> {
         self.operations().into_iter().filter(Operation::is_dynamodb).collect()
     }
@@ -201,22 +196,22 @@ impl Aws {
         self.shared.faults.lock().unwrap().clear();
     }
 
-    /// Faults that have not met their operations yet.
+    /// The number of faults that have not applied yet.
     pub fn faults_left(&self) -> usize {
         self.shared.faults.lock().unwrap().len()
     }
 
-    /// Comes back when an operation waits for an answer that never comes.
+    /// Returns when an operation stalls.
     pub async fn stalled(&self) {
         self.shared.stalled.notified().await;
     }
 
-    /// Every DynamoDB operation takes this much longer.
+    /// Delays every DynamoDB operation.
     pub fn slow_down(&self, delay: Duration) {
         *self.shared.delay.lock().unwrap() = delay;
     }
 
-    /// From now on every operation on DynamoDB is written down with what it costs.
+    /// From now on the log includes the cost of DynamoDB operations.
     pub fn meter(&self) {
         *self.shared.metered.lock().unwrap() = true;
     }
@@ -225,32 +220,30 @@ impl Aws {
         self.shared.secrets.lock().unwrap().put(id, value);
     }
 
-    /// Takes a secret away as if it had never been.
     pub fn forget_secret(&self, id: &str) {
         self.shared.secrets.lock().unwrap().forget(id);
     }
 
-    /// What a secret holds; none if there is no such secret or it is being deleted.
+    /// The content of a secret; `None` if it does not exist or is being deleted.
     pub fn secret(&self, id: &str) -> Option<Value> {
         self.shared.secrets.lock().unwrap().content(id)
     }
 
-    /// The names of the secrets that begin so and are not being deleted.
+    /// The names with this prefix, without secrets that are being deleted.
     pub fn secret_names(&self, prefix: &str) -> Vec<String> {
         self.shared.secrets.lock().unwrap().names(prefix)
     }
 
-    /// Where a queue of the template's is, by its name without the prefix.
+    /// The URL of a queue; `queue` is its name without the prefix.
     pub fn queue_url(&self, queue: &str) -> String {
         format!("{}/123456789012/{}", self.url, full(queue))
     }
 
-    /// The ARN of a queue of the template.
     pub fn queue_arn(&self, queue: &str) -> String {
         schedules::queue_arn(&full(queue))
     }
 
-    /// The schedules at Scheduler: when they fire, and the message, in the order in which they do.
+    /// The schedules' times and messages, in order of time.
     pub fn schedules(&self) -> Vec<(Timestamp, Value)> {
         let all = self.shared.schedules.lock().unwrap().all();
         let input = |text: &str| serde_json::from_str(text).expect("a message of ours is JSON");
@@ -259,7 +252,7 @@ impl Aws {
         all
     }
 
-    /// Fires the schedules that are due by a moment: each puts its message on its queue and is gone. Gives how many.
+    /// Fires the schedules due by `by`: each puts its message on its queue and disappears. Returns their number.
     pub fn fire_schedules(&self, by: Timestamp) -> usize {
         let due = self.shared.schedules.lock().unwrap().fire(by);
         for schedule in &due {
@@ -269,37 +262,34 @@ impl Aws {
         due.len()
     }
 
-    /// The messages that wait in a queue, as JSON.
     pub fn messages(&self, queue: &str) -> Vec<Value> {
         let waiting = self.shared.queues.lock().unwrap().waiting(&full(queue));
         waiting.iter().map(|message| serde_json::from_str(&message.body).expect("a message of ours is JSON")).collect()
     }
 
-    /// Puts a message on a queue, whatever it says.
     pub fn post(&self, queue: &str, body: &str) {
         let request = json!({"QueueUrl": self.queue_url(queue), "MessageBody": body});
         let (status, answer) = self.shared.queues.lock().unwrap().answer("SendMessage", &request);
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// The next entries of batches are refused one by one.
+    /// Refuses the next entries of batches one by one.
     pub fn refuse_messages(&self, entries: u32) {
         self.shared.queues.lock().unwrap().refuse(entries);
     }
 
-    /// Receives a batch, as Lambda does for its function: the event, or none if no message is due `after` seconds.
+    /// Receives a batch as Lambda does: the event, or `None` if no message is due in `after` seconds.
     pub fn receive(&self, queue: &str, after: i64) -> Option<Received> {
         let messages = self.shared.queues.lock().unwrap().receive(&full(queue), after);
         (!messages.is_empty()).then(|| Received { queue: full(queue), messages, shared: self.shared.clone() })
     }
 
-    /// Writes a row past the handlers; plain JSON, as [`Aws::rows`] gives it.
+    /// Writes a row directly, bypassing the handlers; plain JSON, as [`Aws::rows`] returns it.
     pub fn put(&self, table: &str, row: &Value) {
         let request = json!({"TableName": full(table), "Item": items::from_plain(row)});
         self.database.put_item(read(request)).expect("the row can be written");
     }
 
-    /// All rows of a table as plain JSON.
     pub fn rows(&self, table: &str) -> Vec<Value> {
         let mut rows = Vec::new();
         let mut request = json!({"TableName": full(table), "ConsistentRead": true});
@@ -315,7 +305,6 @@ impl Aws {
         }
     }
 
-    /// The one row with this `id`.
     pub fn row(&self, table: &str, id: &str) -> Option<Value> {
         self.rows(table).into_iter().find(|row| row["id"] == id)
     }
@@ -325,7 +314,7 @@ impl Aws {
         let key = Map::from_iter([("id".to_owned(), json!({"S": id}))]);
         let found = self.database.get_item(read(json!({"TableName": full(table), "Key": key}))).expect("a row");
         let found = serde_json::to_value(found).expect("an answer is JSON");
-        // As it is stored: plain JSON knows no sets.
+        // In DynamoDB's types, because plain JSON has no sets.
         let Value::Object(mut row) = found["Item"].clone() else { panic!("{table} has no row {id}") };
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
         row.extend(attributes.into_iter().map(|(name, value)| (name, items::typed(&value))));
@@ -338,7 +327,6 @@ impl Aws {
     }
 }
 
-/// A batch of messages on its way to a function.
 pub struct Received {
     queue: String,
     messages: Vec<queues::Message>,
@@ -346,7 +334,6 @@ pub struct Received {
 }
 
 impl Received {
-    /// As Lambda hands it to the function.
     pub fn event(&self) -> Value {
         let records = self.messages.iter().map(|message| {
             json!({
@@ -358,7 +345,8 @@ impl Received {
         json!({"Records": records.collect::<Vec<_>>()})
     }
 
-    /// What the function reported: those it names come again, or go to the dead-letter queue. Gives their number.
+    /// Handles the function's report: failed messages come again, or go to the dead-letter queue. Returns their
+    /// number.
     pub fn answered(self, failures: &Value) -> usize {
         let failed: Vec<&str> = failures["batchItemFailures"]
             .as_array()

@@ -1,4 +1,4 @@
-//! A person at a browser: headless Chromium, driven by ChromeDriver.
+//! Headless Chromium, driven by ChromeDriver, as a person would use it.
 
 mod driver;
 
@@ -14,11 +14,10 @@ use uuid::Uuid;
 
 use self::driver::{Element, Session, program};
 
-/// How long a page may take for anything; nothing is waited for longer than it needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// The first is what as root needs; the others keep it from asking the internet for anything.
+/// Root needs the first argument; the others keep Chromium off the internet.
 const ARGUMENTS: [&str; 11] = [
     "--no-sandbox",
     "--headless",
@@ -33,28 +32,28 @@ const ARGUMENTS: [&str; 11] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-/// As the protocol writes the key.
 const ENTER: &str = "\u{E007}";
 
-/// A browser with one page and a profile of its own. Dropping it ends it.
+/// A browser with one page and its own profile; it ends on drop.
 pub struct Browser {
-    // In the order in which they are to end.
+    // Fields in the order in which they must be dropped.
     session: Session,
     _profile: Removed,
 }
 
-/// What a rule of axe-core found, with its first place.
+/// A violation of an axe-core rule, at its first place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// `serious`, `critical` and lesser ones.
+    /// `minor`, `moderate`, `serious` or `critical`.
     pub impact: String,
     pub rule: String,
-    /// A CSS selector, and what is wrong there.
+    /// A CSS selector and the problem there.
     pub place: String,
 }
 
 impl Browser {
-    /// Nothing where there is no Chromium, which is said; but with `CI` or `REQUIRE_BROWSER` in the environment that is an error.
+    /// Returns `None`, with a message, if there is no Chromium. With `CI` or `REQUIRE_BROWSER` in the environment
+    /// that is an error.
     pub async fn start() -> Option<Self> {
         let (Some(chromium), Some(chromedriver)) = (program("chromium"), program("chromedriver")) else {
             let demanded = ["CI", "REQUIRE_BROWSER"].into_iter().find(|name| set(name));
@@ -81,13 +80,12 @@ impl Browser {
         self.session.post("/refresh", &json!({})).await.unwrap();
     }
 
-    /// Opens another tab, which has nothing of this one's but its cookies, and goes on there.
+    /// Opens another tab, which shares only cookies with this one, and switches to it.
     pub async fn open_tab(&self) {
         let tab = self.session.post("/window/new", &json!({"type": "tab"})).await.unwrap();
         self.session.post("/window", &json!({"handle": tab["handle"]})).await.unwrap();
     }
 
-    /// Goes to the tab that was opened first.
     pub async fn first_tab(&self) {
         let tabs = self.session.get("/window/handles").await.unwrap();
         self.session.post("/window", &json!({"handle": tabs[0]})).await.unwrap();
@@ -97,7 +95,6 @@ impl Browser {
         self.session.get("/url").await.unwrap().as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until an element with this selector is shown.
     pub async fn find(&self, css: &str) {
         self.with(css, async |_element| Ok(())).await;
     }
@@ -106,18 +103,16 @@ impl Browser {
         self.with(css, async |element| self.session.click(element).await).await;
     }
 
-    /// Types into a field.
     pub async fn write(&self, css: &str, text: &str) {
         self.with(css, async |element| self.session.keys(element, text).await).await;
     }
 
-    /// Types into a field and presses Enter.
     pub async fn enter(&self, css: &str, text: &str) {
         self.write(css, &format!("{text}{ENTER}")).await;
     }
 
-    /// Does something with the first element that has this selector and is shown, once there is one and it can be done: a page
-    /// that is being drawn covers and replaces its elements.
+    /// Acts on the first visible element with this selector. Retries until it succeeds: a page that is being drawn
+    /// covers and replaces its elements.
     async fn with(&self, css: &str, act: impl AsyncFn(&Element) -> Result<(), driver::Failure>) {
         let begun = Instant::now();
         let mut trouble = "there is none".to_owned();
@@ -139,13 +134,12 @@ impl Browser {
         panic!("{css}: {trouble}\n{}", self.situation().await);
     }
 
-    /// The text of every element with this selector, as it is shown.
+    /// The visible text of every element with this selector.
     pub async fn texts(&self, css: &str) -> Vec<String> {
         let shown = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)";
         serde_json::from_value(self.run(shown, &json!([css])).await).unwrap()
     }
 
-    /// Waits until an expression of JavaScript is true.
     pub async fn until(&self, expression: &str) {
         let script = format!("return Boolean({expression})");
         let begun = Instant::now();
@@ -155,17 +149,16 @@ impl Browser {
         }
     }
 
-    /// Waits until the page shows a text.
     pub async fn until_shown(&self, text: &str) {
         self.until(&format!("document.body.innerText.includes({})", json!(text))).await;
     }
 
-    /// Runs a function's body with `arguments`; gives what it returns.
+    /// Runs the body of a function with `arguments`; returns its result.
     pub async fn run(&self, script: &str, arguments: &Value) -> Value {
         self.session.post("/execute/sync", &json!({"script": script, "args": arguments})).await.unwrap()
     }
 
-    /// Begins to write down, in the page itself, each length that the text of the last element with this selector has from here on.
+    /// From now on the page records every length of the text in the last element with this selector.
     pub async fn watch(&self, css: &str) {
         let script = "
             window.watched = [];
@@ -179,19 +172,20 @@ impl Browser {
         self.run(script, &json!([css])).await;
     }
 
-    /// How many times the text grew since [`Self::watch`]. What comes whole grows once or twice.
+    /// How often the text has grown since [`Self::watch`]; a text that arrives whole grows once or twice.
     pub async fn grew(&self) -> usize {
         let lengths: Vec<u64> = serde_json::from_value(self.run("return window.watched", &json!([])).await).unwrap();
         lengths.windows(2).filter(|pair| pair[1] > pair[0]).count()
     }
 
-    /// What the browser has complained of since it was asked last: errors of the page, failed requests, violations of its policy.
+    /// Severe log entries since the last look at the log: page errors, failed requests, violations of the page's
+    /// policy.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.log().await.into_iter();
         log.filter_map(|(level, message)| (level == "SEVERE").then_some(message)).collect()
     }
 
-    /// What the browser has written since it was asked last: levels and messages.
+    /// Log entries since the last look: levels and messages.
     async fn log(&self) -> Vec<(String, String)> {
         let log = self.session.post("/se/log", &json!({"type": "browser"})).await.unwrap();
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
@@ -199,7 +193,7 @@ impl Browser {
         entries.iter().map(|entry| (text(entry, "level"), text(entry, "message"))).collect()
     }
 
-    /// What axe-core, whose file is at this path, finds on the page that keeps people with disabilities out.
+    /// The violations that axe-core finds on the page; `axe` is the path of its file.
     pub async fn accessibility(&self, axe: &Path) -> Vec<Finding> {
         let source = std::fs::read_to_string(axe).unwrap();
         self.run(&source, &json!([])).await;
@@ -222,20 +216,18 @@ impl Browser {
         found.iter().map(finding).collect()
     }
 
-    /// What the person prefers: `light` or `dark`.
+    /// Sets the preferred color scheme: `light` or `dark`.
     pub async fn prefer(&self, scheme: &str) {
         let wanted = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": wanted});
         self.session.post("/goog/cdp/execute", &command).await.unwrap();
     }
 
-    /// Writes a picture of what is shown, as PNG.
     pub async fn screenshot(&self, path: &Path) {
         let picture = self.session.get("/screenshot").await.unwrap();
         std::fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
     }
 
-    /// For the message of a test that fails.
     async fn situation(&self) -> String {
         let text = self.run("return document.body?.innerText ?? ''", &json!([])).await;
         let log: Vec<String> = self.log().await.iter().map(|(level, message)| format!("{level} {message}")).collect();
@@ -251,7 +243,7 @@ struct Removed(PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        // Chromium's last processes may still be writing: what is left lies among the temporary files.
+        // Chromium's last processes may still write; leftovers stay among the temporary files.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

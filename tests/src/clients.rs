@@ -1,4 +1,4 @@
-//! What the contract tests of all clients share: addresses, time limits, fixtures, and what a failure is called.
+//! Shared parts of the clients' contract tests: addresses, deadlines, fixtures, and names of failures.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ pub fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// An address at which nobody listens: bound until the process ends, so that no server of another test is given it.
+/// An address without a server; it stays bound until the process ends, so no other test's server gets it.
 pub fn nowhere() -> String {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(anywhere()).unwrap();
@@ -23,27 +23,27 @@ pub fn nowhere() -> String {
     format!("http://{address}")
 }
 
-/// Enough for every retry, also on a busy machine.
+/// Enough for every retry, even on a busy machine.
 pub fn ample() -> Deadline {
     Deadline::after(Duration::from_secs(30))
 }
 
-/// Over long before a delayed answer comes; enough for the request to arrive, also on a busy machine.
+/// Ends long before a delayed answer, but leaves time for the request to arrive, even on a busy machine.
 pub fn short() -> Deadline {
     Deadline::after(Duration::from_secs(1))
 }
 
-/// A delay, in milliseconds, that outlasts [`short`] by far.
+/// A delay in milliseconds, far longer than [`short`].
 pub const LATE: u64 = 60_000;
 
-/// A file of `tests/fixtures`; `ORIGIN.md` there says where it comes from.
+/// A file of `tests/fixtures`; `ORIGIN.md` there names its source.
 pub fn fixture(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The failure in one word, with its status: what a table of expectations compares.
+/// The failure's kind and status in one word, for tables of expectations.
 pub fn class(error: &Error) -> String {
     match &error.failure {
         Failure::Unreachable => "unreachable".into(),
@@ -60,7 +60,7 @@ pub fn class(error: &Error) -> String {
     }
 }
 
-/// What the service said, as far as it is kept for the log.
+/// The logged part of the service's answer.
 pub fn excerpt(error: &Error) -> &str {
     match &error.failure {
         Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt) => excerpt,
@@ -68,7 +68,7 @@ pub fn excerpt(error: &Error) -> &str {
     }
 }
 
-/// Waits as long as it takes: the test runner stops a test that waits for ever.
+/// Has no time-out of its own: the test runner stops a hanging test.
 pub async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,5 +1,6 @@
-//! What a script on a page gets to see of another origin's answer, judged as the Fetch standard says (CORS protocol, requests
-//! without credentials): first a preflight where one is due, then the request, then which of the headers may be read.
+//! Judges cross-origin answers as a browser does, by the Fetch standard (CORS, without credentials).
+//!
+//! First the preflight if one is due, then the request, then the readable headers.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +10,37 @@ use reqwest::{
 };
 use serde_json::Value;
 
-/// Requests that a page could have sent without CORS.
+/// Requests that need no preflight.
 const SIMPLE_METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const SIMPLE_HEADERS: [&str; 3] = ["accept", "accept-language", "content-language"];
 const SIMPLE_TYPES: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
-/// What every page may read.
+/// Headers that every page may read.
 const ALWAYS_READABLE: [&str; 7] =
     ["cache-control", "content-language", "content-length", "content-type", "expires", "last-modified", "pragma"];
 
-/// A page, by its origin; `null` is that of a sandboxed frame or a file.
+/// A page with its origin; `null` is the origin of a sandboxed frame or a file.
 pub struct Page<'a> {
     pub http: &'a Client,
     pub origin: &'a str,
 }
 
-/// What the script got to see.
+/// The script's view of the answer.
 #[derive(Debug)]
 pub struct Seen {
     pub status: u16,
-    /// Those that it may read, names in lower case.
+    /// The readable headers, names in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
-    /// Whether the browser asked first.
+    /// Whether the browser sent a preflight.
     pub preflighted: bool,
 }
 
 impl Page<'_> {
-    /// `fetch(address, {method, headers, body})`. An error is the browser's reason; the script only learns that it failed.
+    /// `fetch(address, {method, headers, body})`. The error is the browser's reason; the script only learns of the
+    /// failure.
     ///
     /// # Errors
-    /// If the preflight or the answer does not let this page in.
+    /// If preflight or answer do not allow this page.
     pub async fn fetch(
         &self,
         method: &str,
@@ -92,13 +94,13 @@ impl Page<'_> {
             return Err(format!("preflight: {} is not ok", answer.status()));
         }
         let methods = list(headers, "access-control-allow-methods");
-        // Methods are compared as they are written, and `*` is all of them.
+        // Methods are compared case-sensitively; `*` allows all.
         if !SIMPLE_METHODS.contains(&method) && !methods.iter().any(|allowed| allowed == method || allowed == "*") {
             return Err(format!("preflight: the method {method} is not among {methods:?}"));
         }
         let allowed = list(headers, "access-control-allow-headers");
         for name in names {
-            // `*` does not mean the one header with which a page could speak for somebody.
+            // `*` does not cover `authorization`, the header with which a page could act for somebody.
             let by_star = name != "authorization" && allowed.iter().any(|allowed| allowed == "*");
             if !by_star && !allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)) {
                 return Err(format!("preflight: the header {name} is not among {allowed:?}"));
@@ -112,7 +114,7 @@ impl Page<'_> {
         self.http.request(method, address).header("origin", self.origin)
     }
 
-    /// Exactly one origin, which is this one, or `*`. Two are refused, even if they are the same.
+    /// Exactly one origin must be allowed: this one or `*`. Two values are refused, even if they are equal.
     fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         let allowed: Vec<_> = headers.get_all("access-control-allow-origin").iter().collect();
         match allowed.as_slice() {
@@ -143,7 +145,7 @@ mod tests {
 
     const ORIGIN: &str = "https://app.example";
 
-    /// What a page sees of a server that answers everything with these headers.
+    /// A page's view of a server that sends these headers with every answer.
     async fn seen(
         answers: &'static [(&'static str, &'static str)],
         method: &str,

@@ -1,11 +1,10 @@
-//! The routes that the functions declare, and those that are still in tables of `shared`'s.
+//! The functions' declared routes, and the remaining route tables of `shared`.
 
 use shared::{
     http::{Caller, Document, LEAST_ROLES, QUERIES, Route},
     models::Role,
 };
 
-/// A function that declares its routes.
 pub struct Declared {
     pub function: &'static str,
     pub routes: &'static [Route],
@@ -59,7 +58,7 @@ pub fn least_roles() -> Vec<(&'static str, &'static str, Role)> {
     callers().into_iter().filter_map(|(method, path, caller)| Some((method, path, role(caller)?))).collect()
 }
 
-/// The least role for a route; none for one that asks for no role.
+/// The least role for a route; `None` if the route requires no role.
 pub fn least_role(method: &str, path: &str) -> Option<Role> {
     least_roles().into_iter().find(|route| (route.0, route.1) == (method, path)).map(|route| route.2)
 }

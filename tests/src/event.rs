@@ -1,4 +1,4 @@
-//! API Gateway's event (HTTP API, payload format 2.0; REST API, format 1.0), and what a function answers to it.
+//! API Gateway's events (HTTP API 2.0, REST API 1.0), and a function's answer.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use lambda_http::{Body, Context, Request, RequestExt, Response, http::HeaderValu
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 
-/// A request on its way to a function.
+/// A request to a function.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub method: String,
@@ -17,15 +17,15 @@ pub struct Event {
     pub query: Vec<(String, String)>,
     pub headers: BTreeMap<String, String>,
     pub body: Option<String>,
-    /// `sub` of the JWT, if the authorizer let one through.
+    /// The `sub` of the JWT, if the authorizer accepted one.
     pub user: Option<String>,
-    /// How long the function may run.
+    /// The function's remaining time.
     pub time: Duration,
-    /// The variables of the stage, where a REST API stands before the function.
+    /// The stage variables of a REST API.
     pub stage: BTreeMap<String, String>,
 }
 
-/// An API's own id of a request.
+/// A sample of an API's own request id.
 const REQUEST_ID: &str = "JKJaXmPLvHcESHA=";
 
 impl Event {
@@ -74,14 +74,14 @@ impl Event {
         self
     }
 
-    /// Ends the function's time earlier than Lambda would.
+    /// Sets the function's remaining time.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// The event as API Gateway sends it to Lambda.
+    /// The event of an HTTP API.
     pub fn to_json(&self) -> Value {
         let raw_query: Vec<String> = self.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut event = json!({
@@ -124,7 +124,7 @@ impl Event {
         event
     }
 
-    /// The event as a REST API sends it to Lambda.
+    /// The event of a REST API.
     pub fn to_rest_json(&self) -> Value {
         let all = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
             let mut all = BTreeMap::<String, Vec<String>>::new();
@@ -169,14 +169,14 @@ impl Event {
         })
     }
 
-    /// The request as the runtime hands it to this function's handler: a REST API stands before `stream`.
+    /// The request as the runtime passes it to the function's handler: a REST API's for `stream`.
     pub fn to_request(&self, function: &str) -> Request {
         let event = if function == "stream" { self.to_rest_json() } else { self.to_json() };
         request(&event, self.time)
     }
 }
 
-/// A whole event of API Gateway's as the runtime hands it to a handler that has `time` to run.
+/// The runtime's request for an event; the handler has `time` to run.
 pub fn request(event: &Value, time: Duration) -> Request {
     let request = lambda_http::request::from_str(&event.to_string()).expect("an event of API Gateway's");
     let mut context = Context::default();
@@ -185,18 +185,17 @@ pub fn request(event: &Value, time: Duration) -> Request {
     request.with_lambda_context(context)
 }
 
-/// What came back.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
     pub content_type: String,
-    /// JSON; the text if it is XML; null if there is none.
+    /// JSON, or text for XML; null if empty.
     pub body: Value,
     /// The header `Retry-After`.
     pub retry_after: Option<String>,
     /// All headers; names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// When the answer was ready; what follows it is done later.
+    /// When the answer was ready; later work follows it.
     pub at: Instant,
 }
 
@@ -227,14 +226,14 @@ impl Answer {
         Self { status, content_type, body, retry_after: header("retry-after"), headers: headers.collect(), at }
     }
 
-    /// The body of an answer that must have this status.
+    /// The body; panics unless the answer has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
         self.body
     }
 
-    /// The fields that a 422 names, in order.
+    /// The field names of a 422, in order.
     #[track_caller]
     pub fn wrong_fields(&self) -> Vec<String> {
         assert_eq!(self.status, 422, "{}", self.body);
@@ -246,7 +245,7 @@ impl Answer {
         fields
     }
 
-    /// The sentence for the model of an execution that did not succeed.
+    /// The sentence for the model, from a failed execution.
     #[track_caller]
     pub fn sentence(&self) -> &str {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -254,7 +253,7 @@ impl Answer {
         self.body["error"].as_str().expect("a sentence")
     }
 
-    /// The result of an execution that succeeded.
+    /// The result of a successful execution.
     #[track_caller]
     pub fn result(&self) -> &Value {
         assert_eq!(self.status, 200, "{}", self.body);

@@ -1,4 +1,4 @@
-//! A server that a test makes up as it goes, and that writes down what it was asked.
+//! An HTTP server that a test defines, with a log of its requests.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +17,9 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::clients::anywhere;
 
-/// A running server; ends when it is dropped.
+/// A running server; it ends on drop.
 pub struct Server {
-    /// `http://127.0.0.1:<port>`, without a slash at the end.
+    /// `http://127.0.0.1:<port>`, without a trailing slash.
     pub url: String,
     pub address: SocketAddr,
     seen: Log,

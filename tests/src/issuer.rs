@@ -1,4 +1,4 @@
-//! An OIDC issuer: its configuration, its keys, and the tokens it signs with them.
+//! An OIDC issuer with its configuration, its keys, and signed tokens.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,9 +23,9 @@ use shared::models::Timestamp;
 
 use crate::http_server::Server;
 
-/// What the HTTP API's authorizer accepts, too.
+/// The audience that the HTTP API's authorizer accepts.
 pub const AUDIENCE: &str = "switchboard";
-/// Ids of the issuer's keys, named by their algorithm.
+/// The issuer's key ids, named after their algorithms.
 pub const KEYS: [&str; 3] = ["rs256", "es256", "eddsa"];
 
 /// A running issuer with a key of each kind; its address is its name.
@@ -38,11 +38,11 @@ pub struct Issuer {
     ed: Ed25519KeyPair,
 }
 
-/// What the issuer answers.
+/// The issuer's published documents.
 struct Published {
     name: String,
     keys: Value,
-    /// It answers 500.
+    /// Whether it answers 500.
     broken: bool,
 }
 
@@ -68,12 +68,12 @@ impl Issuer {
         issuer
     }
 
-    /// What its configuration says its name is.
+    /// Sets the issuer name in its configuration.
     pub fn name(&self, name: &str) {
         name.clone_into(&mut self.published.lock().unwrap().name);
     }
 
-    /// The keys that it shows from now on.
+    /// Replaces the published keys.
     pub fn publish(&self, keys: &Value) {
         self.published.lock().unwrap().keys = keys.clone();
     }
@@ -82,12 +82,12 @@ impl Issuer {
         self.published.lock().unwrap().broken = broken;
     }
 
-    /// How often its keys were asked for.
+    /// How often its keys were requested.
     pub fn asked(&self) -> usize {
         self.server.seen().iter().filter(|seen| seen.target == "/keys").count()
     }
 
-    /// One of its keys, as it is published.
+    /// The published form of a key.
     pub fn jwk(&self, key: &str) -> Value {
         let text = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
         match key {
@@ -106,18 +106,18 @@ impl Issuer {
         }
     }
 
-    /// Claims of a token that is good: `sub`, and an hour to live.
+    /// Valid claims for `sub`, which expire in an hour.
     pub fn claims(&self, sub: &str) -> Value {
         let now = Timestamp::now().as_seconds();
         json!({"iss": self.url, "sub": sub, "aud": AUDIENCE, "iat": now, "exp": now + 3_600})
     }
 
-    /// A good token of this user.
+    /// A valid token of this user.
     pub fn token(&self, sub: &str) -> String {
         self.signed("es256", &self.claims(sub))
     }
 
-    /// Claims under the signature of one of its keys.
+    /// A token with these claims, signed by one of its keys.
     pub fn signed(&self, key: &str, claims: &Value) -> String {
         let algorithm = match key {
             "eddsa" => "EdDSA".to_owned(),
@@ -126,7 +126,7 @@ impl Issuer {
         self.signed_as(key, &json!({"alg": algorithm, "typ": "JWT", "kid": key}), claims)
     }
 
-    /// The same under a header that says something else.
+    /// A token with another header.
     pub fn signed_as(&self, key: &str, header: &Value, claims: &Value) -> String {
         let message = encoded(header, claims);
         let random = SystemRandom::new();
@@ -144,7 +144,7 @@ impl Issuer {
     }
 }
 
-/// Header and claims as they are signed.
+/// Header and claims in their signed form.
 pub fn encoded(header: &Value, claims: &Value) -> String {
     let text = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", text(header), text(claims))

@@ -1,5 +1,6 @@
-//! What the tests share: a [`World`] of its own for each test, with the real handlers over a real DynamoDB API and the
-//! stand-ins of `infra/local`.
+//! Shared test support: a [`World`] per test with real handlers and stand-ins.
+//!
+//! The handlers run over a real DynamoDB API and the stand-ins of `infra/local`.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What a handler logs.
+//! Captures the log of a handler.
 
 use std::{cell::RefCell, io, sync::Once};
 
@@ -9,8 +9,8 @@ thread_local! {
     static CAUGHT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// Starts logging, for all threads alike: a subscriber of one thread would miss events that another thread met first,
-/// because what is of no interest there is remembered for the whole process.
+/// Installs one subscriber for all threads. A subscriber of a single thread could miss events: tracing caches, for
+/// the whole process, that an event's first thread had no interest in it.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -23,7 +23,7 @@ pub(crate) fn install() {
     });
 }
 
-/// Catches the log of everything that runs on this thread until it is dropped.
+/// Captures the log of this thread until dropped.
 pub struct Logs(());
 
 impl Logs {
@@ -33,12 +33,11 @@ impl Logs {
         Self(())
     }
 
-    /// Everything so far.
     pub fn text(&self) -> String {
         CAUGHT.with_borrow(|caught| String::from_utf8_lossy(caught.as_deref().unwrap_or_default()).into_owned())
     }
 
-    /// The lines of our own crates, as JSON.
+    /// The lines of the workspace's own crates, as JSON.
     pub fn ours(&self) -> Vec<Value> {
         let ours = ["agents", "attach", "create", "execute", "list", "phone_numbers", "shared"];
         let own =
@@ -50,7 +49,7 @@ impl Logs {
             .collect()
     }
 
-    /// Lines of a level, `ERROR` or `WARN`.
+    /// The lines of one level, `ERROR` or `WARN`.
     pub fn at(&self, level: &str) -> Vec<Value> {
         self.ours().into_iter().filter(|line| line["level"] == level).collect()
     }

@@ -1,4 +1,4 @@
-//! The metrics that handlers write.
+//! Captures the metrics of handlers.
 
 use std::{
     cell::RefCell,
@@ -12,10 +12,10 @@ thread_local! {
     static CAUGHT: RefCell<Option<Vec<Value>>> = const { RefCell::new(None) };
 }
 
-/// Name and dimensions: what CloudWatch tells metrics apart by.
+/// Name and dimensions: CloudWatch's identity of a metric.
 pub type Metric = (String, BTreeMap<String, String>);
 
-/// Catches the metrics of everything that runs on this thread until it is dropped.
+/// Captures the metrics of this thread until dropped.
 pub struct Metrics(());
 
 impl Metrics {
@@ -25,18 +25,17 @@ impl Metrics {
         Self(())
     }
 
-    /// Every value so far, in order; read as CloudWatch reads a line.
+    /// Every value so far, in order, parsed as CloudWatch parses a line.
     pub fn values(&self) -> Vec<(Metric, f64)> {
         let lines = CAUGHT.with_borrow(|caught| caught.clone().unwrap_or_default());
         lines.iter().flat_map(metrics).collect()
     }
 
-    /// Which there were.
     pub fn seen(&self) -> BTreeSet<Metric> {
         self.values().into_iter().map(|(metric, _)| metric).collect()
     }
 
-    /// The sum of a metric's values, whatever its dimensions.
+    /// The sum of a metric's values over all dimensions.
     pub fn sum(&self, name: &str) -> f64 {
         self.values().iter().filter(|((metric, _), _)| metric == name).map(|(_, value)| value).sum()
     }

@@ -1,4 +1,4 @@
-//! A model that says its words when a test lets it, so that a test can see what is told before the model has finished.
+//! A model that streams its words on a test's command, so that tests see partial answers.
 
 use std::{collections::VecDeque, io, sync::Arc};
 
@@ -24,8 +24,8 @@ enum Piece {
     Cut,
 }
 
-/// A running model. Requests that want a whole answer get those it was started with, in order; those that want a stream get what
-/// the test says meanwhile.
+/// A running model. Requests for a whole answer get the initial answers in order; requests for a stream get the words
+/// that the test sends meanwhile.
 pub struct PacedModel {
     pub url: String,
     pieces: UnboundedSender<Piece>,
@@ -46,22 +46,21 @@ impl PacedModel {
         Self { url: server.url.clone(), pieces, server }
     }
 
-    /// The next words.
     pub fn says(&self, words: &str) {
         let _nobody_may_listen = self.pieces.send(Piece::Words(words.to_owned()));
     }
 
-    /// The answer is over.
+    /// Ends the answer.
     pub fn ends(&self) {
         let _nobody_may_listen = self.pieces.send(Piece::End);
     }
 
-    /// The connection breaks in the middle of the answer.
+    /// Breaks the connection in the middle of the answer.
     pub fn breaks(&self) {
         let _nobody_may_listen = self.pieces.send(Piece::Cut);
     }
 
-    /// How often it was asked.
+    /// How often the model was asked.
     pub fn asked(&self) -> usize {
         self.server.seen().len()
     }

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The functions, each as its `main` wires it, in one process.
+/// The functions, each wired as in its `main`.
 pub struct Process {
     pub create: create::Deps,
     pub update: update::Deps,
@@ -41,7 +41,7 @@ pub struct Process {
     pub chat: chat::Deps,
     pub console: console::Deps,
     pub settle: settle::Deps,
-    /// Its answers go on after it has returned.
+    /// `'static`, because its answers go on after it has returned.
     pub stream: &'static stream::Deps,
     pub catalogue: catalogue::Deps,
     pub tools_test: tools_test::Deps,
@@ -57,11 +57,11 @@ pub struct Process {
     pub hooks: hooks::Deps,
     pub trigger: trigger::Deps,
     pub tokens: ToolTokens,
-    /// What whatever causes a run starts it with.
+    /// Starts runs for every kind of cause.
     pub run_starter: RunStarter,
 }
 
-/// What the functions' environment says.
+/// The functions' environment variables.
 fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: [&String; 4]) -> Environment {
     let mut variables = BTreeMap::from([
         ("AWS_ENDPOINT_URL", aws.url.clone()),
@@ -140,14 +140,14 @@ impl Process {
             members: members::Deps::new(platform)?,
             deploy: deploy::Deps::new(platform)?,
             hooks: hooks::Deps::new(platform)?,
-            // A machine that is busy with other tests is no fault.
+            // A machine that is busy with other tests must not fail the test.
             trigger: trigger::Deps { answer_within: Some(Duration::from_secs(20)), ..trigger::Deps::new(platform)? },
             tokens: platform.tokens()?,
             run_starter: platform.run_starter()?,
         })
     }
 
-    /// Hands a request to a function by its name.
+    /// Passes a request to the function of this name.
     pub(crate) async fn answer(&self, function: &str, request: Request) -> (Response<Body>, Option<Afterwards>) {
         let Process {
             create,

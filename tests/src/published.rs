@@ -1,9 +1,9 @@
-//! VAPI's published OpenAPI document, which is too large to be kept here: it is used where it stands beside the repository.
+//! VAPI's published OpenAPI document, too large for the repository: read from beside it.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Holds a body against a schema of the document, as strictly as VAPI's validator: no unknown property.
+/// Checks a body against a schema of the document as strictly as VAPI's validator: no unknown property.
 #[track_caller]
 pub fn vapi_takes(schema: &str, body: &Value) {
     let Some(validator) = vapi_schema(schema) else {
@@ -15,7 +15,7 @@ pub fn vapi_takes(schema: &str, body: &Value) {
     assert!(problems.is_empty(), "{schema}: {problems:#?}\n{body:#}");
 }
 
-/// A schema of the document, made strict; `None` where the document is not there.
+/// A strict schema of the document; `None` if the document is missing.
 pub fn vapi_schema(name: &str) -> Option<Validator> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vapi/openapi.json");
     let text = std::fs::read_to_string(path).ok()?;
@@ -25,7 +25,8 @@ pub fn vapi_schema(name: &str) -> Option<Validator> {
     Some(jsonschema::draft202012::new(&root).expect("the document holds schemas"))
 }
 
-/// The document prints patterns between slashes, and says neither that an enum of texts is text nor that objects are closed.
+/// Repairs the document: it prints patterns between slashes, and states neither that an enum of texts is text nor
+/// that objects are closed.
 fn correct(schema: &mut Value) {
     if let Value::Object(object) = schema {
         if let Some(Value::String(pattern)) = object.get_mut("pattern")

@@ -1,5 +1,6 @@
-//! Names under which real APIs take and give secrets, and names that only sound like them: every place that hides is held
-//! against the same lists.
+//! Names of secrets in real APIs, and similar names that are not secret.
+//!
+//! Every part that hides secrets is tested with the same lists.
 
 use serde_json::{Map, Value, json};
 
@@ -69,7 +70,7 @@ pub const HARMLESS: [&str; 16] = [
     "yoga_session",
 ];
 
-/// A text of its own for each name, to be looked for.
+/// A distinct text for each name, for searching.
 pub fn texts(names: &[&str], kind: &str) -> Map<String, Value> {
     names
         .iter()
@@ -78,7 +79,7 @@ pub fn texts(names: &[&str], kind: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// All of the texts, or none, stand in what is shown.
+/// Asserts that all of the texts, or none, appear in `shown`.
 ///
 /// # Panics
 /// If not, with the names.

@@ -1,4 +1,4 @@
-//! An answer that grows, read as a client reads it.
+//! A streamed answer, read as a client reads it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,15 +7,15 @@ use lambda_http::Response;
 use serde_json::Value;
 use shared::http::ReplyBody;
 
-/// How long a test waits for an event before it says that none came.
+/// The longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An answer whose head is there.
+/// A streamed answer whose head has arrived.
 pub struct Streamed {
     pub status: u16,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// How many comments have come.
+    /// The number of comments so far.
     pub comments: usize,
     /// The whole text so far.
     pub text: String,
@@ -32,7 +32,7 @@ impl Streamed {
         Self { status, headers, comments: 0, text: String::new(), read: 0, body }
     }
 
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             let unread = &self.text[self.read..];
@@ -56,7 +56,7 @@ impl Streamed {
         }
     }
 
-    /// The events up to the first that fits, which is among them.
+    /// The events up to and including the first that fits.
     pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
@@ -69,12 +69,12 @@ impl Streamed {
         }
     }
 
-    /// The events up to the first of a type.
+    /// The events up to and including the first of a type.
     pub async fn until_type(&mut self, kind: &str) -> Vec<Value> {
         self.until(|event| event["type"] == kind).await
     }
 
-    /// All events that are left.
+    /// All remaining events.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

@@ -13,7 +13,7 @@ use serde_saphyr::Tagged;
 
 pub use self::deployment::Deployment;
 
-/// The template as JSON; short forms stand in their long form, `!Ref X` as `{"Ref": "X"}`, `!Sub x` as `{"Fn::Sub": "x"}`.
+/// The template as JSON. Short forms are expanded: `!Ref X` is `{"Ref": "X"}`, `!Sub x` is `{"Fn::Sub": "x"}`.
 #[derive(Debug, Clone)]
 pub struct Template(pub Value);
 
@@ -21,11 +21,11 @@ pub struct Template(pub Value);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     pub method: String,
-    /// With its variables, `/api/{slug}/tools`.
+    /// With path variables, such as `/api/{slug}/tools`.
     pub path: String,
-    /// Whether the JWT authorizer stands before it.
+    /// Whether it requires the JWT authorizer.
     pub jwt: bool,
-    /// `create`: the function behind it.
+    /// The function's name, such as `create`.
     pub function: String,
 }
 
@@ -53,7 +53,7 @@ impl Template {
             .collect()
     }
 
-    /// The bodies of `CreateTable` that its deployment sends, and the TTL attribute of those tables that have one.
+    /// The `CreateTable` bodies of the deployment, each with the table's TTL attribute if it has one.
     pub fn tables(&self, stack: &str) -> Vec<(Value, Option<String>)> {
         let resources = self.resources("AWS::DynamoDB::Table");
         resources.values().map(|properties| (create_table(properties, stack), time_to_live(properties))).collect()
@@ -83,7 +83,7 @@ impl Template {
         routes
     }
 
-    /// The routes of functions that stand behind a REST API, which streams; not the preflights, which it answers itself.
+    /// The routes of functions behind a REST API, which streams; without preflights, which the API answers itself.
     pub fn rest_routes(&self) -> Vec<Route> {
         let apis = self.resources("AWS::ApiGateway::RestApi");
         let mut routes = Vec::new();
@@ -103,7 +103,7 @@ impl Template {
     }
 }
 
-/// `CallStart` is `call-start`.
+/// `CallStart` becomes `call-start`.
 fn kebab(name: &str) -> String {
     let mut kebab = String::new();
     for letter in name.chars() {
@@ -132,7 +132,7 @@ fn time_to_live(properties: &Value) -> Option<String> {
     specification["AttributeName"].as_str().map(str::to_owned)
 }
 
-/// A node with its tag written out.
+/// A node with its tag in long form.
 struct Node(Value);
 
 impl<'de> Deserialize<'de> for Node {

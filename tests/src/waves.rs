@@ -1,9 +1,9 @@
-//! Round trips that had to follow one another.
+//! Counts the sequential round trips of an operation log.
 
 use crate::aws::Operation;
 
-/// The operations in waves: an operation that began before the first of its wave had ended ran beside it, one that began
-/// after had to wait for it. With every operation slowed down alike, the number of waves is the number of round trips
+/// Groups operations into waves: an operation that began before the first of its wave had ended ran in parallel with
+/// it; a later one had to wait. If every operation is equally slow, the number of waves is the number of round trips
 /// that a caller waits for.
 pub fn waves(operations: &[Operation]) -> Vec<Vec<Operation>> {
     let mut sorted = operations.to_vec();
@@ -19,7 +19,7 @@ pub fn waves(operations: &[Operation]) -> Vec<Vec<Operation>> {
     waves
 }
 
-/// What each wave asked, sorted: `["GetItem tools", "PutItem idempotency"]`.
+/// The sorted operations of each wave: `["GetItem tools", "PutItem idempotency"]`.
 pub fn summary(operations: &[Operation]) -> Vec<Vec<String>> {
     waves(operations)
         .iter()

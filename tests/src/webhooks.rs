@@ -1,4 +1,4 @@
-//! Requests as services sign them.
+//! Webhook requests with the signatures of real services.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, HMAC_SHA256, Key, sign};
@@ -8,37 +8,36 @@ use uuid::Uuid;
 
 use crate::{Event, issuer::Issuer};
 
-/// How a service signs, and with what.
+/// A service's signature scheme and its secret.
 #[derive(Clone, Copy)]
 pub enum Signer<'a> {
     Slack(&'a str),
-    /// With the name of the event that the header has.
+    /// The event's name for the header, then the secret.
     Github(&'a str, &'a str),
     Stripe(&'a str),
     Notion(&'a str),
     Hubspot(&'a str),
     StandardWebhooks(&'a str),
     Pipedream(&'a str),
-    /// Over the address and the form that the body's members make.
+    /// Signs the address and the form of the body's members.
     Twilio(&'a str),
-    /// The token that was given with `setWebhook`.
+    /// The token of `setWebhook`.
     Telegram(&'a str),
-    /// The body has the time.
+    /// The time is in the body.
     Linear(&'a str),
-    /// A token of this service account, which says nothing of the body.
+    /// A token of this service account, which does not cover the body.
     Google(&'a Issuer, &'a str),
-    /// The token of a channel; the body has its state.
+    /// The token of a channel, whose state is in the body.
     GoogleCalendar(&'a str),
-    /// What shows it is in the body.
+    /// The proof is in the body.
     Unsigned,
 }
 
-/// A request to `path`, signed now. `base` is the public address that the service calls.
+/// A request to `path`, signed now. `base` is the public address of the service's requests.
 pub fn signed(base: &str, path: &str, signer: Signer<'_>, body: &str) -> Event {
     signed_at(base, path, signer, body, Timestamp::now())
 }
 
-/// The same, signed at another time.
 pub fn signed_at(base: &str, path: &str, signer: Signer<'_>, body: &str, at: Timestamp) -> Event {
     let seconds = at.as_seconds();
     let event = Event::new("POST", path).header("content-type", "application/json").text(body);
@@ -98,7 +97,7 @@ pub fn signed_at(base: &str, path: &str, signer: Signer<'_>, body: &str, at: Tim
             let form: String = url::form_urlencoded::Serializer::new(String::new())
                 .extend_pairs(members.iter().map(|(name, value)| (name, text(value))))
                 .finish();
-            // The members of an object are sorted, as Twilio sorts them.
+            // Twilio sorts the members of an object.
             let signed: String = members.iter().flat_map(|(name, value)| [name.clone(), text(value)]).collect();
             let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
             let signature = sign(&key, format!("{base}{path}{signed}").as_bytes());
@@ -122,7 +121,7 @@ pub fn signed_at(base: &str, path: &str, signer: Signer<'_>, body: &str, at: Tim
     }
 }
 
-/// An id that the same body always has.
+/// An id derived from the body.
 fn delivery(body: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, body.as_bytes());
     let mut half = [0; 16];

@@ -1,5 +1,7 @@
-//! One small world per test: two organizations, each with a user, an agent, a phone number and connected accounts; AWS and
-//! the vendors' stand-ins around the real handlers. Nothing is shared between worlds and no port is fixed.
+//! One small world per test: two organizations, AWS, and the vendors' stand-ins around the real handlers.
+//!
+//! Each organization has a user, an agent, a phone number and connected accounts. Worlds share nothing, and no port
+//! is fixed. Requests without a tenant argument are those of the home organization's user.
 
 mod accounts;
 mod automations;
@@ -41,7 +43,7 @@ pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_wi
 
 use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};
 
-/// Where VAPI reaches us, as far as the tools made in a world say.
+/// The public address in the tools of a world.
 const PUBLIC_URL: &str = "https://api.switchboard.example";
 pub(crate) const TOOL_TOKEN_SECRET: &str = "switchboard/tool-token";
 pub(crate) const VAPI_SECRET: &str = "switchboard/vapi";
@@ -50,30 +52,28 @@ pub(crate) const LLM_MODEL: &str = "stand-in/model";
 pub(crate) const PIPEDREAM_SECRET: &str = "switchboard/pipedream";
 pub(crate) const TWILIO_SECRETS: &str = "switchboard/twilio/";
 pub(crate) const ORGANIZATION_SECRETS: &str = "switchboard/organizations/";
-/// VAPI's key of the platform, which every organization uses that has none of its own.
+/// The platform's VAPI key, used by every organization without its own.
 pub const PLATFORM_KEY: &str = "vapi-private-key";
-/// Another key of the platform's account.
 pub const SECOND_PLATFORM_KEY: &str = "vapi-private-key-2";
-/// Keys of two more accounts at VAPI: two of the one, one of the other.
+/// Keys of two more VAPI accounts: two of one, one of the other.
 pub const OWN_KEYS: [&str; 2] = ["own-vapi-key", "own-vapi-key-2"];
 pub const ANOTHER_KEY: &str = "another-vapi-key";
-/// VAPI's credential with which it can call us without a tool's token.
+/// VAPI's credential for calls without a tool's token.
 const CREDENTIAL: &str = "9f0c5b7e-0000-4000-8000-00000000c0de";
 
-/// What may differ between worlds.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// For how long the same effect is answered from the record.
+    /// How long a repeated effect is answered from the record.
     pub window: Duration,
-    /// Hosts (`name:port`) the outbound guard lets through.
+    /// Hosts (`name:port`) that the outbound guard allows.
     pub open_hosts: Vec<String>,
     /// `{"current", "previous"}`
     pub token_secret: Value,
-    /// The bearer of VAPI's credential, if one is set up.
+    /// The bearer of VAPI's credential, if configured.
     pub webhook_bearer: Option<String>,
-    /// Where VAPI and Twilio reach us.
+    /// The public address for VAPI and Twilio.
     pub public_url: String,
-    /// Variables of the functions beside the usual ones, or in their place.
+    /// Additional variables of the functions; they override the usual ones.
     pub variables: Vec<(&'static str, String)>,
     pub home: Tenant,
     pub other: Tenant,
@@ -94,15 +94,14 @@ impl Default for Options {
     }
 }
 
-/// An organization and what it owns; all ids as text.
+/// An organization with its resources; all ids as text.
 #[derive(Debug, Clone)]
 pub struct Tenant {
     pub organization_id: String,
     pub slug: String,
-    /// `sub` of its one member.
+    /// The `sub` of its only member.
     pub user_id: String,
     pub agent_id: String,
-    /// The agent's assistant at VAPI.
     pub assistant_id: String,
     pub phone_number_id: String,
     pub phone_number: String,
@@ -141,16 +140,16 @@ pub struct World {
     pub home: Tenant,
     pub other: Tenant,
     pub template: Template,
-    /// On the heap: a test's futures hold worlds, and stacks are small.
+    /// Boxed: a test's futures hold worlds, and stacks are small.
     pub process: Box<Process>,
     pub aws: Aws,
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
     pub pipedream: Standin<Pipedream>,
     pub llm: Standin<Llm>,
-    /// A public web site: the outbound guard lets it through.
+    /// A public web site; the outbound guard allows it.
     pub site: Standin<Site>,
-    /// Whose tokens users show where no authorizer has looked at them.
+    /// Issues the tokens of users on routes without an authorizer.
     pub issuer: Issuer,
     http: reqwest::Client,
 }
@@ -161,11 +160,11 @@ impl World {
     }
 
     pub async fn with(options: Options) -> Self {
-        // On the heap: with all functions at once it is large.
+        // Boxed, because the future of all functions is large.
         Box::pin(Self::begin(options, None)).await
     }
 
-    /// A world with another registry of actions at Pipedream.
+    /// A world with other actions at Pipedream.
     pub async fn with_pipedream(pipedream: pipedream::Options) -> Self {
         Box::pin(Self::begin(Options::default(), Some(pipedream))).await
     }
@@ -231,7 +230,7 @@ impl World {
         world
     }
 
-    /// A new process with empty caches and new connections, as after a cold start.
+    /// Replaces the process by one with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
         self.process = Process::connect(
             &self.options,
@@ -240,18 +239,19 @@ impl World {
         );
     }
 
-    /// Another process over the same tables, secrets and vendors. Swapped with [`World::process`], it is the one that is asked.
+    /// Another process over the same tables, secrets and vendors. Swapped with [`World::process`], it handles the
+    /// requests.
     pub fn another_process(&self) -> Box<Process> {
         let others = [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url];
         Process::connect(&self.options, &self.aws, others)
     }
 
-    /// Sends an event to a function by its name, and does what follows the answer.
+    /// Sends an event to a function by its name, and waits for the work after the answer.
     pub async fn send(&self, function: &str, event: &Event) -> Answer {
         self.deliver(function, event.to_request(function)).await
     }
 
-    /// As [`World::send`], for a whole event of API Gateway's.
+    /// Like [`World::send`], for a complete event of API Gateway.
     pub async fn send_json(&self, function: &str, event: &Value) -> Answer {
         self.deliver(function, event::request(event, Duration::from_secs(28))).await
     }
@@ -276,13 +276,11 @@ impl World {
     }
 }
 
-/// The `id` of a row.
 #[track_caller]
 fn id(row: &Value) -> &str {
     row["id"].as_str().expect("a row has an id")
 }
 
-/// A phone number by its number.
 pub fn phone(number: u32) -> String {
     format!("+1415555{:04}", 100 + number)
 }

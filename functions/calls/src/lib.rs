@@ -13,7 +13,7 @@ use shared::{
     http::{Access, Asked, Gone, History, Id, Paged, Shown, operation},
     models::{CallId, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, Erasure, ExecutionFilter, Executions, Page},
+    store::{Calls, Cursor, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
@@ -165,7 +165,7 @@ async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId
         let page = deps.executions.of_call(organization, call, &wanted).await?;
         runs.extend(page.items);
         match page.next_cursor {
-            Some(next) => wanted.after = Some(ExecutionFilter::cursor(&next)?),
+            Some(next) => wanted.after = Some(Cursor::parse(&next)?),
             None => return Ok((runs, true)),
         }
     }

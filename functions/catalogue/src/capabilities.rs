@@ -9,7 +9,7 @@ use shared::{
     models::{ServiceCapabilities, ServiceTool, TriggerComponent, WebhookPayload},
 };
 
-use crate::file::{bounded, texts};
+use crate::reading::{bounded, texts};
 
 const LONGEST_NOTES: usize = 4_000;
 const LONGEST_DESCRIPTION: usize = 500;

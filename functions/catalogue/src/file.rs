@@ -19,6 +19,7 @@ use shared::{
 use crate::{
     capabilities,
     props::{Component, Overlay, derive},
+    reading::{bounded, properties, texts},
     request,
 };
 
@@ -406,11 +407,6 @@ fn read_keywords(fields: &mut Fields<'_>) -> Vec<String> {
     keywords
 }
 
-/// The arguments of a schema.
-pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-}
-
 /// Whether a tool or a field can be called so.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len())
@@ -423,32 +419,7 @@ fn is_argument_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Required text of at most so many bytes, without control characters.
-pub(crate) fn bounded(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> String {
-    let text = fields.required_text(name, longest).unwrap_or_default();
-    if text.len() > longest && text.chars().count() <= longest {
-        fields.problem(name, format!("must have at most {longest} bytes"));
-    }
-    if text.chars().any(|letter| letter.is_control() && letter != '\n') {
-        fields.problem(name, "must not have control characters");
-    }
-    text
-}
-
 fn flag(fields: &mut Fields<'_>, name: &'static str) -> Option<bool> {
     fields.get(name)?;
     Some(fields.boolean(name, true))
-}
-
-pub(crate) fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
-    match fields.required(name) {
-        Some(Value::Array(texts)) if texts.iter().all(Value::is_string) => {
-            texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-        Some(_) => {
-            fields.problem(name, "must be a list of texts");
-            Vec::new()
-        }
-        None => Vec::new(),
-    }
 }

@@ -23,6 +23,7 @@ mod import;
 pub mod load;
 pub mod organization;
 mod props;
+mod reading;
 mod request;
 mod text;
 

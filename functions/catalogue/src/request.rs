@@ -12,7 +12,7 @@ use shared::{
 };
 use url::Url;
 
-use crate::file::properties;
+use crate::reading::properties;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Headers that the sender writes.

@@ -7,7 +7,7 @@ use shared::{
     chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
     http::{self, Reply, Request},
     models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
-    store::Page,
+    store::{Cursor, Page},
 };
 
 use crate::Deps;
@@ -19,10 +19,8 @@ pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Res
 }
 
 pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
-    let (limit, before) = http::page_by(request, |text| {
-        text.parse()
-            .map_err(|_no_number| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
-    })?;
+    let (limit, before) = http::page(request)?;
+    let before = before.map(|Cursor(number)| number);
     let thread = deps.turns.threads.get(member.organization_id, id(member, name)?).await?;
     // What stands in the row until it is answered is newer than all that is written down.
     let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
@@ -37,7 +35,7 @@ pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: 
                 .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
         );
         let items = newest.iter().rev().chain(&messages).map(message).collect();
-        let page: Page<Value> = Page { items, next_cursor: next.map(|number| number.to_string()) };
+        let page: Page<Value> = Page { items, next_cursor: next.map(|number| Cursor(number).to_string()) };
         body.insert("running".into(), running_view(&thread));
         body.insert("items".into(), json!(page.items));
         body.insert("next_cursor".into(), json!(page.next_cursor));

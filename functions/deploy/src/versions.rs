@@ -11,16 +11,12 @@ use shared::{
     automation::differences,
     described::{Described, Schemas},
     error::Problems,
-    http::{Asked, Found, Id, Ids, Named, Operation, Part, Request, Shown, operation},
+    http::{Asked, Found, Id, Ids, Named, Operation, Paged, Part, Request, Shown, operation},
     models::{AutomationId, AutomationVersion, CheckedTool, Timestamp, UserId},
     store::{ListedVersion, Page},
 };
 
 use crate::Deps;
-
-/// Versions in one page.
-const USUAL_PAGE: i32 = 50;
-const LARGEST_PAGE: i32 = 200;
 
 /// A version with its definition.
 #[derive(Debug, Serialize)]
@@ -62,31 +58,6 @@ impl Named for Version {
     const DOC: &'static str = "A version; the first is 1.";
 }
 
-/// `?limit=&cursor=`, where the cursor is a version.
-pub(crate) struct PageOfVersions {
-    limit: i32,
-    before: Option<u64>,
-}
-
-impl Part for PageOfVersions {
-    const QUERY: &'static [&'static str] = &["limit", "cursor"];
-
-    fn of(found: &Found<'_>) -> Result<Self> {
-        let mut problems = Problems::default();
-        let limit = number(found.request, "limit", &mut problems);
-        let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
-        if limit.is_some_and(|limit| !(1..=LARGEST_PAGE).contains(&limit)) {
-            problems.add("limit", format!("must be a number from 1 to {LARGEST_PAGE}"));
-        }
-        let before = number(found.request, "cursor", &mut problems);
-        problems.into_result(Some(Self { limit: limit.unwrap_or(USUAL_PAGE), before }))
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.is_paged();
-    }
-}
-
 /// The versions of an automation
 ///
 /// Newest first, without their definitions.
@@ -97,12 +68,12 @@ pub(crate) async fn list_automation_versions(
     deps: &Deps,
     asked: &Asked<'_>,
     id: Id<AutomationId>,
-    page: Result<PageOfVersions>,
+    page: Result<Paged<u64>>,
 ) -> Result<Page<ListedVersion>> {
     let automations = &deps.deployment.automations;
     automations.get(asked.organization(), id.0).await?;
-    let PageOfVersions { limit, before } = page?;
-    automations.versions(asked.organization(), id.0, before, limit).await
+    let Paged { limit, cursor: before } = page?;
+    automations.versions(asked.organization(), id.0, before.as_ref(), limit).await
 }
 
 /// One version

@@ -4,7 +4,6 @@
 
 use std::{collections::HashMap, convert::Infallible, str::FromStr};
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,9 +14,10 @@ use shared::{
     discovery::{ShownConnection, capabilities, nearest_services},
     error::Problems,
     fields::Fields,
-    http::{Asked, Found, Gone, Id, MaySend, Named, Operation, Part, Sent, Shown, operation, page_by, query},
+    http::{Asked, Found, Gone, Id, MaySend, Named, Operation, Part, Sent, Shown, operation, page, query},
     models::{ConnectionKind, Service, ServiceId, folded_name},
     ranking::words,
+    store::Cursor,
 };
 
 use super::Deps;
@@ -55,13 +55,13 @@ impl Part for Filter {
 
     fn of(found: &Found<'_>) -> Result<Self> {
         let request = found.request;
-        let (limit, after) = page_by(request, cursor)?;
+        let (limit, after) = page::<String>(request)?;
         let mut filter = Self {
             q: String::new(),
             category: None,
             connected: None,
             limit: usize::try_from(limit).unwrap_or(1),
-            after,
+            after: after.map(|Cursor(name)| name),
         };
         for (name, value) in query(request) {
             match name.as_str() {
@@ -111,11 +111,6 @@ impl Filter {
         words(&self.q, |asked| all &= of_service.iter().any(|word| word.starts_with(asked)));
         all
     }
-}
-
-fn cursor(text: &str) -> Result<String> {
-    let name = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    name.ok_or_else(|| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
 }
 
 /// A page of services, with how many there are on all pages, and notes.
@@ -188,10 +183,8 @@ pub(super) async fn list_services(deps: &Deps, asked: &Asked<'_>, filter: Filter
         fitting.iter().filter(|service| filter.after.as_ref().is_none_or(|after| folded_name(&service.name) > *after));
     let left: Vec<&Service> = left.collect();
     let page: Vec<Service> = left.iter().take(filter.limit).map(|service| (*service).clone()).collect();
-    let next_cursor = page
-        .last()
-        .filter(|_| left.len() > page.len())
-        .map(|service| BASE64_URL_SAFE_NO_PAD.encode(folded_name(&service.name)));
+    let next_cursor =
+        page.last().filter(|_| left.len() > page.len()).map(|service| Cursor(folded_name(&service.name)).to_string());
 
     let names: Vec<String> = page.iter().map(|service| service.name.clone()).collect();
     let of_services = async {

@@ -12,7 +12,7 @@ use shared::{
     http::{Access, Asked, Deleted, Id, Made, Paged, Sent, Shown, operation},
     models::{Contact, Member, OrganizationMember, Role, Timestamp, UserId},
     platform,
-    store::{MemberCursor, OrganizationMembers, Page, least_to_change},
+    store::{OrganizationMembers, Page, least_to_change},
 };
 
 use crate::body::{MemberChange, NewMember};
@@ -96,7 +96,7 @@ async fn add_member(deps: &Deps, asked: &Asked<'_>, body: Sent<NewMember>) -> Re
 ///
 /// - 200: A page of members.
 #[operation(GET "/api/{slug}/members", Admin)]
-async fn list_members(deps: &Deps, asked: &Asked<'_>, page: Paged<MemberCursor>) -> Result<Page<MemberView>> {
+async fn list_members(deps: &Deps, asked: &Asked<'_>, page: Paged<String>) -> Result<Page<MemberView>> {
     let page = deps.members.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
     Ok(page.map(MemberView::from))
 }

@@ -3,21 +3,22 @@
 use std::time::{Duration, Instant};
 
 use shared::{
-    Deadline, Error, Result,
+    Error, Result,
     automation::{ActionRun, Definition, EffectQuota, Next, PinnedTool, PlannedAction, RunTools},
+    backoff::Backoff,
     catalogue::Gone,
     error,
     injection::{Ended, Ending, LLM_AGENT},
-    models::{ActionResult, AutomationRun, RunStatus, Spent, Timestamp, Trigger},
-    store::{Lease, Saved, Step, Waits},
+    models::{ActionResult, RunStatus, Spent, Timestamp, Trigger},
+    store::{Saved, Step},
     tool::{CallContext, Conversation, NotBound, RECORDING, Subject, ToolOutcome},
 };
 
 use crate::{
-    Deps,
-    approval::{Approved, with_asking},
-    automation::drifted,
-    journal::{Stop, UnsavedStep, withdrawn},
+    agent::Agents,
+    approval::{Asking, with_asking},
+    deps::Held,
+    journal::{Came, Stop, UnsavedStep, withdrawn},
     verdict::{MOST_ATTEMPTS, ends_at},
 };
 
@@ -30,31 +31,12 @@ const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(20);
 
 /// What carries the actions of a run out.
 pub(crate) struct Actions<'a> {
-    pub(crate) deps: &'a Deps,
-    pub(crate) run: &'a AutomationRun,
-    pub(crate) lease: &'a Lease,
-    /// When the run must be let go of, to be carried on later.
-    pub(crate) deadline: Deadline,
+    pub(crate) held: Held<'a>,
     pub(crate) definition: &'a Definition,
     /// All tools of the automation, those that agents are given, too.
     pub(crate) pinned: &'a [PinnedTool],
     /// Those of the actions that are left.
     pub(crate) tools: &'a RunTools,
-}
-
-/// What came of an action.
-pub(crate) enum Called {
-    Result(Box<ActionResult>),
-    /// There is not time enough for it here.
-    NoTime,
-    /// There is none left for the run.
-    RunsTimeIsOver,
-    /// The run goes on when something else has happened.
-    Waits(Waits),
-    /// A tool is not what the automation was activated with.
-    Drifted(String),
-    /// The automation is gone or was paused meanwhile.
-    Withdrawn(String),
 }
 
 impl Actions<'_> {
@@ -63,10 +45,11 @@ impl Actions<'_> {
     /// # Errors
     /// An outage of ours before anything of the next action happened.
     pub(crate) async fn carry_out(&self, mut actions: ActionRun<'_>, spent: &mut Spent) -> Result<Ended<Stop>> {
+        let Held { deps, run, lease, deadline } = self.held;
         // Whether no step was taken here yet: then there will not be more time for it elsewhere.
         let mut first = true;
         loop {
-            if !first && self.deadline.remaining() < SAVE_RESERVE {
+            if !first && deadline.remaining() < SAVE_RESERVE {
                 return Ok(Ended::OutOfTime);
             }
             let result = match actions.next(Timestamp::now()) {
@@ -74,21 +57,17 @@ impl Actions<'_> {
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
-                    Ok(Called::Result(result)) => *result,
-                    Ok(Called::NoTime) => return Ok(Ended::OutOfTime),
-                    Ok(Called::RunsTimeIsOver) => return Ok(Ended::Over(out_of_time())),
-                    Ok(Called::Waits(what)) => return Ok(Ended::Stopped(Stop::Waits(what))),
-                    Ok(Called::Withdrawn(why)) => return Ok(Ended::Stopped(Stop::Withdrawn(why))),
-                    Ok(Called::Drifted(reason)) => return drifted(self.deps, self.run, reason).await,
+                    Ok(Came::Continue(result)) => *result,
+                    Ok(Came::Break(ended)) => return Ok(ended),
                     // It counts as an attempt where it is the first that is tried.
                     Err(outage) if !first => {
-                        tracing::warn!(run.id = %self.run.id, "an action is put off: {}", error::chain(&outage));
+                        tracing::warn!(run.id = %run.id, "an action is put off: {}", error::chain(&outage));
                         return Ok(Ended::OutOfTime);
                     }
                     Err(outage) => return Err(outage),
                 },
             };
-            match self.deps.runs.save(self.run, self.lease, Step::Action(&result), spent).await? {
+            match deps.runs.save(run, lease, Step::Action(&result), spent).await? {
                 Saved::Yes => {}
                 Saved::CancelRequested => {
                     return Ok(Ended::Stopped(Stop::CancelRequested(UnsavedStep::Action(Box::new(result)))));
@@ -101,60 +80,47 @@ impl Actions<'_> {
     }
 
     /// Carries an action out, if nobody has to be asked first.
-    async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Called> {
+    async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Came> {
+        let Held { deps, run, deadline, .. } = self.held;
+        let asking = Asking { approvals: &deps.approvals, run, rules: &self.definition.approvals };
+        let agents = Agents { held: self.held, asking, pinned: self.pinned };
         // What an agent has done by then is taken.
-        if Timestamp::now() >= ends_at(self.run) && !self.has_agents_result(planned).await? {
-            return Ok(Called::RunsTimeIsOver);
+        if Timestamp::now() >= ends_at(run) && !agents.has_result(planned).await? {
+            return Ok(Came::Break(Ended::Over(out_of_time())));
         }
-        let acts = planned.tool == LLM_AGENT || self.tools.effect(planned.tool).is_some();
-        if let Some(why) = if acts { withdrawn(&self.deps.automations, self.run).await? } else { None } {
-            return Ok(Called::Withdrawn(why));
+        let effect = self.tools.effect(planned.tool);
+        let acts = planned.tool == LLM_AGENT || effect.is_some();
+        if let Some(why) = if acts { withdrawn(&deps.automations, run).await? } else { None } {
+            return Ok(Came::Break(Ended::Stopped(Stop::Withdrawn(why))));
         }
         if planned.tool == LLM_AGENT {
-            return Box::pin(self.agent(planned, spent)).await;
+            return Box::pin(agents.work(planned, spent)).await;
         }
         // What cannot be called fails, and asks nobody.
         let callable = self.tools.toolbox.check(planned.tool, &planned.arguments).is_ok();
-        let asking = self.asks(planned, self.tools.effect(planned.tool), &planned.arguments).filter(|_| callable);
-        if let Some(asking) = asking.as_ref().filter(|_| !self.run.dry_run) {
-            match self.approved(planned, asking).await? {
-                Approved::Yes => {}
-                Approved::NotYet(what) => return Ok(Called::Waits(what)),
-                Approved::No(why) => {
-                    let redact = self.tools.redact(planned.tool);
-                    let refused = planned.refused(why, Timestamp::now());
-                    return Ok(Called::Result(Box::new(ActionResult { redact, ..refused })));
-                }
-            }
+        let asked = asking.asks(planned, effect, &planned.arguments).filter(|_| callable);
+        let redact = self.tools.redact(planned.tool);
+        if let Some(instead) = asking.stops(planned, asked.as_ref(), &redact).await? {
+            return Ok(instead);
         }
-        let effect = self.tools.effect(planned.tool).filter(|_| callable && !self.run.dry_run);
-        if let (Some(effect), Some(quota)) = (effect, self.quota()) {
-            let name = format!("{} {}", self.run.id, planned.id);
-            if let Some(why) = quota.take(effect, Some(&name), self.deadline).await? {
-                let redact = self.tools.redact(planned.tool);
+        let quota = EffectQuota::of_run(&deps.executor.quotas, run, self.definition.quotas);
+        if let (Some(effect), Some(quota)) = (effect.filter(|_| callable && !run.dry_run), quota) {
+            let name = format!("{} {}", run.id, planned.id);
+            if let Some(why) = quota.take(effect, Some(&name), deadline).await? {
                 let failed = planned.failed(why, Timestamp::now());
-                return Ok(Called::Result(Box::new(ActionResult { redact, ..failed })));
+                return Ok(Came::Continue(Box::new(ActionResult { redact, ..failed })));
             }
         }
         let result = Box::pin(self.call(planned, first, spent)).await?;
-        Ok(result.map_or(Called::NoTime, |result| Called::Result(Box::new(with_asking(result, asking.as_ref())))))
-    }
-
-    /// The room of this run for what it changes.
-    pub(crate) fn quota(&self) -> Option<EffectQuota> {
-        Some(EffectQuota {
-            quotas: self.deps.executor.quotas.clone(),
-            organization: self.run.organization_id,
-            automation: self.run.automation_id?,
-            run: self.run.parent_run_id.unwrap_or(self.run.id),
-            limits: self.definition.quotas,
-        })
+        let with_asking = |result| Came::Continue(Box::new(with_asking(result, asked.as_ref())));
+        Ok(result.map_or(Came::Break(Ended::OutOfTime), with_asking))
     }
 
     /// Calls the tool of an action, and again where that can do no harm and is wanted. None if there is no time for it.
     async fn call(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Option<ActionResult>> {
+        let Held { deps, run, deadline, .. } = self.held;
         let (started_at, started) = (Timestamp::now(), Instant::now());
-        let given_up = first && self.run.attempts >= MOST_ATTEMPTS;
+        let given_up = first && run.attempts >= MOST_ATTEMPTS;
         match self.tools.gone(planned.tool) {
             Some(gone @ Gone::Unreachable { .. }) if !given_up => {
                 return Err(Error::Unavailable("an account of a service", gone.for_author().into()));
@@ -169,11 +135,12 @@ impl Actions<'_> {
         let limit = Duration::from_secs(planned.action.timeout_seconds);
         let needs = limit + RECORDING + SAVE_RESERVE;
         let least = if first { LEAST + RECORDING + SAVE_RESERVE } else { needs };
-        if self.deadline.remaining() < least {
+        if deadline.remaining() < least {
             return Ok(None);
         }
         let acts = self.tools.toolbox.spec(planned.tool).is_ok_and(|spec| spec.effect);
         let (mut attempts, mut given_up_on) = (0, false);
+        let mut backoff = Backoff::new(deps.retry_pause, LONGEST_RETRY_PAUSE, deadline.reserving(needs));
         let outcome = loop {
             let bound = match self.tools.toolbox.check(planned.tool, &planned.arguments) {
                 Ok(bound) => bound,
@@ -192,39 +159,32 @@ impl Actions<'_> {
                 }
                 Err(outage) => return Err(outage),
             };
-            add(spent, &outcome.spent);
-            if !planned.may_be_repeated(&outcome, acts, attempts) {
+            *spent += outcome.spent;
+            let asked = outcome.cause.as_ref().and_then(shared::clients::Error::retry_after);
+            if !planned.may_be_repeated(&outcome, acts, attempts)
+                || asked.is_some_and(|asked| asked > LONGEST_RETRY_PAUSE)
+                || !backoff.pause_at_least(asked).await
+            {
                 break outcome;
             }
-            let pause = self.pause(&outcome, attempts);
-            if pause > LONGEST_RETRY_PAUSE || self.deadline.remaining() < pause + needs {
-                break outcome;
-            }
-            tokio::time::sleep(pause).await;
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let result = planned.became(&outcome, self.run.dry_run && acts, started_at);
+        let result = planned.became(&outcome, run.dry_run && acts, started_at);
         let (redact, outage) = (self.tools.redact(planned.tool), result.outage || given_up_on);
         Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
     }
 
     fn context<'c>(&'c self, planned: &'c PlannedAction<'_>) -> CallContext<'c> {
+        let Held { run, deadline, .. } = self.held;
         CallContext {
-            organization: self.run.organization_id,
-            user: self.run.user_id.as_ref(),
-            subject: Subject::Action { run: self.run.id, action: &planned.id },
+            organization: run.organization_id,
+            user: run.user_id.as_ref(),
+            subject: Subject::Action { run: run.id, action: &planned.id },
             delivery: Some(&planned.id),
             conversation: &NOBODY,
             trigger: Trigger::Automation,
-            deadline: self.deadline.reserving(SAVE_RESERVE + RECORDING),
+            deadline: deadline.reserving(SAVE_RESERVE + RECORDING),
         }
-    }
-
-    /// Before a tool is called again: longer each time, and as long as its service asks for at least.
-    fn pause(&self, outcome: &ToolOutcome, attempts: u32) -> Duration {
-        let asked = outcome.cause.as_ref().and_then(shared::clients::Error::retry_after).unwrap_or_default();
-        let doubled = 1_u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.deps.retry_pause.saturating_mul(doubled).max(asked)
     }
 }
 
@@ -234,13 +194,4 @@ static NOBODY: Conversation = Conversation { caller: None, called: None, line: N
 fn out_of_time() -> Ending {
     let error = "The run's time was over before all actions were carried out.".to_owned();
     Ending { status: RunStatus::TimeLimit, result: None, error: Some(error) }
-}
-
-pub(crate) fn add(spent: &mut Spent, more: &Spent) {
-    spent.iterations += more.iterations;
-    spent.calls += more.calls;
-    spent.prompt_tokens += more.prompt_tokens;
-    spent.completion_tokens += more.completion_tokens;
-    spent.cached_tokens += more.cached_tokens;
-    spent.cost += more.cost;
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde_json::Map;
 use shared::{
     Error, Result,
-    automation::{PlannedAction, RunRequest, asking_rule, drift, effect_of, offer},
-    catalogue::{Found, Resolved},
-    error::Problems,
-    injection::LLM_AGENT,
+    automation::{PinnedTool, PlannedAction, RunRequest, asking_rule, effect_of},
+    catalogue::Found,
+    injection::{Ended, LLM_AGENT},
     models::{
         ActionResult, ApprovalEffect, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger,
         Spent, Timestamp, ToolRef, WholeRun,
@@ -18,8 +17,10 @@ use shared::{
 };
 
 use crate::{
-    actions::{Actions, Called, add},
-    approval::Approved,
+    approval::Asking,
+    briefing::{Briefing, brief, pinned},
+    deps::Held,
+    journal::{Came, Stop},
 };
 
 /// What an agent is to do.
@@ -31,21 +32,30 @@ struct Asked {
     effects: Vec<ApprovalEffect>,
 }
 
-impl Actions<'_> {
+/// Agents of a run.
+pub(crate) struct Agents<'a> {
+    pub(crate) held: Held<'a>,
+    pub(crate) asking: Asking<'a>,
+    /// The tools that they can be given.
+    pub(crate) pinned: &'a [PinnedTool],
+}
+
+impl Agents<'_> {
     /// Starts the agent's run, once, and takes its result when it is over.
-    pub(crate) async fn agent(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Called> {
-        let organization = self.run.organization_id;
+    pub(crate) async fn work(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Came> {
+        let Held { deps, run, .. } = self.held;
+        let organization = run.organization_id;
         let child = self.agent_of(planned)?;
-        let failed = |why: String| Ok(Called::Result(Box::new(planned.failed(why, Timestamp::now()))));
-        match self.deps.runs.get(organization, child).await {
+        let failed = |why: String| Ok(Came::Continue(Box::new(planned.failed(why, Timestamp::now()))));
+        match deps.runs.get(organization, child).await {
             Ok(run) if run.status.is_over() => {
-                let whole = self.deps.runs.whole(organization, child).await?;
-                add(spent, &whole.run.spent);
-                return Ok(Called::Result(Box::new(result(planned, whole))));
+                let whole = deps.runs.whole(organization, child).await?;
+                *spent += whole.run.spent;
+                return Ok(Came::Continue(Box::new(result(planned, whole))));
             }
             Ok(run) => return self.wait_for(&run).await,
             // It began, and may have done something: it is not begun again.
-            Err(Error::NotFound(_)) if self.run.waits_for_run == Some(child) => {
+            Err(Error::NotFound(_)) if run.waits_for_run == Some(child) => {
                 return failed(format!("The agent's run {child} was deleted before its result was taken."));
             }
             Err(Error::NotFound(_)) => {}
@@ -53,44 +63,41 @@ impl Actions<'_> {
         }
         let asked = match self.asked(planned, spent).await? {
             Ok(asked) => asked,
-            Err(Refusal::Drifted(reason)) => return Ok(Called::Drifted(reason)),
+            Err(Refusal::Drifted(reason)) => return Ok(Came::Break(Ended::Stopped(Stop::Drifted(reason)))),
             Err(Refusal::Wrong(why)) => return failed(why),
         };
         // Nobody knows yet what it will do, or whom it will write to: it asks if one of its tools may do what asks. An address in
         // what it is told is no recipient.
-        let (rules, unknown) = (&self.definition.approvals, Map::new());
-        let grave = asked.effects.iter().find(|effect| asking_rule(rules, **effect, &unknown).is_some());
-        if let Some(asking) = self.asks(planned, grave.copied(), &unknown).filter(|_| !self.run.dry_run) {
-            match self.approved(planned, &asking).await? {
-                Approved::Yes => {}
-                Approved::NotYet(what) => return Ok(Called::Waits(what)),
-                Approved::No(why) => {
-                    return Ok(Called::Result(Box::new(planned.refused(why, Timestamp::now()))));
-                }
-            }
+        let unknown = Map::new();
+        let grave = asked.effects.iter().find(|effect| asking_rule(self.asking.rules, **effect, &unknown).is_some());
+        let asks = self.asking.asks(planned, grave.copied(), &unknown);
+        if let Some(instead) = self.asking.stops(planned, asks.as_ref(), &[]).await? {
+            return Ok(instead);
         }
-        let run = self.child(child, &asked);
+        let begun = self.child(child, &asked);
         // If it is there by now, somebody else began it.
-        self.deps.runs.create_prompted(&run, &asked.prompt).await?;
-        tracing::info!(run.id = %self.run.id, run.child = %child, "an action lets a model work");
-        self.wait_for(&run).await
+        deps.runs.create_prompted(&begun, &asked.prompt).await?;
+        tracing::info!(run.id = %run.id, run.child = %child, "an action lets a model work");
+        self.wait_for(&begun).await
     }
 
     /// The agent's run: the same, however often the action is come to.
     fn agent_of(&self, planned: &PlannedAction<'_>) -> Result<RunId> {
-        let Some(automation) = self.run.automation_id else {
+        let run = self.held.run;
+        let Some(automation) = run.automation_id else {
             return Err(Error::internal("a run of actions names no automation"));
         };
-        let cause = format!("agent:{}:{}", self.run.id, planned.id);
-        Ok(RunId::of_cause(self.run.organization_id, automation, &cause))
+        let cause = format!("agent:{}:{}", run.id, planned.id);
+        Ok(RunId::of_cause(run.organization_id, automation, &cause))
     }
 
     /// Whether the action's agent is over: its result is taken, even where the time for more is.
-    pub(crate) async fn has_agents_result(&self, planned: &PlannedAction<'_>) -> Result<bool> {
+    pub(crate) async fn has_result(&self, planned: &PlannedAction<'_>) -> Result<bool> {
         if planned.tool != LLM_AGENT {
             return Ok(false);
         }
-        match self.deps.runs.get(self.run.organization_id, self.agent_of(planned)?).await {
+        let Held { deps, run, .. } = self.held;
+        match deps.runs.get(run.organization_id, self.agent_of(planned)?).await {
             Ok(run) => Ok(run.status.is_over()),
             Err(Error::NotFound(_)) => Ok(false),
             Err(error) => Err(error),
@@ -98,55 +105,48 @@ impl Actions<'_> {
     }
 
     /// Its message is sent again, for it may have been lost; that it comes twice does no harm.
-    async fn wait_for(&self, child: &AutomationRun) -> Result<Called> {
+    async fn wait_for(&self, child: &AutomationRun) -> Result<Came> {
         if child.status == RunStatus::Queued {
             let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
-            self.deps.queue.send(&message).await?;
+            self.held.deps.queue.send(&message).await?;
         }
         // Waiting takes no time from the actions after it.
         let until = Timestamp::now().plus(Duration::from_secs(child.limits.seconds));
-        Ok(Called::Waits(Waits::ForRun(child.id, until)))
+        Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, until)))))
     }
 
     /// What the agent is asked, with the tools that the automation was activated with.
     async fn asked(&self, planned: &PlannedAction<'_>, spent: &Spent) -> Result<Result<Asked, Refusal>> {
-        let built_in = &self.deps.catalogue.built_in;
-        let naming = |name: &str| {
+        let built_in = &self.held.deps.catalogue.built_in;
+        let naming = |name: &str| -> Result<ToolRef, String> {
             if name == LLM_AGENT {
                 return Err("an agent starts no other agent; leave it out".to_owned());
             }
-            let pinned = self.pinned.iter().find(|tool| tool.name == name).map(|tool| tool.reference.clone());
-            pinned.ok_or_else(|| "is none of the tools that the automation was checked with".to_owned())
+            let tool = pinned(self.pinned, name);
+            tool.ok_or_else(|| "is none of the tools that the automation was checked with".to_owned())
+        };
+        let wrong = |error| match error {
+            Error::Invalid(problems) => Ok(Err(Refusal::Wrong(problems.to_string()))),
+            error => Err(error),
         };
         let (named, request) = match RunRequest::of_action(&planned.arguments, built_in, &naming) {
-            Err(Error::Invalid(problems)) => return Ok(Err(Refusal::Wrong(problems.to_string()))),
-            read => read?,
+            Ok(read) => read,
+            Err(error) => return wrong(error),
         };
-        let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
-        let organization = self.run.organization_id;
-        let resolved = Box::pin(self.deps.catalogue.resolve(organization, &references, self.deadline)).await?;
-        let gone = references.iter().zip(&resolved).find_map(|(reference, resolved)| match resolved {
-            Resolved::Gone(gone) => drift(&reference.to_string(), gone),
-            Resolved::Here(_) => None,
-        });
-        if let Some(reason) = gone {
-            return Ok(Err(Refusal::Drifted(reason)));
-        }
-        let mut problems = Problems::default();
-        let found = offer(built_in, &named, resolved, &mut problems)?;
-        let prompt = request.prompt_with(&found, &mut problems);
-        if !problems.is_empty() {
-            return Ok(Err(Refusal::Wrong(problems.to_string())));
-        }
+        let (prompt, found) = match brief(self.held, &named, &request).await {
+            Ok(Briefing::Told(prompt, found)) => (prompt, found),
+            Ok(Briefing::Drifted(reason)) => return Ok(Err(Refusal::Drifted(reason))),
+            Err(error) => return wrong(error),
+        };
         let acting = found.iter().filter(|found| found.spec().effect).map(Found::known_as);
         let effects = acting.map(|known| effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>())).collect();
-        let limits = within(request.limits, &self.run.limits, spent);
+        let limits = within(request.limits, &self.held.run.limits, spent);
         Ok(Ok(Asked { prompt, model: request.model, limits, effects }))
     }
 
     /// The row of the agent's run: for the same person, in the same way.
     fn child(&self, id: RunId, asked: &Asked) -> AutomationRun {
-        let parent = self.run;
+        let parent = self.held.run;
         AutomationRun {
             user_id: parent.user_id.clone(),
             automation_id: parent.automation_id,

@@ -6,15 +6,16 @@ use serde_json::{Map, Value, json};
 use shared::{
     Error, Result,
     automation::{PlannedAction, Standing, asking_rule, recipients, standing},
+    injection::Ended,
     models::{
-        ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalStatus, Timestamp,
-        arguments_hash,
+        ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalRule,
+        ApprovalStatus, AutomationRun, Timestamp, arguments_hash,
     },
     redaction::to_decide_on,
-    store::Waits,
+    store::{Approvals, Waits},
 };
 
-use crate::actions::Actions;
+use crate::journal::{Came, Stop};
 
 /// What is shown of all arguments together, in bytes: the row must hold it.
 const SHOWN: usize = 65_536;
@@ -23,15 +24,16 @@ const SHOWN_EACH: usize = 8_192;
 /// A decision is kept this long at least.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether an action may go on.
-pub(crate) enum Approved {
-    Yes,
-    NotYet(Waits),
-    /// It is not done; the sentence says why.
-    No(String),
+/// A run that asks before some of its actions.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) approvals: &'a Approvals,
+    pub(crate) run: &'a AutomationRun,
+    /// Those of the automation.
+    pub(crate) rules: &'a [ApprovalRule],
 }
 
-impl Actions<'_> {
+impl Asking<'_> {
     /// What is asked before this action, if anything is; `effect` is what its tool does, if it changes something.
     /// The rules are held against `arguments`.
     pub(crate) fn asks(
@@ -43,7 +45,7 @@ impl Actions<'_> {
         if let Some(asked) = &planned.action.approval {
             return Some(asked.clone());
         }
-        let rule = asking_rule(&self.definition.approvals, effect?, arguments)?;
+        let rule = asking_rule(self.rules, effect?, arguments)?;
         let what = match rule.effect {
             ApprovalEffect::Email if !rule.outside.is_empty() => "an e-mail to outside",
             ApprovalEffect::Email => "an e-mail",
@@ -58,28 +60,40 @@ impl Actions<'_> {
         })
     }
 
-    /// Asks once, and looks at what was decided. An approval is for exactly these arguments.
-    pub(crate) async fn approved(&self, planned: &PlannedAction<'_>, asking: &ApprovalRequest) -> Result<Approved> {
-        let (organization, approvals) = (self.run.organization_id, &self.deps.approvals);
+    /// What becomes of an action that does not go on; none if it may. It is asked once, and a decision is for exactly these
+    /// arguments. A dry run asks nobody. `redact`: what the tool's author marked.
+    pub(crate) async fn stops(
+        &self,
+        planned: &PlannedAction<'_>,
+        asked: Option<&ApprovalRequest>,
+        redact: &[String],
+    ) -> Result<Option<Came>> {
+        let Some(asked) = asked.filter(|_| !self.run.dry_run) else { return Ok(None) };
+        let (organization, approvals) = (self.run.organization_id, self.approvals);
         let id = ApprovalId::of_action(self.run.id, &planned.id);
         let hash = arguments_hash(&planned.arguments);
         let now = Timestamp::now();
         let approval = match approvals.get(organization, id).await {
-            Err(Error::NotFound(_)) => approvals.ask(&self.approval(planned, id, &hash, asking, now)).await?,
+            Err(Error::NotFound(_)) => approvals.ask(&self.approval(planned, id, &hash, asked, redact, now)).await?,
             approval => approval?,
         };
-        match standing(&approval, &hash, now) {
-            Standing::Waits => Ok(Approved::NotYet(Waits::ForApproval(id, approval.valid_until))),
-            Standing::GoesOn if approvals.take_up(&approval).await? => Ok(Approved::Yes),
-            Standing::GoesOn => Ok(Approved::No("Its approval was not for this.".to_owned())),
+        let why = match standing(&approval, &hash, now) {
+            Standing::Waits => {
+                let waits = Waits::ForApproval(id, approval.valid_until);
+                return Ok(Some(Came::Break(Ended::Stopped(Stop::Waits(waits)))));
+            }
+            Standing::GoesOn if approvals.take_up(&approval).await? => return Ok(None),
+            Standing::GoesOn => "Its approval was not for this.".to_owned(),
             Standing::Refused(why) => {
                 match approval.status {
                     ApprovalStatus::Pending => approvals.end(organization, id, ApprovalStatus::Expired).await?,
                     _ => drop(approvals.take_up(&approval).await?),
                 }
-                Ok(Approved::No(why))
+                why
             }
-        }
+        };
+        let refused = planned.refused(why, Timestamp::now());
+        Ok(Some(Came::Continue(Box::new(ActionResult { redact: redact.to_vec(), ..refused }))))
     }
 
     fn approval(
@@ -87,12 +101,12 @@ impl Actions<'_> {
         planned: &PlannedAction<'_>,
         id: ApprovalId,
         hash: &str,
-        asking: &ApprovalRequest,
+        asked: &ApprovalRequest,
+        redact: &[String],
         now: Timestamp,
     ) -> Approval {
-        let valid_until = now.plus(Duration::from_secs(60 * u64::from(asking.expires_in_minutes)));
-        let marks = self.tools.redact(planned.tool);
-        let visible = to_decide_on(&marks, &planned.arguments, usize::MAX);
+        let valid_until = now.plus(Duration::from_secs(60 * u64::from(asked.expires_in_minutes)));
+        let visible = to_decide_on(redact, &planned.arguments, usize::MAX);
         let each = SHOWN_EACH.min(SHOWN / planned.arguments.len().max(1));
         Approval {
             id,
@@ -101,10 +115,10 @@ impl Actions<'_> {
             run_id: self.run.id,
             action_id: planned.id.clone(),
             tool: planned.tool.to_owned(),
-            arguments: Value::Object(to_decide_on(&marks, &planned.arguments, each)).to_string(),
+            arguments: Value::Object(to_decide_on(redact, &planned.arguments, each)).to_string(),
             recipients: recipients(&visible),
             arguments_hash: hash.to_owned(),
-            reason: asking.reason.clone(),
+            reason: asked.reason.clone(),
             status: ApprovalStatus::Pending,
             valid_until,
             decided_by: None,
@@ -119,13 +133,13 @@ impl Actions<'_> {
 }
 
 /// What a dry run shows of an action that would ask.
-pub(crate) fn with_asking(result: ActionResult, asking: Option<&ApprovalRequest>) -> ActionResult {
-    let Some(asking) = asking.filter(|_| result.status == ActionStatus::NotSent) else { return result };
+pub(crate) fn with_asking(result: ActionResult, asked: Option<&ApprovalRequest>) -> ActionResult {
+    let Some(asked) = asked.filter(|_| result.status == ActionStatus::NotSent) else { return result };
     let mut output: Value =
         result.output.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     if let Some(output) = output.as_object_mut() {
-        let reason = asking.reason.as_deref().unwrap_or("The action says so.");
-        let asks = json!({"reason": reason, "expires_in_minutes": asking.expires_in_minutes});
+        let reason = asked.reason.as_deref().unwrap_or("The action says so.");
+        let asks = json!({"reason": reason, "expires_in_minutes": asked.expires_in_minutes});
         output.insert("would_ask_for_approval".to_owned(), asks);
     }
     ActionResult { output: Some(output.to_string()), ..result }

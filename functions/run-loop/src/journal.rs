@@ -6,7 +6,7 @@ use futures_util::join;
 use shared::{
     Error, Result,
     error::{self, OverBudget},
-    injection::{Dialogue, Ending, Journal},
+    injection::{Dialogue, Ended, Ending, Journal},
     models::{
         ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp,
     },
@@ -63,9 +63,14 @@ pub(crate) enum Stop {
     Waits(Waits),
     /// Its automation is gone or was paused meanwhile: a sentence.
     Withdrawn(String),
+    /// A tool is not what its automation was activated with: a sentence. Something else is never called in its place.
+    Drifted(String),
     /// It is over, and nothing but outages made it fail.
     GivenUp(Ending),
 }
+
+/// What came of an action, or how the run's steps end before it.
+pub(crate) type Came = ControlFlow<Ended<Stop>, Box<ActionResult>>;
 
 #[derive(Debug)]
 pub(crate) enum UnsavedStep {

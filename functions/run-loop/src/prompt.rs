@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use futures_util::join;
 use shared::{
-    Deadline, Error, Result,
-    accounts::LlmInUse,
+    Error, Result,
+    accounts::{LlmInUse, LlmModel},
     automation::{Definition, EffectQuota},
-    injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, LlmModel, is_repeatable},
-    models::{AutomationId, AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
-    store::Lease,
+    injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, is_repeatable},
+    models::{AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
     tool::{CallContext, Conversation, Subject},
 };
 
 use crate::{
-    Deps, ended_by,
+    deps::{Deps, Held},
+    ending::ended_by,
     journal::{CostMeter, RunJournal, Stop},
     verdict::ends_at,
 };
@@ -23,13 +23,8 @@ use crate::{
 const USAGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// How the steps ended, and what the run has used by then.
-pub(crate) async fn take_steps(
-    deps: &Deps,
-    run: &AutomationRun,
-    whole: WholeRun,
-    lease: &Lease,
-    deadline: Deadline,
-) -> (Ended<Stop>, Spent) {
+pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>, Spent) {
+    let Held { deps, run, lease, deadline } = held;
     let organization = run.organization_id;
     let ready = async {
         let prompt = whole.prompt.as_ref().ok_or_else(|| Error::internal("a run has no prompt"))?;
@@ -37,8 +32,8 @@ pub(crate) async fn take_steps(
         let format = FinalFormat::new(schema.as_ref())?;
         let mut toolbox =
             deps.catalogue.toolbox(organization, &prompt.tools, &deps.executor, run.dry_run, deadline).await?;
-        if let Some(automation) = run.automation_id.filter(|_| !run.dry_run) {
-            quota(deps, run, automation).await?.limit(&mut toolbox);
+        if let Some(quota) = if run.dry_run { None } else { quota(deps, run).await? } {
+            quota.limit(&mut toolbox);
         }
         let (account, usage) =
             join!(deps.accounts.llm(organization), deps.budgets.usage(organization, deadline.at_most(USAGE_WITHIN)));
@@ -81,7 +76,8 @@ pub(crate) async fn take_steps(
 }
 
 /// The room of a run of an automation for what it changes.
-async fn quota(deps: &Deps, run: &AutomationRun, automation: AutomationId) -> Result<EffectQuota> {
+async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> {
+    let Some(automation) = run.automation_id else { return Ok(None) };
     // Those of the version that runs, as for its actions.
     let version = match run.automation_version {
         Some(number) => deps.automations.version(run.organization_id, automation, number).await,
@@ -92,11 +88,5 @@ async fn quota(deps: &Deps, run: &AutomationRun, automation: AutomationId) -> Re
         Err(Error::NotFound(_)) => AutomationQuotas::default(),
         Err(error) => return Err(error),
     };
-    Ok(EffectQuota {
-        quotas: deps.executor.quotas.clone(),
-        organization: run.organization_id,
-        automation,
-        run: run.parent_run_id.unwrap_or(run.id),
-        limits,
-    })
+    Ok(EffectQuota::of_run(&deps.executor.quotas, run, limits))
 }

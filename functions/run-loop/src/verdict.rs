@@ -89,6 +89,7 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
         Ended::Stopped(Stop::Waits(waits)) => Verdict::Wait(waits),
         Ended::Stopped(Stop::GivenUp(ending)) => Verdict::GiveUp(ending),
         Ended::Stopped(Stop::Withdrawn(why)) => Verdict::End(Ending { error: Some(why), ..cancelled() }, None),
+        Ended::Stopped(Stop::Drifted(reason)) => Verdict::End(Ending::failed(reason), None),
         Ended::Stopped(Stop::OverBudget(over)) => {
             let error = Some(format!("The run stopped: {over}."));
             Verdict::End(Ending { status: RunStatus::CostLimit, result: None, error }, None)

@@ -5,11 +5,13 @@ mod start;
 use std::time::Duration;
 
 use shared::{
-    Error, Platform, Result,
-    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, report_end, whole_run_view},
+    Platform, Result,
+    automation::{
+        LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_what_it_waits_for, report_end, whole_run_view,
+    },
     catalogue::Catalogue,
     http::{Access, Asked, Gone, Id, Paged, Shown, operation},
-    models::{ApprovalStatus, RunCeilings, RunId},
+    models::{RunCeilings, RunId},
     platform,
     store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations, Page},
 };
@@ -122,19 +124,9 @@ async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gon
 async fn cancel_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<RunView>> {
     let (organization, by) = (asked.organization(), Some(&asked.member.user_id));
     let run = deps.runs.cancel(organization, id.0, by).await?;
-    // What it waits for goes with it: as the row was when it was cancelled, for it may have gone on until then.
-    let pending = deps.approvals.pending_of_run(organization, id.0).await?;
-    for approval in pending.into_iter().chain(run.waits_for_approval) {
-        deps.approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
-    }
-    if let Some(child) = run.waits_for_run {
-        match deps.runs.cancel(organization, child, by).await {
-            Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    end_what_it_waits_for(&deps.runs, &deps.approvals, &run, by).await?;
     if run.status.is_over() {
-        report_end(&run);
+        report_end(&run, run.status);
         if let Some(parent) = run.parent_run_id {
             deps.queue.wake(organization, parent).await?;
         }

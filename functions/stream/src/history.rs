@@ -9,6 +9,7 @@ use shared::{
     models::{
         ChatRole, Member, PendingCall, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall, WaitsFor,
     },
+    store::Cursor,
 };
 
 use crate::{
@@ -84,7 +85,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     if has_more {
         let id = format!("{}-earlier", thread.id);
         // The cursor of the page of older messages in `GET /agent/threads/{id}`.
-        let cursor = newest.last().map(|oldest| oldest.number.to_string());
+        let cursor = newest.last().map(|oldest| Cursor(oldest.number).to_string());
         messages.push(json!({
             "id": id, "role": "system", "content": "Earlier messages of this conversation are not shown.",
             "metadata": {"next_cursor": cursor},

@@ -39,7 +39,7 @@ pub enum Command {
     Run { options: Options, demo: bool, once: bool },
 }
 
-/// Reads the arguments after the program's name; `llm` is the real LLM that is to be asked, if there is one.
+/// Parses the arguments after the program's name; `llm` is the configured real LLM, if any.
 ///
 /// # Errors
 /// [`Error::Usage`] naming the argument.
@@ -97,7 +97,6 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
     Ok(Command::Run { options: Options { state_dir, ports, open_hosts, origins, llm }, demo, once })
 }
 
-/// What stands between commas.
 fn list(text: &str) -> Vec<String> {
     text.split(',').map(|item| item.trim().to_owned()).collect()
 }

@@ -1,7 +1,7 @@
-//! Requests to the local AWS, in the three protocols it takes.
+//! Requests to the local AWS in its three protocols (JSON, query, REST).
 //!
-//! It does not check the signature of its root key `test`, so the header names the key and the service and signs nothing;
-//! the functions sign in earnest, with the credentials of their roles.
+//! The local AWS does not verify the signature of its root key `test`, so the header names key and service and signs
+//! nothing. The functions do sign, with the credentials of their roles.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl Aws {
     }
 }
 
-/// The sentence in an error answer, JSON or XML; else its beginning.
+/// The message of an error answer in JSON or XML; otherwise the beginning of the body.
 fn message(body: &str) -> String {
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     ["message", "Message"]
@@ -91,7 +91,7 @@ fn message(body: &str) -> String {
         .unwrap_or_else(|| body.chars().take(300).collect())
 }
 
-/// The texts of all elements `tag`, as far as they hold only text, in order.
+/// The texts of all elements `tag` without child elements, in document order.
 pub(crate) fn xml_texts(xml: &str, tag: &str) -> Vec<String> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     xml.split(&open)
@@ -104,7 +104,6 @@ pub(crate) fn xml_texts(xml: &str, tag: &str) -> Vec<String> {
         .collect()
 }
 
-/// A text field of an answer.
 pub(crate) fn text_at<'a>(answer: &'a Value, pointer: &'static str, action: &str) -> Result<&'a str> {
     answer
         .pointer(pointer)

@@ -1,13 +1,13 @@
-//! The files of the catalogue (`infra/catalogue`), as an invocation of the function `catalogue` carries them.
+//! The files of `infra/catalogue`, in the form that the function `catalogue` takes.
 
 use std::{fs, io};
 
 use serde_json::{Map, Value};
 
-/// The files by their names, each as it stands there.
+/// The files' JSON by file name.
 ///
 /// # Errors
-/// When one cannot be read, or is no JSON; the error names it.
+/// If a file cannot be read or is not JSON; the error names it.
 pub fn files() -> io::Result<Map<String, Value>> {
     let mut files = Map::new();
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../catalogue"))? {

@@ -1,4 +1,4 @@
-//! Programs that run beside us, line by line.
+//! Runs child processes and reads their output line by line.
 
 use std::process::Stdio;
 
@@ -9,17 +9,16 @@ use tokio::{
 
 use crate::{Error, Result};
 
-/// How a program ended, and what it said.
 pub(crate) struct Ended {
     pub(crate) success: bool,
     pub(crate) stdout: Vec<String>,
     pub(crate) stderr: Vec<String>,
 }
 
-/// Runs `command` to its end; every line it writes is shown to `seen` as it comes. Dropping the future ends the program.
+/// Runs `command` to its end and passes each output line to `seen` at once. Dropping the future kills the program.
 ///
 /// # Errors
-/// If it cannot be started or read, with the operating system's reason.
+/// If the command cannot be started or read, with the operating system's reason.
 pub(crate) async fn run(command: &mut Command, what: &str, seen: impl Fn(Stream, &str) + Sync) -> Result<Ended> {
     let mut child = command
         .stdin(Stdio::null())
@@ -55,12 +54,12 @@ async fn lines(source: Option<impl AsyncRead + Unpin>, seen: impl Fn(&str)) -> V
     all
 }
 
-/// Shows each line of a pipe to `seen` as it comes, until the pipe has ended.
+/// Passes each line of a pipe to `seen` until the pipe ends.
 pub(crate) async fn each_line(source: Option<impl AsyncRead + Unpin>, mut seen: impl FnMut(&str)) {
     let Some(source) = source else { return };
     let mut source = BufReader::new(source);
     let mut line = Vec::new();
-    // An unreadable pipe is one that has ended; the exit code tells what came of the program.
+    // A read error counts as the end of the pipe: the exit code shows whether the program failed.
     while matches!(source.read_until(b'\n', &mut line).await, Ok(read) if read > 0) {
         seen(String::from_utf8_lossy(&line).trim_end());
         line.clear();

@@ -1,5 +1,7 @@
-//! What AWS itself says to browsers, before a REST API by its stage's variables and before an HTTP API by its `corsConfiguration`:
-//! the answer to a preflight, for which no function is asked, and at an HTTP API headers of the other answers.
+//! CORS as API Gateway answers it, without asking a function.
+//!
+//! A REST API answers preflights from its stage's variables, an HTTP API from its `corsConfiguration`; the HTTP API
+//! also sets the CORS headers of all other answers.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +12,14 @@ use axum::{
 };
 use serde_json::Value;
 
-/// What browsers read; no function may say it where AWS does.
+/// Prefix of the CORS headers; an HTTP API drops them from a function's answer.
 const OWN: &str = "access-control-";
 const MOST_NAMES: usize = 100;
 const LONGEST_MAX_AGE: u64 = 86_400;
-/// Of a stage's variable, in bytes.
+/// The limit of one stage variable, in bytes.
 const LONGEST_VARIABLE: usize = 512;
 
-/// What the template allows pages of other origins.
+/// The CORS configuration of an API.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cors {
     origins: Vec<String>,
@@ -29,10 +31,10 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Reads the variables of a REST API's stage, by which its preflights are answered.
+    /// Reads the stage variables from which a REST API answers preflights.
     ///
     /// # Errors
-    /// With a sentence on what API Gateway would refuse.
+    /// With API Gateway's reason for rejecting the value.
     pub fn of_stage(variables: &BTreeMap<String, String>) -> Result<Self, String> {
         let fits = |value: &str| {
             !value.is_empty() && value.len() <= LONGEST_VARIABLE && value.chars().all(may_be_in_a_variable)
@@ -51,10 +53,10 @@ impl Cors {
         })
     }
 
-    /// Reads `corsConfiguration` as API Gateway's API shows it.
+    /// Reads `corsConfiguration` in the form that API Gateway's API returns.
     ///
     /// # Errors
-    /// With a sentence on what API Gateway would refuse.
+    /// With API Gateway's reason for rejecting the value.
     pub fn of_api(cors: &Value) -> Result<Self, String> {
         let fields = ["allowOrigins", "allowMethods", "allowHeaders", "exposeHeaders", "allowCredentials", "maxAge"];
         let cors = Self::read(cors, fields)?;
@@ -80,7 +82,7 @@ impl Cors {
         Ok(read)
     }
 
-    /// The answer to OPTIONS. What is not allowed gets no word of it, and so the browser refuses.
+    /// The answer to OPTIONS. A request that is not allowed gets no CORS headers, so the browser refuses it.
     pub fn preflight(&self, asked: &HeaderMap) -> Response {
         let mut response = Response::new(Body::empty());
         let asked_for = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
@@ -97,7 +99,7 @@ impl Cors {
         response
     }
 
-    /// The answer of a REST API's own integration to OPTIONS, which looks at nothing but the origin.
+    /// A REST API's own answer to OPTIONS; it checks only the origin.
     pub fn preflight_of_stage(&self, asked: &HeaderMap) -> Response {
         let mut response = Response::new(Body::empty());
         put(response.headers_mut(), header::VARY, "Origin");
@@ -105,7 +107,6 @@ impl Cors {
         response
     }
 
-    /// Says what a page of the request's origin may do, if there is anything.
     fn permit(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
         if !self.admit(asked, headers) {
             return;
@@ -115,8 +116,7 @@ impl Cors {
         put(headers, header::ACCESS_CONTROL_MAX_AGE, &self.max_age.map(|age| age.to_string()).unwrap_or_default());
     }
 
-    /// Says in the answer to a page's request what its browser must hear. A function's own words to browsers are not passed on, as
-    /// an HTTP API does it.
+    /// Sets the CORS headers of an answer. The function's own CORS headers are removed, as an HTTP API does.
     pub fn answered_instead(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
         let own: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
         for name in own {
@@ -127,13 +127,13 @@ impl Cors {
         }
     }
 
-    /// Whether the page's origin may read the answer; says so in it.
+    /// Whether the page's origin may read the answer; if so, sets the headers that say it.
     fn admit(&self, asked: &HeaderMap, headers: &mut HeaderMap) -> bool {
         let Some(origin) = asked.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) else { return false };
         if !allows(&self.origins, origin) {
             return false;
         }
-        // Browsers refuse `*` where there are credentials.
+        // Browsers refuse `*` when credentials are sent.
         let anyone = self.origins.iter().any(|allowed| allowed == "*") && !self.credentials;
         put(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, if anyone { "*" } else { origin });
         if !anyone && !headers.contains_key(header::VARY) {
@@ -162,7 +162,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// A list of names; a parameter of the type `CommaDelimitedList` may still be one text.
+/// A list of names. A parameter of type `CommaDelimitedList` may still be a single string.
 fn names(cors: &Value, field: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = match cors.get(field) {
         None | Some(Value::Null) => Vec::new(),

@@ -1,14 +1,14 @@
-//! The main jobs once, over HTTP only, as users and VAPI would do them. Each act checks what it shows.
+//! The product's main jobs, played once over HTTP as users and VAPI would. Each act checks its results.
 //!
-//! 1. A tool is created, attached to the agent, called in the middle of a call, and an SMS goes out; the same call again,
-//!    and none goes out.
-//! 2. A call comes in, and the agent knows who is calling before it speaks ([`incoming`]).
-//! 3. A tool is edited to run on call start only and back, and deleted while it is attached ([`lifecycle`]).
+//! 1. A tool is created, attached to the agent and called during a call; an SMS goes out. A repeat of the same call
+//!    sends none.
+//! 2. A call comes in; the agent knows the caller before it speaks ([`incoming`]).
+//! 3. A tool is edited to run on call start only and back, then deleted while attached ([`lifecycle`]).
 //! 4. The agent looks something up ([`lookup`]).
 //! 5. The agent transfers the caller ([`transfer`]).
-//! 6. A tool is tried before it is saved ([`tools_test`]).
-//! 7. An automation reads a web page, and gives what stands there as JSON ([`automation`]).
-//! 8. An agent builds an automation over the Model Context Protocol, and it is activated ([`agent`]).
+//! 6. A tool is tested before it is saved ([`tools_test`]).
+//! 7. An automation reads a web page and returns its contents as JSON ([`automation`]).
+//! 8. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
 //! 9. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
 
 mod agent;
@@ -32,20 +32,19 @@ use crate::{
     stack::Stack,
 };
 
-/// How many steps [`play`] shows.
+/// The number of steps that [`play`] prints.
 pub const ACTS: usize = 9;
 
-/// What the demo leaves behind.
 #[derive(Debug, Clone)]
 pub struct Played {
     pub tool_id: String,
     pub tool_name: String,
 }
 
-/// Plays the acts and shows what happened.
+/// Plays the acts and prints their results.
 ///
 /// # Errors
-/// [`Error::Demo`] naming the first step that did not go as it must.
+/// [`Error::Demo`] with the first step that failed.
 pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     let user = User::of(stack);
     let (played, sms) = send_an_sms(&user, progress).await?;
@@ -123,7 +122,7 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Hides the tool's token and any credential, wherever they stand.
+/// Masks the tool's token and all credentials, at any depth.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(fields) => {

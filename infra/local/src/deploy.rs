@@ -1,4 +1,4 @@
-//! The template on the local AWS: zips to S3, the stack by `CloudFormation`.
+//! Deploys the template to the local AWS: zips to S3, the stack through `CloudFormation`.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ pub(crate) const STACK: &str = "switchboard";
 const BUCKET: &str = "switchboard-code";
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// What `CloudFormation` says of the finished stack.
+/// The outputs of the finished stack.
 #[derive(Debug)]
 pub(crate) struct Deployed {
     pub(crate) api_id: String,
@@ -32,7 +32,7 @@ pub(crate) struct Deployed {
     pub(crate) twilio_secret_prefix: String,
 }
 
-/// Uploads the packages and gives the key prefix they are under.
+/// Uploads the packages and returns their key prefix.
 pub(crate) async fn upload(aws: &Aws, packages: &[Package], step: &Step<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     let mut digest = digest::Context::new(&digest::SHA256);
@@ -41,7 +41,7 @@ pub(crate) async fn upload(aws: &Aws, packages: &[Package], step: &Step<'_>) -> 
         digest.update(&zip);
         bytes.push((package, zip));
     }
-    // A prefix of their own for each set of programs, as `make deploy` does it.
+    // One prefix per set of programs, as in `make deploy`.
     let digest: [u8; 8] = digest.finish().as_ref().first_chunk().copied().unwrap_or_default();
     let prefix = format!("{:016x}", u64::from_be_bytes(digest));
     aws.rest("s3", Method::PUT, &format!("/{BUCKET}"), Vec::new()).await?;
@@ -52,10 +52,10 @@ pub(crate) async fn upload(aws: &Aws, packages: &[Package], step: &Step<'_>) -> 
     Ok(prefix)
 }
 
-/// Deploys `infra/template.yaml` with `parameters` beside those of the code.
+/// Deploys `infra/template.yaml` with `parameters` and the parameters of the code.
 ///
 /// # Errors
-/// [`Error::Stack`] with the resource that failed and why.
+/// [`Error::Stack`] names the resource that failed and the reason.
 pub(crate) async fn deploy(
     aws: &Aws,
     workspace: &Workspace,
@@ -73,7 +73,7 @@ pub(crate) async fn deploy(
         ("CodeBucket", BUCKET.to_owned()),
         ("CodePrefix", code_prefix.to_owned()),
         ("Architecture", if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" }.to_owned()),
-        // The whole AWS is thrown away at the end.
+        // The local AWS is discarded at the end, so nothing needs protection.
         ("DeletionProtection", "false".to_owned()),
     ];
     let mut form = vec![
@@ -100,7 +100,7 @@ pub(crate) async fn deploy(
     })
 }
 
-/// Waits for the end of the creation; gives the last description, in XML.
+/// Waits until the stack is created; returns its last description, in XML.
 async fn wait(aws: &Aws, step: &Step<'_>) -> Result<String> {
     let begun = Instant::now();
     let stack = [("StackName".to_owned(), STACK.to_owned())];
@@ -121,7 +121,7 @@ async fn wait(aws: &Aws, step: &Step<'_>) -> Result<String> {
     Err(Error::StackSlow(LIMIT.as_secs()))
 }
 
-/// Resource and reason of the first thing that failed; the rest follows from it.
+/// Resource and reason of the first failure; later failures follow from it.
 fn first_failure(events: &str) -> Option<String> {
     // Newest first.
     let failed = xml_texts(events, "member")
@@ -131,10 +131,10 @@ fn first_failure(events: &str) -> Option<String> {
     Some(format!("{}: {}", text("LogicalResourceId")?, text("ResourceStatusReason")?))
 }
 
-/// What the deployed HTTP API allows pages of other origins; nothing where it has no such configuration.
+/// The CORS configuration of the deployed HTTP API, if it has one.
 ///
 /// # Errors
-/// Also for what API Gateway would refuse.
+/// Also if API Gateway would reject the configuration.
 pub(crate) async fn cors(aws: &Aws, api_id: &str) -> Result<Option<Cors>> {
     let text = aws.rest("apigateway", Method::GET, &format!("/v2/apis/{api_id}"), Vec::new()).await?;
     let api: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -142,7 +142,7 @@ pub(crate) async fn cors(aws: &Aws, api_id: &str) -> Result<Option<Cors>> {
     cors.map_err(|refused| Error::Stack(format!("Api: {refused}")))
 }
 
-/// The environment variables of all functions, as Lambda has them: for running one outside of it.
+/// The environment variables of all functions, to run one of them outside of Lambda.
 pub(crate) async fn environment(aws: &Aws, packages: &[Package]) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     for package in packages {
@@ -154,14 +154,13 @@ pub(crate) async fn environment(aws: &Aws, packages: &[Package]) -> Result<BTree
     Ok(all)
 }
 
-/// The variables that a function's configuration has.
 pub(crate) fn variables(configuration: &Value) -> BTreeMap<String, String> {
     let variables = configuration.pointer("/Environment/Variables").and_then(Value::as_object);
     let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
     variables.into_iter().flatten().filter_map(text).collect()
 }
 
-/// Creates a secret and gives its ARN.
+/// Creates a secret and returns its ARN.
 pub(crate) async fn create_secret(aws: &Aws, name: &str, value: &Value) -> Result<String> {
     let action = "secretsmanager.CreateSecret";
     let created = aws.json("secretsmanager", action, &json!({"Name": name, "SecretString": value.to_string()})).await?;

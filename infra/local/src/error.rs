@@ -1,4 +1,4 @@
-//! Why the local stack could not start or the demo did not work: one sentence each, with what to do about it.
+//! Errors of the local stack and the demo: one sentence each, with the remedy.
 
 use std::{io, path::PathBuf};
 
@@ -6,7 +6,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What `make-venv` said.
+    /// The message of `make-venv`.
     #[error("{0}")]
     Python(String),
     #[error(
@@ -45,7 +45,6 @@ pub enum Error {
     Http { address: String, source: reqwest::Error },
     #[error("{what}: {source}")]
     File { what: String, source: io::Error },
-    /// A step of the demo that did not go as it must.
     #[error("the demo failed: {0}")]
     Demo(String),
     #[error("the local client for HTTP could not be made: {0}")]

@@ -1,8 +1,8 @@
-//! The API under a plain address: passes requests on to the HTTP API, which the local AWS tells apart by host name.
+//! Serves the HTTP API under a plain address; the local AWS selects APIs by host name.
 //!
-//! Keeps the HTTP API's limits: 10 MB per request, 30 s per answer. Speaks to browsers in its place, by its `corsConfiguration`,
-//! since the local AWS would let a function speak beside it, which browsers refuse: preflights are answered here, and functions'
-//! answers say what the API says. What the API refuses itself, 401 and 404, says nothing to browsers.
+//! Enforces the HTTP API's limits: 10 MB per request, 30 s per answer. Answers preflights and sets the CORS headers
+//! from the API's `corsConfiguration`: the local AWS would keep a function's own CORS headers beside its own, and
+//! browsers refuse duplicates. The API's own 401 and 404 carry no CORS headers.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{Error, Result, cors::Cors};
 const LARGEST_BODY: usize = 10 * 1024 * 1024;
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
-/// A running front door; dropping it closes it.
+/// A running front door; it closes on drop.
 #[derive(Debug)]
 pub struct FrontDoor {
     task: JoinHandle<()>,
@@ -31,13 +31,13 @@ struct Behind {
     http: reqwest::Client,
     /// `http://127.0.0.1:<port>`.
     endpoint: String,
-    /// What the HTTP API is called there.
+    /// The API's host name at the local AWS.
     host: String,
     cors: Option<Cors>,
 }
 
 impl FrontDoor {
-    /// Serves on `listener` what the HTTP API `api_id` of the AWS at `endpoint` answers; `cors` is what it allows pages.
+    /// Serves the HTTP API `api_id` of the AWS at `endpoint` on `listener`; `cors` is the API's CORS configuration.
     ///
     /// # Errors
     /// If `listener` cannot be listened on.
@@ -58,7 +58,7 @@ impl FrontDoor {
         let behind = Behind { http, endpoint: endpoint.to_owned(), host, cors };
         let router = Router::new().fallback(receive).with_state(behind);
         let task = tokio::spawn(async move {
-            // It serves until it is aborted; a connection that breaks is the caller's affair.
+            // The server runs until it is aborted; a broken connection is the caller's problem.
             let _ended = axum::serve(listener, router).await;
         });
         Ok(Self { task })
@@ -80,7 +80,7 @@ async fn receive(State(behind): State<Behind>, request: Request) -> Response {
     }
     let asked = request.headers().clone();
     let mut answer = pass_on(&behind, request).await;
-    // Only a function's answer has this: its own word, or that of the local AWS.
+    // Only a function's answer has this header, set by the function or by the local AWS.
     if answer.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
         cors.answered_instead(&asked, answer.headers_mut());
     }
@@ -123,7 +123,7 @@ async fn forward(
     Ok(response)
 }
 
-/// The headers that are not about one connection or one message's length.
+/// The headers without hop-by-hop headers, host and length.
 pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     const OF_ONE_HOP: [HeaderName; 6] = [
         header::HOST,
@@ -140,7 +140,7 @@ pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// An error in the shape of the HTTP API's own.
+/// An error in the HTTP API's own format.
 fn refusal(status: StatusCode, message: &str) -> Response {
     (status, axum::Json(serde_json::json!({"message": message}))).into_response()
 }

@@ -1,4 +1,4 @@
-//! What the functions log, brought from `CloudWatch` into one file.
+//! Copies the functions' log lines from `CloudWatch` to one file.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,17 @@ use crate::{Error, Result, aws::Aws, deploy::STACK};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How much later than a newer event an older one may appear, in milliseconds.
+/// How late an event may appear after a newer one, in milliseconds.
 const OVERLAP: i64 = 2000;
 
-/// Copies the functions' log lines to a file as they come; dropping it stops that.
+/// Copies the functions' log lines to a file as they come, until dropped.
 #[derive(Debug)]
 pub(crate) struct FunctionLogs {
     task: JoinHandle<()>,
 }
 
 impl FunctionLogs {
-    /// Empties `file` and follows the log groups of `functions`.
+    /// Empties `file` first.
     pub(crate) fn follow(aws: &Aws, functions: Vec<String>, file: PathBuf) -> Result<Self> {
         fs::write(&file, "").map_err(Error::file(format!("write {}", file.display())))?;
         let aws = aws.clone();
@@ -33,7 +33,7 @@ impl FunctionLogs {
             let mut groups: Vec<LogGroup> = functions.into_iter().map(LogGroup::new).collect();
             loop {
                 for group in &mut groups {
-                    // A group without a line yet, or an AWS that is going away: there will be a next time.
+                    // A group without lines yet, or an AWS that is shutting down: the next pass tries again.
                     if let Ok(lines) = group.new_lines(&aws).await
                         && append(&file, &lines).is_err()
                     {
@@ -53,7 +53,7 @@ impl Drop for FunctionLogs {
     }
 }
 
-/// The file, for functions whose lines do not go through `CloudWatch`.
+/// The log file, for functions whose lines do not go through `CloudWatch`.
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile(PathBuf);
 
@@ -62,18 +62,18 @@ impl LogFile {
         Self(file)
     }
 
-    /// Adds a line. A disk that is full costs the line and nothing else.
+    /// Appends a line. If the disk is full, only the line is lost.
     pub(crate) fn write(&self, function: &str, line: &str) {
         let _full = append(&self.0, &[format!("{function} {}\n", line.trim_end())]);
     }
 }
 
-/// A function's log group, and how far it was read.
+/// A function's log group and the position up to which it was read.
 struct LogGroup {
     function: String,
     /// Time of the newest event, in milliseconds since 1970.
     newest: i64,
-    /// The events since [`OVERLAP`] before the newest, which will be read once more.
+    /// The events since [`OVERLAP`] before the newest, which the next query returns again.
     seen: HashMap<String, i64>,
 }
 
@@ -106,7 +106,8 @@ impl LogGroup {
         Ok(lines)
     }
 
-    /// An event as a line of the file, unless it is there already. Events have no id, so they are told apart by all they say.
+    /// An event as a line of the file, unless it is there already. Events have no id, so their whole content
+    /// identifies them.
     fn line(&mut self, event: &Value) -> Option<String> {
         let time = event.get("timestamp")?.as_i64()?;
         self.newest = self.newest.max(time);

@@ -1,4 +1,4 @@
-//! Who may use the dashboard's routes: a Cognito user pool, whose tokens the HTTP API's authorizer accepts.
+//! The Cognito user pool whose tokens the HTTP API's authorizer accepts.
 
 use serde_json::{Value, json};
 
@@ -7,20 +7,18 @@ use crate::{
     aws::{Aws, REGION, text_at},
 };
 
-/// Every user's password; the pool lives in memory and on 127.0.0.1 only.
+/// Every user's password; the pool exists only in memory and on 127.0.0.1.
 pub(crate) const PASSWORD: &str = "Local-Demo-1";
 
-/// The longest that Cognito allows.
+/// Cognito's maximum.
 const TOKEN_HOURS: u32 = 24;
 
-/// An OIDC issuer with one client.
 #[derive(Debug, Clone)]
 pub(crate) struct UserPool {
     id: String,
     client_id: String,
 }
 
-/// A user who is signed in.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
     /// The token's `sub`.
@@ -30,7 +28,7 @@ pub(crate) struct User {
 }
 
 impl UserPool {
-    /// A pool whose users a page at one of `pages` may sign in, by authorization code and PKCE.
+    /// Creates a pool; pages at `pages` may sign users in by authorization code and PKCE.
     pub(crate) async fn create(aws: &Aws, pages: &[String]) -> Result<Self> {
         let created = call(aws, "CreateUserPool", &json!({"PoolName": "switchboard"})).await?;
         let id = text_at(&created, "/UserPool/Id", "CreateUserPool")?.to_owned();
@@ -40,7 +38,7 @@ impl UserPool {
             "ExplicitAuthFlows": ["ALLOW_ADMIN_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"],
             "IdTokenValidity": TOKEN_HOURS,
             "TokenValidityUnits": {"IdToken": "hours"},
-            // A page keeps no secret, so the client has none.
+            // A page cannot keep a secret, so the client has none.
             "AllowedOAuthFlowsUserPoolClient": true,
             "AllowedOAuthFlows": ["code"],
             "AllowedOAuthScopes": ["openid", "email", "profile"],
@@ -58,12 +56,12 @@ impl UserPool {
         format!("https://cognito-idp.{REGION}.amazonaws.com/{}", self.id)
     }
 
-    /// Where its keys are: the issuer's address is that of the real Cognito.
+    /// The address of the signing keys: the issuer's own address is that of the real Cognito.
     pub(crate) fn keys(&self, endpoint: &str) -> String {
         format!("{endpoint}/{}/.well-known/jwks.json", self.id)
     }
 
-    /// Where it says how to sign in. The `issuer` in there is the real Cognito's, as in the tokens, the addresses are local.
+    /// The discovery document. Its `issuer` is the real Cognito's, as in the tokens; its addresses are local.
     pub(crate) fn configuration(&self, endpoint: &str) -> String {
         format!("{endpoint}/{}/.well-known/openid-configuration", self.id)
     }

@@ -1,7 +1,6 @@
-//! Switchboard on one machine: a local AWS with the real template and the functions' programs, and stand-ins for the
-//! services outside.
+//! Switchboard on one machine: a local AWS, the functions' programs, and stand-ins for the services outside.
 //!
-//! [`Stack::start`] starts all of it; the program `local` (`make run`) and the end-to-end test use the same one.
+//! [`Stack::start`] starts all of it, for the program `local` (`make run`) and for the end-to-end test.
 
 use std::path::PathBuf;
 
@@ -41,7 +40,7 @@ pub use stack::{Options, Stack};
 /// `target/local` of this repository.
 ///
 /// # Errors
-/// If the repository this program was built from is gone.
+/// If the repository of this program no longer exists.
 pub fn default_state_dir() -> Result<PathBuf> {
     Ok(workspace::Workspace::find()?.path("target/local"))
 }

@@ -2,17 +2,18 @@
 
 use std::fmt;
 
-/// Where the platform's LLM is, and the key to it.
+/// Address and key of the platform's LLM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LlmService {
     pub(crate) api_key: String,
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     pub(crate) url: String,
     pub(crate) model: Option<String>,
 }
 
 impl LlmService {
-    /// By `LLM_API_KEY`, `LLM_URL` (OpenRouter) and `LLM_MODEL`; `None` without a key. An empty variable counts as absent.
+    /// Reads `LLM_API_KEY`, `LLM_URL` (default: OpenRouter) and `LLM_MODEL`; `None` without a key. Empty variables
+    /// count as absent.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let given = |name| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let url = given("LLM_URL").unwrap_or_else(|| shared::clients::llm::OPENROUTER.to_owned());

@@ -1,5 +1,6 @@
-//! What several stacks on one machine share (`.venv`, packages) is made by one of them at a time, and a state directory
-//! belongs to one.
+//! File locks between the stacks of one machine.
+//!
+//! Shared files (`.venv`, packages) are made by one stack at a time; a state directory belongs to one stack.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -8,14 +9,14 @@ use std::{
 
 use crate::{Error, Result};
 
-/// Held until it is dropped; the operating system frees it if the process dies.
+/// Held until dropped; the operating system frees the lock if the process dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits for its turn.
+    /// Waits until the lock is free.
     pub(crate) async fn take(directory: &Path, name: &str) -> Result<Self> {
         let (file, path) = open(directory, name)?;
         let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
@@ -26,7 +27,7 @@ impl Lock {
         Ok(Self { _file: file.map_err(Error::file(format!("lock {}", path.display())))? })
     }
 
-    /// For the only stack that works in a state directory; waits for nobody.
+    /// Locks a state directory; fails at once if another stack uses it.
     pub(crate) fn of_state(directory: &Path) -> Result<Self> {
         let (file, path) = open(directory, "stack")?;
         match file.try_lock() {

@@ -1,4 +1,4 @@
-//! Starts the whole system on this machine and plays the main job once: see `--help`.
+//! Starts the whole system on this machine and plays the demo once: see `--help`.
 
 use std::{io::Write, process::ExitCode};
 
@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
         print(arguments::HELP);
         return ExitCode::SUCCESS;
     };
-    // Whatever has been started ends with the future that started it.
+    // Dropping the future ends everything it has started.
     tokio::select! {
         result = run(&options, demo, once) => match result {
             Ok(()) => ExitCode::SUCCESS,
@@ -49,7 +49,7 @@ async fn run(options: &Options, demo: bool, once: bool) -> Result<()> {
 async fn play(stack: &Stack, progress: &Progress) -> Result<demo::Played> {
     let played = demo::play(stack, progress).await;
     if played.is_err() {
-        // The functions' own words are on their way.
+        // The functions' last log lines are still on their way.
         tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
         for line in stack.last_function_logs(12) {
             print(&format!("      {line}\n"));
@@ -58,7 +58,7 @@ async fn play(stack: &Stack, progress: &Progress) -> Result<demo::Played> {
     played
 }
 
-/// Ctrl-C, or a request of the operating system.
+/// Ctrl-C, SIGTERM or SIGHUP.
 async fn told_to_end() {
     let wait = async |kind| match signal(kind) {
         Ok(mut signals) => {

@@ -1,4 +1,4 @@
-//! AWS on this machine: ministack, which runs the functions as its child processes.
+//! The local AWS: ministack, which runs the functions as its child processes.
 
 use std::{
     fs::{self, File},
@@ -20,24 +20,23 @@ use crate::{
     python::Venv,
 };
 
-/// What it is to the user.
 pub(crate) const SERVICE: &str = "AWS (ministack)";
 
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// A running ministack. Dropping it ends it and the functions and waits until they are gone; the death of this process ends
-/// them as well: see `guarded_ministack.py`.
+/// A running ministack. Dropping it ends it and the functions and waits until they are gone. They also end when this
+/// process dies: see `guarded_ministack.py`.
 #[derive(Debug)]
 pub(crate) struct Ministack {
     child: Child,
-    /// While this is open, it runs.
+    /// While this pipe is open, ministack runs.
     alive: Option<ChildStdin>,
     log: PathBuf,
     endpoint: String,
 }
 
 impl Ministack {
-    /// Starts it with nothing in it, listening on 127.0.0.1 only; on any free port if `port` is 0.
+    /// Starts an empty ministack on 127.0.0.1; `port` 0 takes any free port.
     pub(crate) async fn start(
         venv: &Venv,
         state_dir: &Path,
@@ -45,7 +44,7 @@ impl Ministack {
         http: &reqwest::Client,
         step: &Step<'_>,
     ) -> Result<Self> {
-        // It takes its port itself, so somebody else may be faster to take a free one: then another will do.
+        // Ministack binds its port itself, so another process may take a free port first; then another port is tried.
         let attempts = if port == 0 { 3 } else { 1 };
         let mut outcome = Self::start_on(venv, state_dir, ports::free(port, SERVICE)?, http, step).await;
         for _attempt in 1..attempts {
@@ -65,7 +64,7 @@ impl Ministack {
         step: &Step<'_>,
     ) -> Result<Self> {
         let log = state_dir.join("ministack.log");
-        // Its temporary files: the functions' unpacked code, a pid file.
+        // Temporary files of ministack: the functions' unpacked code, a pid file.
         let scratch = state_dir.join("ministack");
         if scratch.exists() {
             fs::remove_dir_all(&scratch).map_err(Error::file(format!("empty {}", scratch.display())))?;
@@ -83,7 +82,7 @@ impl Ministack {
             .arg("-u")
             .arg(&script)
             .current_dir(&scratch)
-            // The functions inherit its environment: nothing of the developer's shell must get in.
+            // The functions inherit this environment, so the developer's shell must not leak into it.
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _value)| name == "PATH" || name == "HOME" || name == "LANG"))
             .env("TMPDIR", &scratch)
@@ -93,9 +92,9 @@ impl Ministack {
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
             .env("AWS_ENDPOINT_URL", &endpoint)
-            // A function may do what its role in the template allows, and nothing else.
+            // Enforces the permissions of each function's role.
             .env("AUTH", "true")
-            // It would listen on ports that nobody needs.
+            // These services would listen on ports that nobody needs.
             .env("IOT_MTLS_ENABLED", "0")
             .env("SFTP_ENABLED", "0")
             .stdin(Stdio::piped())
@@ -133,9 +132,9 @@ impl Ministack {
         &self.endpoint
     }
 
-    /// Comes back when it has ended, which it should not while the stack is wanted.
+    /// Returns when ministack has ended, which is an error while the stack runs.
     pub(crate) async fn ended(&mut self) -> Error {
-        // However the waiting ends, there is no ministack any more.
+        // However the wait ends, ministack is gone.
         let _status = self.child.wait().await;
         Error::MinistackEnded { last_words: self.last_words(), log: self.log.clone() }
     }
@@ -149,7 +148,7 @@ impl Ministack {
 impl Drop for Ministack {
     fn drop(&mut self) {
         drop(self.alive.take());
-        // A few milliseconds, unless it hangs.
+        // Takes a few milliseconds, unless ministack hangs.
         for _attempt in 0..400 {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),

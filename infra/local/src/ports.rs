@@ -1,10 +1,10 @@
-//! Which ports of 127.0.0.1 the stack takes.
+//! The ports of 127.0.0.1 that the stack uses.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::{Error, Result};
 
-/// Ports of the parts; 0 is any free one.
+/// One port per part; 0 means any free port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
     pub api: u16,
@@ -20,9 +20,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// `base` for the API, the six after it for the stand-ins, then one for streamed answers and one for
-    /// Google's stand-in, `base + 66` for AWS; all free ones if
-    /// `base` is 0.
+    /// `base` for the API, the next six for the stand-ins, then one for streamed answers and one for Google's
+    /// stand-in, `base + 66` for AWS. If `base` is 0, every port is any free one.
     pub fn from_base(base: u16) -> Option<Self> {
         let port = |offset: u16| if base == 0 { Some(0) } else { base.checked_add(offset) };
         Some(Self {
@@ -39,7 +38,6 @@ impl Ports {
         })
     }
 
-    /// Any free ones.
     pub fn free() -> Self {
         Self { api: 0, vapi: 0, twilio: 0, pipedream: 0, llm: 0, crm: 0, site: 0, stream: 0, google: 0, aws: 0 }
     }
@@ -49,12 +47,11 @@ pub(crate) fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Takes a port.
 pub(crate) fn listen(port: u16, service: &'static str) -> Result<TcpListener> {
     TcpListener::bind(address(port)).map_err(|_in_use| Error::PortTaken { port, service })
 }
 
-/// A port that is free at this moment, for a program that takes it itself: `port`, or any if that is 0.
+/// A currently free port for a program that binds it itself: `port`, or any if `port` is 0.
 pub(crate) fn free(port: u16, service: &'static str) -> Result<u16> {
     let listener = listen(port, service)?;
     Ok(listener.local_addr().map_err(Error::file("find a free port"))?.port())

@@ -1,4 +1,4 @@
-//! The functions' programs: built by cargo, packed as Lambda wants them (a zip with the program as `bootstrap`).
+//! Builds the functions with cargo and packs each for Lambda (a zip with the program as `bootstrap`).
 
 use std::{
     collections::BTreeMap,
@@ -22,22 +22,21 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A function and its zip file.
 #[derive(Debug, Clone)]
 pub(crate) struct Package {
     pub(crate) function: String,
     pub(crate) zip: PathBuf,
 }
 
-/// Builds every function with the development profile.
+/// Builds all functions with the development profile.
 ///
 /// # Errors
-/// [`Error::Build`] after the compiler's messages were shown.
+/// [`Error::Build`], after the compiler's messages were printed.
 pub(crate) async fn build(workspace: &Workspace, step: &Step<'_>) -> Result<BTreeMap<String, PathBuf>> {
-    // All members at once: cargo then unites their features the same way at every start, and builds each crate once.
+    // All members in one build: cargo then unites features in the same way at every start and builds each crate once.
     let mut cargo = Command::new("cargo");
-    // What `cargo run` and `cargo test` tell the program they start is no business of another cargo: build scripts that
-    // watch these variables would run again and again.
+    // Variables that `cargo run` and `cargo test` set must not reach this cargo: build scripts that watch them would
+    // run again and again.
     for (name, _value) in std::env::vars_os() {
         if name.to_str().is_some_and(set_by_cargo) {
             cargo.env_remove(name);
@@ -83,14 +82,14 @@ fn set_by_cargo(variable: &str) -> bool {
         .any(|prefix| variable.starts_with(prefix))
 }
 
-/// Name and path of a program from one of cargo's messages, if it tells of one.
+/// Name and path of the program, if cargo's message reports one.
 fn program(message: &Value) -> Option<(String, PathBuf)> {
     let name = message.pointer("/target/name")?.as_str()?;
     let path = message.pointer("/executable")?.as_str()?;
     Some((name.to_owned(), PathBuf::from(path)))
 }
 
-/// Packs the programs, as many at a time as there are processors; one that did not change since is left as it is.
+/// Packs the programs, one at a time per processor; programs that did not change are skipped.
 pub(crate) async fn pack(
     workspace: &Workspace,
     programs: BTreeMap<String, PathBuf>,
@@ -125,7 +124,7 @@ async fn pack_one(directory: &Path, function: String, program: PathBuf, step: &S
     Ok(Package { function, zip })
 }
 
-/// Path, size and time of change of a program, by which a new build is known.
+/// Path, size and modification time of a program; they change with each build.
 fn identity(program: &Path) -> Result<String> {
     let read = || -> io::Result<String> {
         let file = fs::metadata(program)?;
@@ -135,8 +134,8 @@ fn identity(program: &Path) -> Result<String> {
     read().map_err(Error::file(format!("read {}", program.display())))
 }
 
-/// Copies a program without its debug information: a tenth of the size to pack, upload and unpack. Where there is no
-/// `strip`, as it is.
+/// Copies a program without its debug information, for a tenth of the size to pack, upload and unpack. Without
+/// `strip` on this machine, copies it as it is.
 async fn strip(program: &Path, lean: &Path) -> Result<()> {
     let stripped =
         command::run(Command::new("strip").arg("-o").arg(lean).arg(program), "strip", |_stream, _line| {}).await;
@@ -149,7 +148,7 @@ async fn strip(program: &Path, lean: &Path) -> Result<()> {
 fn write_zip(program: &Path, zip: &Path) -> io::Result<()> {
     let unfinished = zip.with_extension("unfinished");
     let mut archive = ZipWriter::new(File::create(&unfinished)?);
-    // Little to gain from more: it travels over loopback and is unpacked once.
+    // More compression gains little: the zip travels over loopback and is unpacked once.
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(1))

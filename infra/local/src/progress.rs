@@ -1,4 +1,4 @@
-//! What the user sees while something takes its time: plain lines, so that they can stand in a log as well.
+//! Progress of long steps for the user, in plain lines that also suit a log.
 
 use std::{
     fmt,
@@ -12,16 +12,15 @@ use std::{
 
 use tokio::time::timeout;
 
-/// A long step says at most this often what it is doing.
+/// The minimum time between two details of a step.
 const DETAIL_EVERY: Duration = Duration::from_secs(2);
 
-/// Nobody should have to wonder for longer whether anything happens.
+/// The longest silence before the user is told that the step still runs.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
-/// Characters of a detail: a line of a terminal.
+/// Maximum characters of a detail: one line of a terminal.
 const DETAIL_LENGTH: usize = 100;
 
-/// Numbers the steps and prints them.
 pub struct Progress {
     steps: usize,
     begun: AtomicUsize,
@@ -35,12 +34,12 @@ impl fmt::Debug for Progress {
 }
 
 impl Progress {
-    /// Each line goes to `print`, without a line end.
+    /// `print` receives each line without its line end.
     pub fn new(steps: usize, print: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { steps, begun: AtomicUsize::new(0), print: Box::new(print) }
     }
 
-    /// Says nothing; for tests.
+    /// Prints nothing; for tests.
     pub fn silent() -> Self {
         Self::new(0, |_line| {})
     }
@@ -56,7 +55,6 @@ impl Progress {
     }
 }
 
-/// A step under way.
 pub(crate) struct Step<'a> {
     progress: &'a Progress,
     begun: Instant,
@@ -64,12 +62,12 @@ pub(crate) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// What it is doing now; dropped when it said something a moment ago.
+    /// Prints the current activity, unless the step printed a line a moment ago.
     pub(crate) fn detail(&self, text: &str) {
         self.say(text, DETAIL_EVERY);
     }
 
-    /// Waits, and says every ten seconds for what, unless something else is said meanwhile.
+    /// Waits for `work` and prints `what` after every ten seconds without a line.
     pub(crate) async fn wait<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
         self.wait_for(SILENT_FOR, what, work).await
     }
@@ -93,7 +91,7 @@ impl Step<'_> {
         }
     }
 
-    /// A line that must be seen, such as a compiler's message.
+    /// Prints a line that must not be dropped, such as a compiler's message.
     pub(crate) fn notice(&self, text: &str) {
         self.progress.line(text);
     }

@@ -1,4 +1,4 @@
-//! The tools of the local stack: Python packages of pinned versions in `.venv`, made by `infra/local/make-venv`.
+//! The Python tools of the local stack: pinned versions in `.venv`, made by `infra/local/make-venv`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,16 @@ use tokio::process::Command;
 
 use crate::{Error, Result, command, lock::Lock, progress::Step, workspace::Workspace};
 
-/// A virtual environment that has the tools.
 #[derive(Debug, Clone)]
 pub(crate) struct Venv {
     root: PathBuf,
 }
 
 impl Venv {
-    /// Makes it, or finds it made for the same requirements.
+    /// Creates the environment, or reuses one made for the same requirements.
     ///
     /// # Errors
-    /// [`Error::Python`] with the script's sentence.
+    /// [`Error::Python`] with the script's message.
     pub(crate) async fn ensure(workspace: &Workspace, step: &Step<'_>) -> Result<Self> {
         let _alone = Lock::take(&workspace.cache_dir(), "venv").await?;
         let script = workspace.path("infra/local/make-venv");
@@ -27,7 +26,7 @@ impl Venv {
         if ended.success {
             return Ok(Self { root: workspace.path(".venv") });
         }
-        // The sentence is the last line; pip's own words, if any, stand before it.
+        // The last line is the script's message; pip's own output, if any, stands before it.
         for line in ended.stderr.iter().rev().skip(1).take(10).rev() {
             step.notice(line);
         }

@@ -1,4 +1,4 @@
-//! What is printed when everything runs.
+//! The report that is printed when everything runs.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{demo::Played, progress::Progress, stack::Stack};
 
-/// Wider values of a table are broken into lines of this many characters.
+/// Wider table values are broken into lines of this many characters.
 const WIDTH: usize = 84;
 
-/// Addresses, token, and commands to go on with.
+/// Prints addresses, token, and commands to try.
 pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
     let about = &stack.description;
     let state = shown(stack.state_dir());
@@ -52,7 +52,7 @@ pub fn show(stack: &Stack, played: Option<&Played>, progress: &Progress) {
     }
 }
 
-/// A path as short as it can be: relative to where the user is.
+/// A path relative to the working directory, if it lies within.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(here).unwrap_or(path).display().to_string()
@@ -103,7 +103,7 @@ fn commands(stack: &Stack, played: Option<&Played>) -> Vec<(&'static str, String
     commands
 }
 
-/// A chat to try, where something streams.
+/// A chat to try, if the stack streams.
 fn chat(stack: &Stack) -> Vec<(&'static str, String)> {
     let about = &stack.description;
     let Some(stream_url) = &about.stream_url else { return Vec::new() };
@@ -117,12 +117,11 @@ fn chat(stack: &Stack) -> Vec<(&'static str, String)> {
     )]
 }
 
-/// JSON for between single quotes of a shell.
+/// JSON, escaped for single quotes in a shell.
 fn quoted(value: &Value) -> String {
     value.to_string().replace('\'', r"'\''")
 }
 
-/// Some fields of an object, for [`table`].
 pub(crate) fn rows(object: &Value, fields: &[&str]) -> Vec<(String, String)> {
     fields
         .iter()
@@ -133,7 +132,6 @@ pub(crate) fn rows(object: &Value, fields: &[&str]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Names and values in two columns.
 pub(crate) fn table(rows: &[(String, String)]) -> String {
     let rows: Vec<(&str, Vec<String>)> = rows.iter().map(|(name, value)| (name.as_str(), wrapped(value))).collect();
     let left = rows.iter().map(|(name, _value)| name.chars().count()).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The demo organization, from `infra/local/demo.json`: rows, secrets, and the agent's assistant at the VAPI stand-in.
+//! The demo organization from `infra/local/demo.json`: rows, secrets, and the agent's assistant at VAPI's stand-in.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The file.
+/// The contents of `demo.json`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
@@ -37,10 +37,10 @@ pub(crate) struct Data {
     pub(crate) crm: Crm,
     /// Master key of the tools' tokens. Fixed, so that the token in `events/execute.json` stays valid.
     pub(crate) tool_token_key: String,
-    /// Items of the table `tools`: two that need no VAPI, each with the item that reserves its name. The second is there for
-    /// `events/delete.json` to be deleted.
+    /// Items of the table `tools`: two that need no VAPI, each with the item that reserves its name.
+    /// `events/delete.json` deletes the second.
     pub(crate) tools: Vec<Value>,
-    /// Where the event of `events/trigger.json` comes in.
+    /// The hook of `events/trigger.json`.
     pub(crate) hook: Hook,
     pub(crate) demo: Demo,
 }
@@ -76,7 +76,7 @@ pub(crate) struct PhoneNumber {
 pub(crate) struct Twilio {
     pub(crate) account_sid: String,
     pub(crate) auth_token: String,
-    /// Another number of the account, which nobody has registered. E.164.
+    /// A number of the account that is not registered. E.164.
     pub(crate) spare_number: String,
 }
 
@@ -84,13 +84,12 @@ pub(crate) struct Twilio {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Vapi {
     pub(crate) api_key: String,
-    /// With which VAPI tells how calls go.
+    /// Authenticates VAPI's webhooks about calls.
     pub(crate) webhook_bearer: String,
-    /// The key of another account, which no organization has yet.
+    /// The key of another VAPI account, which no organization uses yet.
     pub(crate) other_api_key: String,
 }
 
-/// The demo company's own system.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Crm {
@@ -122,25 +121,23 @@ pub(crate) struct PipedreamAccount {
     pub(crate) app: String,
 }
 
-/// A hook of `organization`, with one secret.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hook {
     pub(crate) id: String,
-    /// As it stands in the address.
+    /// The name in the hook's address.
     pub(crate) service: String,
     pub(crate) secret_id: String,
-    /// With which the service signs.
+    /// Signs the service's events.
     pub(crate) secret: String,
 }
 
-/// What the demo does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Demo {
     /// Body of `POST /api/{slug}/tools`.
     pub(crate) tool: Value,
-    /// What the model says when it calls the tool.
+    /// The model's arguments for the tool.
     pub(crate) arguments: Map<String, Value>,
     /// The caller's number, E.164.
     pub(crate) caller: String,
@@ -154,7 +151,7 @@ impl Data {
     }
 }
 
-/// Loads the catalogue of services by the function that does it on AWS.
+/// Loads the services' catalogue through the function `catalogue`, as on AWS.
 pub(crate) async fn load_catalogue(aws: &Aws, files: Map<String, Value>) -> Result<()> {
     let path = format!("/2015-03-31/functions/{STACK}-catalogue/invocations");
     let event = json!({"files": files}).to_string().into_bytes();
@@ -163,7 +160,7 @@ pub(crate) async fn load_catalogue(aws: &Aws, files: Map<String, Value>) -> Resu
     if report.get("result").is_some_and(|result| result == "loaded") { Ok(()) } else { Err(Error::Catalogue(answer)) }
 }
 
-/// Creates the agent's assistant at VAPI's stand-in, as a dashboard would at VAPI, and shows there whose it is. Gives its id.
+/// Creates the agent's assistant at VAPI's stand-in and stores the proof of its organization there. Returns its id.
 pub(crate) async fn create_assistant(http: &reqwest::Client, vapi_url: &str, data: &Data) -> Result<String> {
     let address = format!("{vapi_url}/assistant");
     let id = assistant(http.post(&address).json(&data.agent.assistant), &address, data).await?;
@@ -173,7 +170,7 @@ pub(crate) async fn create_assistant(http: &reqwest::Client, vapi_url: &str, dat
     assistant(http.patch(&address).json(&json!({"metadata": {"switchboard": proof}})), &address, data).await
 }
 
-/// The id of the assistant that VAPI's stand-in answers.
+/// The assistant's id in the answer of VAPI's stand-in.
 async fn assistant(request: reqwest::RequestBuilder, address: &str, data: &Data) -> Result<String> {
     let failed = |source| Error::Http { address: address.to_owned(), source };
     let answer = request.bearer_auth(&data.vapi.api_key).send().await.map_err(failed)?;
@@ -185,7 +182,6 @@ async fn assistant(request: reqwest::RequestBuilder, address: &str, data: &Data)
     }
 }
 
-/// Who uses the running system.
 #[derive(Debug, Clone)]
 pub(crate) struct Users {
     pub(crate) owner: User,
@@ -205,7 +201,6 @@ impl Users {
     }
 }
 
-/// Writes the rows and the phone number's secret.
 pub(crate) async fn write(
     aws: &Aws,
     deployed: &Deployed,
@@ -223,7 +218,7 @@ pub(crate) async fn write(
     };
     for Organization { id, name, slug } in [&data.organization, &data.other_organization] {
         put("organizations", &[("id", id), ("name", name), ("slug", slug)]).await?;
-        // The item that keeps the slug from being taken a second time.
+        // This item reserves the slug.
         put("organizations", &[("id", &format!("slug#{slug}")), ("organization_id", id)]).await?;
     }
     let (home, other) = (&data.organization, &data.other_organization);
@@ -240,7 +235,7 @@ pub(crate) async fn write(
     let organization = ("organization_id", home.id.as_str());
     let Agent { id, name, .. } = &data.agent;
     put("agents", &[("id", id), organization, ("name", name), ("external_assistant_id", assistant_id)]).await?;
-    // The items that keep assistant and number from being registered a second time.
+    // These items reserve the assistant and the number.
     put("agents", &[("id", &format!("assistant#{assistant_id}")), ("agent_id", id)]).await?;
 
     let PhoneNumber { id, number, label } = &data.phone_number;
@@ -271,7 +266,6 @@ pub(crate) async fn write(
     row("hooks", &hook).await
 }
 
-/// JSON in DynamoDB's notation.
 fn attribute(value: &Value) -> Value {
     match value {
         Value::Null => json!({"NULL": true}),

@@ -1,4 +1,4 @@
-//! The whole system on this machine.
+//! Starts the whole system on this machine.
 
 use std::{
     fs,
@@ -32,29 +32,29 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Of the second key that VAPI's stand-in knows.
+/// The account of the second key that VAPI's stand-in knows.
 const OTHER_VAPI_ACCOUNT: &str = "22222222-2222-4222-8222-222222222222";
 
-/// How many steps [`Stack::start`] shows.
+/// The number of steps that [`Stack::start`] prints.
 pub const STEPS: usize = 7;
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where `stack.json`, `env` and the logs go.
+    /// The directory of `stack.json`, `env` and the logs.
     pub state_dir: PathBuf,
     pub ports: Ports,
-    /// Hosts (`host` or `host:port`) that `api_request` tools may reach beside the stand-ins, although they are private.
+    /// Private hosts (`host` or `host:port`) that `api_request` tools may reach in addition to the stand-ins.
     pub open_hosts: Vec<String>,
-    /// Origins whose pages may use the API and the streamed chat; `*` is all.
+    /// Origins whose pages may use the API and the streamed chat; `*` allows all.
     pub origins: Vec<String>,
-    /// Answers in the place of the LLM's stand-in, which runs all the same.
+    /// Replaces the LLM's stand-in, which is started nevertheless.
     pub llm: Option<LlmService>,
 }
 
-/// A running system. Dropping it ends all its parts and waits, a few milliseconds, until they are gone.
+/// A running system. Dropping it ends all its parts and waits a few milliseconds until they are gone.
 #[derive(Debug)]
 pub struct Stack {
-    /// What `stack.json` says.
+    /// The contents of `stack.json`.
     pub description: Description,
     pub vapi: Standin<Vapi>,
     pub twilio: Standin<Twilio>,
@@ -70,7 +70,7 @@ pub struct Stack {
     _streaming: Option<StreamingDoor>,
     _function_logs: FunctionLogs,
     ministack: Ministack,
-    // Last: the directory is free when everything has ended.
+    // Dropped last: the directory is released after everything has ended.
     _state: Lock,
 }
 
@@ -78,7 +78,7 @@ pub struct Stack {
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
     pub api_url: String,
-    /// Address of the function that streams, without a slash at the end. None: the template has none.
+    /// Address of the streaming function without a trailing slash; `None` if the template has no such function.
     pub stream_url: Option<String>,
     /// The page on which the demo user signs in and chats.
     pub console_url: String,
@@ -104,7 +104,7 @@ pub struct Description {
     pub vapi_api_key: String,
     pub execute_token_hint: String,
     pub standins: Standins,
-    /// The LLM of organizations that have none of their own: the stand-in, or a real one.
+    /// The default LLM of organizations: the stand-in or a real one.
     pub llm_url: String,
     /// The local AWS, with the credentials `test` and `test`.
     pub endpoint_url: String,
@@ -113,14 +113,13 @@ pub struct Description {
     pub table_prefix: String,
 }
 
-/// What the demo user types to sign in.
+/// The demo user's sign-in.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConsoleUser {
     pub email: String,
     pub password: String,
 }
 
-/// Addresses of the stand-ins.
 #[derive(Debug, Clone, Serialize)]
 pub struct Standins {
     pub vapi: String,
@@ -133,8 +132,8 @@ pub struct Standins {
 }
 
 impl Stack {
-    /// Builds, starts and seeds everything; says on `progress` what it is doing. When it fails, or is dropped before its
-    /// end, what it had started is ended.
+    /// Builds, starts and seeds everything; prints its steps to `progress`. If it fails or is dropped early, it ends
+    /// all that it had started.
     pub async fn start(options: &Options, progress: &Progress) -> Result<Self> {
         let workspace = Workspace::find()?;
         let data = Data::read(&workspace)?;
@@ -145,7 +144,7 @@ impl Stack {
 
         let state = Lock::of_state(&state_dir)?;
 
-        // First what takes ports: a taken one is known before the long steps.
+        // Bind the ports before the long steps, so that a taken port is reported at once.
         let step =
             progress.step("starting the stand-ins for VAPI, Twilio, Pipedream, the LLM, a CRM, a web site and Google");
         let listener = ports::listen(options.ports.api, "the API")?;
@@ -246,17 +245,17 @@ impl Stack {
         })
     }
 
-    /// Comes back only if a part ended by itself, with the reason.
+    /// Returns only if a part ended by itself, with the reason.
     pub async fn ended(&mut self) -> Error {
         self.ministack.ended().await
     }
 
-    /// Where `stack.json`, `env` and the logs are.
+    /// The directory of `stack.json`, `env` and the logs.
     pub fn state_dir(&self) -> &Path {
         &self.state_dir
     }
 
-    /// The last lines that the functions logged.
+    /// The last lines of the functions' log.
     pub fn last_function_logs(&self, lines: usize) -> Vec<String> {
         let log = fs::read_to_string(self.state_dir.join("functions.log")).unwrap_or_default();
         let all: Vec<&str> = log.lines().collect();
@@ -264,7 +263,7 @@ impl Stack {
     }
 }
 
-/// The addresses of the console, which is at the root of the API, as people may type them.
+/// The console's addresses (the API's root) as people may type them.
 fn pages(api_url: &str) -> [String; 2] {
     [format!("{api_url}/"), format!("{}/", api_url.replace("127.0.0.1", "localhost"))]
 }
@@ -320,7 +319,7 @@ fn standin_of_llm(data: &Data, address: &str) -> LlmService {
     LlmService { api_key: data.llm.api_key.clone(), url: format!("{address}/v1"), model: None }
 }
 
-/// How many executions there may be at once: what an account on AWS usually has.
+/// The concurrency settings for 1000 executions, the usual limit of an AWS account.
 fn sizes(workspace: &Workspace) -> Result<Vec<(String, String)>> {
     let path = workspace.path("infra/concurrency/1000");
     let text = fs::read_to_string(&path).map_err(Error::file(format!("read {}", path.display())))?;
@@ -328,7 +327,7 @@ fn sizes(workspace: &Workspace) -> Result<Vec<(String, String)>> {
     Ok(lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// The template's parameters beside those of the code.
+/// The template's parameters, without those of the code.
 fn parameters(
     data: &Data,
     pool: &UserPool,
@@ -405,7 +404,8 @@ fn describe(
     }
 }
 
-/// What a second deployment needs to reach the same stand-ins, the LLM's too: a real one's key is written nowhere.
+/// Parameters for a second deployment with the same stand-ins, including the LLM's: a real LLM's key is never written
+/// to a file.
 fn trial(data: &Data, parameters: &[(&'static str, String)], llm: &str) -> state_files::Trial {
     const SAME: [&str; 8] = [
         "VapiUrl",
@@ -419,7 +419,7 @@ fn trial(data: &Data, parameters: &[(&'static str, String)], llm: &str) -> state
     ];
     let mut same: Vec<_> = parameters.iter().filter(|(name, _value)| SAME.contains(name)).cloned().collect();
     same.extend([("LlmApiKey", data.llm.api_key.clone()), ("LlmUrl", format!("{llm}/v1"))]);
-    // It is thrown away with the whole local AWS.
+    // The local AWS is discarded at the end, so nothing needs protection.
     same.push(("DeletionProtection", "false".to_owned()));
     state_files::Trial {
         number: data.twilio.spare_number.clone(),

@@ -1,4 +1,4 @@
-//! What a running stack leaves in its state directory for people and their tools.
+//! The files that a running stack writes for people and their tools.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
@@ -9,10 +9,10 @@ use crate::{
     stack::Description,
 };
 
-/// The tools of `.venv`, the AWS CLI among them.
+/// The tools of `.venv`, including the AWS CLI.
 const TOOLS: &str = "export PATH=\"$PWD/.venv/bin:$PATH\"\n";
 
-/// Reads a field of a JSON answer, or says why there is none: docs/getting-started.md has the same.
+/// Reads a field of a JSON answer or explains its absence; docs/getting-started.md has the same function.
 const FIELD: &str = r#"field() { python3 -c '
 import json, sys
 text = sys.stdin.read()
@@ -26,18 +26,18 @@ except (ValueError, LookupError, TypeError):
 ' "$1"; }
 "#;
 
-/// What docs/getting-started.md needs to be played on this machine, beside what everybody may know of the stack.
+/// Values that docs/getting-started.md needs on this machine, beyond the public description of the stack.
 pub(crate) struct Trial {
-    /// A number at Twilio's stand-in that nobody has registered.
+    /// A number at Twilio's stand-in that is not registered.
     pub(crate) number: String,
     /// The key of a second account at VAPI's stand-in.
     pub(crate) other_vapi_key: String,
-    /// The template's parameters that a second deployment shares with the first.
+    /// The template parameters that a second deployment shares with the first.
     pub(crate) parameters: Vec<(&'static str, String)>,
 }
 
-/// Writes `stack.json`; `env`, the functions' environment, for `cargo lambda watch --env-file`; `shell`, variables for commands
-/// by hand; `trial`, what a shell needs for the commands of docs/getting-started.md.
+/// Writes `stack.json`; `env`, the functions' environment, for `cargo lambda watch --env-file`; `shell`, variables
+/// for manual commands; `trial`, the variables for docs/getting-started.md.
 pub(crate) fn write(
     state_dir: &Path,
     description: &Description,
@@ -59,7 +59,7 @@ pub(crate) fn write(
     environment.extend(aws.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let mut lines = String::new();
     for (name, value) in environment.iter().filter(|(_name, value)| !value.is_empty()) {
-        // Quoted, for cargo-lambda refuses a file with a space that is not. Writing to a String cannot fail.
+        // cargo-lambda rejects a file with unquoted spaces. Writing to a String cannot fail.
         let _ok = writeln!(lines, "{name}='{value}'");
     }
     to("env", lines)?;
@@ -110,7 +110,7 @@ fn for_trial(description: &Description, trial: &Trial) -> Vec<(&'static str, Str
         text("LLM", &description.standins.llm),
         text("OWN_VAPI_API_KEY", &trial.other_vapi_key),
         text("LLM_KEY", "llm-other-local-key"),
-        // The programs that run already are deployed a second time.
+        // Deploys the programs that already run a second time.
         text("PROGRAMS", "target/debug"),
         text("ARCHITECTURE", if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" }),
         text("AWS_DEFAULT_REGION", REGION),

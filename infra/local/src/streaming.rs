@@ -1,11 +1,11 @@
-//! The function `stream` under a plain address: what its REST API is on AWS, as the local AWS collects an answer before it passes it
-//! on.
+//! Serves the function `stream` as its REST API does on AWS; the local AWS buffers answers.
 //!
-//! Runs the deployed program behind a runtime API of its own and passes each piece of an answer on as it comes. As strict as
-//! Lambda: one process for each request at a time, the function's own limit of time, 6 MB a request; a function that does not
-//! stream, fails, or has a head that AWS may not take is a 502; a process that dies in the middle breaks the connection. A function
-//! never learns that its client has left. What the function is, its variables and its time-out, the API's routes and its stage are
-//! those that were deployed. Of the API's throttles there is none: they are for an account's executions, which a machine has not.
+//! Runs the deployed program behind a runtime API of its own and forwards each piece of an answer at once. As strict
+//! as Lambda: one request per process at a time, the function's time-out, 6 MB per request. A function that does not
+//! stream, fails, or sends a head that AWS would reject yields 502; a process that dies midway breaks the connection.
+//! A function never learns that its client has left. Function, variables, time-out, routes and stage are read from
+//! the deployment. The API's throttles are not enforced: they limit an account's executions, and one machine has no
+//! such limit.
 
 mod connection;
 mod environments;
@@ -41,19 +41,17 @@ use program::Program;
 use routes::{Matched, Target};
 use runtime_api::Api;
 
-/// The function that streams.
 pub(crate) const FUNCTION: &str = "stream";
 
-/// The stage of its API, with which every path begins.
+/// The API's stage: the first segment of every path.
 pub(crate) const STAGE: &str = "live";
 
-/// A request is not read beyond this many bytes.
+/// Bytes of a request beyond this number are not read.
 const FARTHEST_READ: usize = 64 * 1024 * 1024;
 
-/// What it is to the user.
 pub(crate) const SERVICE: &str = "the streamed answers";
 
-/// A running door; dropping it closes it and ends the function's processes.
+/// A running streaming door. Dropping it closes it and ends the function's processes.
 pub(crate) struct StreamingDoor {
     tasks: [JoinHandle<()>; 2],
     environments: Arc<Environments>,
@@ -71,8 +69,8 @@ struct Door {
 }
 
 impl StreamingDoor {
-    /// Serves on `listener` the function that streams, with the code of its package; unpacks that into `directory`. Nothing where
-    /// the template has no REST API for it.
+    /// Serves the streaming function on `listener` from its package, unpacked into `directory`. `None` if the
+    /// template has no REST API for it.
     pub(crate) async fn open(
         listener: TcpListener,
         aws: &Aws,
@@ -115,7 +113,7 @@ fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()
     listener.set_nonblocking(true)?;
     let listener = Prompt(tokio::net::TcpListener::from_std(listener)?);
     Ok(tokio::spawn(async move {
-        // It serves until it is aborted; a connection that breaks is the caller's affair.
+        // The server runs until it is aborted; a broken connection is the caller's problem.
         let _ended = axum::serve(listener, router).await;
     }))
 }
@@ -138,7 +136,7 @@ impl Door {
         };
         match self.function.routes.target(parts.method.as_str(), &path) {
             Target::Preflight => self.function.cors.preflight_of_stage(&parts.headers),
-            // So API Gateway calls it.
+            // API Gateway's message for an unknown route.
             Target::Nobody => refusal(StatusCode::FORBIDDEN, "Missing Authentication Token"),
             Target::Function(matched) if !self.may_invoke(parts.method.as_str(), &matched.resource) => {
                 refusal(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error")
@@ -157,14 +155,14 @@ impl Door {
         let trace = trace();
         let event = event::event(&parts, route, &body, &self.function.stage, request_id, &trace);
         let event = runtime_api::written(&event);
-        // The event counts, in which the body is a text of JSON and each header stands twice.
+        // Lambda limits the event, which holds the body as a JSON string and each header twice.
         if event.len() > LARGEST_EVENT {
             return too_large();
         }
         let (client, answer) = oneshot::channel();
-        // Lambda's own, which is another than the gateway's.
+        // Lambda's request id differs from the gateway's.
         let invocation = Invocation { request_id: Uuid::new_v4().to_string(), event, trace, client };
-        // On a task of its own: what was asked is done, whether or not somebody waits.
+        // On a separate task: the invocation goes on even if the client leaves.
         let environments = Arc::clone(&self.environments);
         tokio::spawn(async move { environments.invoke(invocation).await });
         let Ok(Answer { head, mut body }) = answer.await else {
@@ -177,7 +175,8 @@ impl Door {
     }
 }
 
-/// A request's body, unless it is too large. That is known when it is read: who still sends does not listen for a refusal.
+/// A request's body, or `None` if it is too large. The body is read first, because a client that still sends does not
+/// read a refusal.
 async fn read(body: Body) -> Option<Bytes> {
     let (mut read, mut size) = (Vec::new(), 0);
     let mut frames = body.into_data_stream();
@@ -193,13 +192,13 @@ async fn read(body: Body) -> Option<Bytes> {
     (size <= LARGEST_EVENT).then(|| Bytes::from(read))
 }
 
-/// An answer of the API's own, which every page may read.
+/// An error of the API itself; pages of any origin may read it.
 fn refusal(status: StatusCode, message: &str) -> Response {
     let headers = [(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
     (status, headers, axum::Json(serde_json::json!({"message": message}))).into_response()
 }
 
-/// IAM's `ArnLike` within one component: `*` stands for any text, slashes included.
+/// IAM's `ArnLike` within one component: `*` matches any text, slashes included.
 fn like(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -209,7 +208,7 @@ fn like(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// A trace that is not sampled, in X-Ray's form.
+/// An unsampled trace in X-Ray's format.
 fn trace() -> String {
     let seconds = Timestamp::now().as_millis() / 1000;
     let (root, parent) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());

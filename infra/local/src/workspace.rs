@@ -1,10 +1,10 @@
-//! Where things are in the repository.
+//! Paths in the repository.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// The repository this program was built from.
+/// The repository of this program's source.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -26,12 +26,12 @@ impl Workspace {
         self.root.join(relative)
     }
 
-    /// What stacks of this repository share and may be deleted at any time.
+    /// Files that the stacks of this repository share; they may be deleted at any time.
     pub(crate) fn cache_dir(&self) -> PathBuf {
         self.path("target/local-cache")
     }
 
-    /// The functions: the directories of `functions/`, in alphabetical order.
+    /// The functions' names: the directories of `functions/`, in alphabetical order.
     pub(crate) fn functions(&self) -> Result<Vec<String>> {
         let directory = self.path("functions");
         let listing = || -> std::io::Result<Vec<String>> {

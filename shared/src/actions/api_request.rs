@@ -32,6 +32,7 @@ use crate::{
     cut::cut,
     fields::Fields,
     models::AllowedHosts,
+    placeholder::Placeholder,
     redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
@@ -196,7 +197,7 @@ impl ApiRequest {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
                     && matches!(parameter, Parameter::Fixed { value, .. }
-                        if !value.as_str().is_some_and(variables::is_variable))
+                        if value.as_str().and_then(Placeholder::alone_in).is_none())
             })
         };
         let headers = headers.iter().map(|(name, value)| {

@@ -14,6 +14,7 @@ use super::{Action, Parameter, variables};
 use crate::{
     Result,
     error::Problems,
+    placeholder::Placeholder,
     redaction::{HiddenTexts, SECRET, is_secret, is_secret_header},
     tool::Conversation,
 };
@@ -161,7 +162,7 @@ impl<'a> FixedValue<'a> {
 fn tells_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
-        Value::String(text) => !text.trim().is_empty() && !variables::is_variable(text),
+        Value::String(text) => !text.trim().is_empty() && Placeholder::alone_in(text).is_none(),
         Value::Array(items) => items.iter().any(tells_something),
         Value::Object(members) => members.values().any(tells_something),
         Value::Number(_) => true,

@@ -19,6 +19,7 @@ use super::{
     secret_values::{FixedValue, SentAs},
 };
 use crate::{
+    backoff::Backoff,
     clients::{
         outbound::{Body, Request},
         path_segment,
@@ -31,7 +32,7 @@ use crate::{
 /// Before a request is sent a second time whose key makes the service do it once.
 const PAUSE: Duration = Duration::from_millis(500);
 /// What must be left of the time for that.
-const SECOND_TRY_NEEDS: Duration = Duration::from_secs(2);
+const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRequest {
@@ -81,12 +82,12 @@ impl ServiceRequest {
     ) -> ToolOutcome {
         let first = self.send(services, context, arguments, attempt, hidden).await;
         let may_repeat = self.template.idempotency_key.is_some() && matches!(first.effect, Effect::Unknown { .. });
-        if !may_repeat || context.deadline.remaining() < SECOND_TRY_NEEDS {
+        let mut backoff = Backoff::at_most(1, PAUSE, PAUSE, context.deadline.reserving(SECOND_TRY_NEEDS));
+        if !may_repeat || !backoff.pause().await {
             return first;
         }
         // A service that knows the key answers a second request with what the first one did. What it says otherwise, that it
         // is busy or cannot be reached, says nothing of the first.
-        tokio::time::sleep(PAUSE).await;
         let second = self.send(services, context, arguments, attempt, hidden).await;
         if second.effect == Effect::Done { second } else { first }
     }

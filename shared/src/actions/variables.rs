@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::{models::Timestamp, redaction::HiddenTexts, tool::Conversation};
+use crate::{models::Timestamp, placeholder::Placeholder, redaction::HiddenTexts, tool::Conversation};
 
 /// What a `static_config` hides, as it is sent in this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
@@ -63,8 +63,7 @@ fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unkno
 fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>>) -> Result<Cow<'_, str>, E> {
     let mut filled = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, beyond)) = after.split_once("}}") else { break };
+    while let Some(Placeholder { before, opened, closed: Some((name, beyond)) }) = Placeholder::first_in(rest) {
         filled.push_str(before);
         if let Some(value) = with(name) {
             filled.push_str(&value?);
@@ -72,7 +71,7 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
         } else {
             // Only the braces are passed: a variable may begin inside what looked like one.
             filled.push_str("{{");
-            rest = after;
+            rest = opened;
         }
     }
     if filled.is_empty() {
@@ -80,12 +79,6 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     }
     filled.push_str(rest);
     Ok(Cow::Owned(filled))
-}
-
-/// Text that is one variable and nothing beside.
-pub(super) fn is_variable(text: &str) -> bool {
-    let name = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    name.is_some_and(|name| !name.contains(['{', '}']))
 }
 
 /// The variables in a text, one behind the other, as `{{name}}`.

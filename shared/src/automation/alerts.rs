@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::{
     Deadline, Error, Result,
+    backoff::Backoff,
     clients::{
         Outbound, Secrets,
         outbound::{Body, Request},
@@ -31,6 +32,7 @@ use crate::{
 const WITHIN: Duration = Duration::from_secs(5);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 /// Bytes of the answer, which is not looked at.
 const LARGEST_ANSWER: usize = 64 * 1_024;
 
@@ -86,7 +88,12 @@ impl Alerts {
             headers.insert(name, value.parse().map_err(Error::internal)?);
         }
         let url = self.outbound.parse(&hook.url).map_err(Error::internal)?;
-        let mut tried = 1;
+        let mut backoff = Backoff::at_most(
+            TRIES as usize - 1,
+            PAUSE,
+            LONGEST_PAUSE,
+            Deadline::after(TRIES * (WITHIN + LONGEST_PAUSE)),
+        );
         loop {
             let request = Request {
                 method: Method::POST,
@@ -101,11 +108,9 @@ impl Alerts {
                 Ok(answer) => Error::internal(format!("the address of alerts answered {}", answer.status)),
                 Err(error) => error.into(),
             };
-            if tried == TRIES {
+            if !backoff.pause().await {
                 return Err(problem);
             }
-            tokio::time::sleep(PAUSE * tried).await;
-            tried += 1;
         }
     }
 }

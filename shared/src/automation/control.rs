@@ -17,8 +17,8 @@ const LONGEST_REASON: usize = 500;
 pub(super) fn quotas(members: &mut Members<'_, '_>) -> AutomationQuotas {
     let usual = AutomationQuotas::default();
     let Some(value) = members.get("quotas") else { return usual };
-    let place = members.place("quotas");
-    let Some(mut members) = Members::of(value, &place, members.diagnostics) else { return usual };
+    let place = members.path("quotas");
+    let Some(mut members) = Members::of(value, &place, members.report) else { return usual };
     let highest = AutomationQuotas::HIGHEST;
     let mut number = |name, most: u32, usual: u32| {
         let given = members.whole(name, &(1..=u64::from(most)), &usual.to_string());
@@ -37,19 +37,19 @@ pub(super) fn quotas(members: &mut Members<'_, '_>) -> AutomationQuotas {
 pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<ApprovalRule> {
     const EXAMPLE: &str = "[{\"effect\": \"email\", \"outside\": [\"acme.example\"]}]";
     let Some(value) = members.get("approvals") else { return Vec::new() };
-    let place = members.place("approvals");
+    let place = members.path("approvals");
     let Some(rules) = value.as_array() else {
-        members.diagnostics.push(wrong_type(&place, value, "a list of rules", EXAMPLE));
+        members.report.push(wrong_type(&place, value, "a list of rules", EXAMPLE));
         return Vec::new();
     };
     if has_prompt && !rules.is_empty() {
         let message = "A prompt cannot wait for an approval, and so this would not be heeded.";
         let hint = "Write the automation as actions, or leave approvals out.";
-        members.report(Code::InvalidValue, "approvals", message, hint);
+        members.error(Code::InvalidValue, "approvals", message, hint);
     }
     if rules.len() > MOST_RULES {
         let message = format!("There are {} rules, and there may be {MOST_RULES}.", rules.len());
-        members.report(
+        members.error(
             Code::TooLarge,
             "approvals",
             message,
@@ -60,7 +60,7 @@ pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<
     let mut read = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
         let pointer = child(&place, index.to_string());
-        let Some(mut members) = Members::of(rule, &pointer, members.diagnostics) else { continue };
+        let Some(mut members) = Members::of(rule, &pointer, members.report) else { continue };
         members.required("effect", "\"email\"");
         let effect = members.one_of("effect", &ApprovalEffect::NAMES).and_then(ApprovalEffect::named);
         let outside = outside(&mut members, effect);
@@ -76,15 +76,15 @@ fn outside(members: &mut Members<'_, '_>, effect: Option<ApprovalEffect>) -> Vec
     let Some(value) = members.get("outside") else { return Vec::new() };
     if effect.is_some_and(|effect| effect != ApprovalEffect::Email) {
         let message = "outside has no meaning here: only e-mail addresses have domains.";
-        members.report(Code::UnknownField, "outside", message, "Leave it out, or write \"effect\": \"email\".");
+        members.error(Code::UnknownField, "outside", message, "Leave it out, or write \"effect\": \"email\".");
         return Vec::new();
     }
-    let place = members.place("outside");
+    let place = members.path("outside");
     let domains = match value.as_array() {
         Some(domains) if !domains.is_empty() && domains.len() <= MOST_DOMAINS => domains,
         _ => {
             let expected = format!("a list of 1 to {MOST_DOMAINS} domains");
-            members.diagnostics.push(wrong_type(&place, value, &expected, EXAMPLE));
+            members.report.push(wrong_type(&place, value, &expected, EXAMPLE));
             return Vec::new();
         }
     };
@@ -98,7 +98,7 @@ fn outside(members: &mut Members<'_, '_>, effect: Option<ApprovalEffect>) -> Vec
             let message = "This is no domain.";
             let hint = "Write what stands behind the @ of an address, for example \"acme.example\".";
             let error = Diagnostic::error(Code::InvalidValue, place, message, hint);
-            members.diagnostics.push(error.found(domain));
+            members.report.push(error.found(domain));
         }
     }
     read
@@ -117,8 +117,8 @@ pub(super) fn approval(members: &mut Members<'_, '_>) -> Option<ApprovalRequest>
     match members.get("approval")? {
         Value::Bool(asked) => asked.then(ApprovalRequest::default),
         value @ Value::Object(_) => {
-            let place = members.place("approval");
-            let mut members = Members::of(value, &place, members.diagnostics)?;
+            let place = members.path("approval");
+            let mut members = Members::of(value, &place, members.report)?;
             let bounds = 1..=u64::from(ApprovalRequest::MOST_MINUTES);
             let minutes = members.whole("expires_in_minutes", &bounds, "60").and_then(|it| u32::try_from(it).ok());
             let reason = members.text("reason", LONGEST_REASON, "\"It goes to a customer.\"");
@@ -126,9 +126,9 @@ pub(super) fn approval(members: &mut Members<'_, '_>) -> Option<ApprovalRequest>
             Some(ApprovalRequest { expires_in_minutes: minutes.unwrap_or(ApprovalRequest::USUAL_MINUTES), reason })
         }
         value => {
-            let place = members.place("approval");
+            let place = members.path("approval");
             let expected = "true, or an object with expires_in_minutes and reason";
-            members.diagnostics.push(wrong_type(&place, value, expected, EXAMPLE));
+            members.report.push(wrong_type(&place, value, expected, EXAMPLE));
             None
         }
     }

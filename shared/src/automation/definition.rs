@@ -314,17 +314,17 @@ fn variables(members: &mut Members<'_, '_>) -> Map<String, Value> {
     let Some(variables) = members.object("variables", "{\"channel\": \"C024BE91L\"}") else { return Map::new() };
     if variables.len() > MOST_VARIABLES {
         let message = format!("There are {} variables, and there may be {MOST_VARIABLES}.", variables.len());
-        members.report(Code::TooLarge, "variables", message, "Keep those that are used.");
+        members.error(Code::TooLarge, "variables", message, "Keep those that are used.");
         return Map::new();
     }
-    let place = members.place("variables");
+    let place = members.path("variables");
     for (name, value) in variables {
-        check_name(name, &child(&place, name), "variable", members.diagnostics);
+        check_name(name, &child(&place, name), "variable", members.report);
         if holds_template(value) {
             let message = format!("The variable {name} holds a template, and variables are used as they stand.");
             let hint = "Write the value itself, or use the path where the variable is used.";
             let error = Diagnostic::error(Code::TemplateNotAllowed, child(&place, name), message, hint);
-            members.diagnostics.push(error.found(value));
+            members.report.push(error.found(value));
         }
     }
     variables.clone()
@@ -357,7 +357,7 @@ fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnosti
 fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     const EXAMPLE: &str = "{\"slack_post_message\": \"the fingerprint from fetch_tool_data\"}";
     let Some(given) = members.object("fingerprints", EXAMPLE) else { return BTreeMap::new() };
-    let place = members.place("fingerprints");
+    let place = members.path("fingerprints");
     let mut fingerprints = BTreeMap::new();
     for (tool, value) in given {
         let fingerprint = value.as_str().map(str::trim);
@@ -365,7 +365,7 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
             fingerprints.insert(tool.clone(), fingerprint.to_owned());
         } else {
             let expected = "the fingerprint that fetch_tool_data gave";
-            members.diagnostics.push(wrong_type(&child(&place, tool), value, expected, "\"9f86d081884c7d65\""));
+            members.report.push(wrong_type(&child(&place, tool), value, expected, "\"9f86d081884c7d65\""));
         }
     }
     fingerprints
@@ -381,7 +381,7 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
         None if prompt.is_empty() => {
             let message = "There is nothing to do: neither actions nor a prompt.";
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
-            members.diagnostics.push(Diagnostic::error(Code::WrongBody, "", message, hint));
+            members.report.push(Diagnostic::error(Code::WrongBody, "", message, hint));
             // What is wrong elsewhere is told all the same.
             Body::Actions(Vec::new())
         }
@@ -393,10 +393,10 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
             members.unlist(PROMPT_FIELDS);
             if let Some(name) = prompt.keys().next() {
                 let message = format!("An automation has actions or a prompt, and this one has actions and {name}.");
-                members.report(Code::WrongBody, name, message, "Keep one of them and leave the other out.");
+                members.error(Code::WrongBody, name, message, "Keep one of them and leave the other out.");
             }
-            let place = members.place("actions");
-            Body::Actions(read_actions(actions, &place, variables, members.diagnostics))
+            let place = members.path("actions");
+            Body::Actions(read_actions(actions, &place, variables, members.report))
         }
     }
 }
@@ -465,8 +465,8 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
         .unwrap_or_default();
     let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
     let condition = members.get("condition");
-    let place = members.place("condition");
-    let condition = condition.and_then(|condition| Condition::read(condition, &place, members.diagnostics));
+    let place = members.path("condition");
+    let condition = condition.and_then(|condition| Condition::read(condition, &place, members.report));
     let approval = control::approval(&mut members);
     let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
     let on_error = match members.one_of("on_error", &["continue", "stop"]) {

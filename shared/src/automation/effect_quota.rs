@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::approval_rules::{effect_of, is_message};
 use crate::{
     Deadline, Result,
-    models::{ApprovalEffect, AutomationId, AutomationQuotas, ExecutionStatus, OrganizationId, RunId},
+    models::{ApprovalEffect, AutomationId, AutomationQuotas, AutomationRun, ExecutionStatus, OrganizationId, RunId},
     store::{Counted, Quotas, Room, Window},
     tool::{CallContext, Subject, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
@@ -19,15 +19,26 @@ use crate::{
 /// The room of a run for what it changes.
 #[derive(Clone)]
 pub struct EffectQuota {
-    pub quotas: Quotas,
-    pub organization: OrganizationId,
-    pub automation: AutomationId,
+    quotas: Quotas,
+    organization: OrganizationId,
+    automation: AutomationId,
     /// The run that an event or a person began; those that its actions asked for count with it.
-    pub run: RunId,
-    pub limits: AutomationQuotas,
+    run: RunId,
+    limits: AutomationQuotas,
 }
 
 impl EffectQuota {
+    /// That of a run of an automation; none of a prompt that was run by itself.
+    pub fn of_run(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
+        Some(Self {
+            quotas: quotas.clone(),
+            organization: run.organization_id,
+            automation: run.automation_id?,
+            run: run.parent_run_id.unwrap_or(run.id),
+            limits,
+        })
+    }
+
     /// Takes room for one effect. The same `name` again takes it once. A sentence says why there is none.
     ///
     /// # Errors

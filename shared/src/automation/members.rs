@@ -1,14 +1,14 @@
-//! Reading the objects of a definition strictly: what is missing, of another type or not known is a diagnostic at its place.
+//! The reader of strict JSON objects (`fields.rs`) for definitions: what is missing, of another type or not known is a diagnostic at its place.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
 use super::{
-    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    diagnostics::{Code, Diagnostic, Diagnostics},
     nearest,
 };
-use crate::fields::kind;
+use crate::fields::{StrictObject, kind};
 
 /// Where fields belong, for one that stands somewhere else.
 const PLACES: [(&str, &[&str]); 3] = [
@@ -67,60 +67,35 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 /// Unknown fields of one object that are told.
 const MOST_UNKNOWN: usize = 20;
 
-/// An object being read. Each getter notes the field as known; [`Members::finish`] reports the others.
-pub(super) struct Members<'a, 'd> {
-    object: &'a Map<String, Value>,
-    pointer: String,
-    known: Vec<&'static str>,
-    /// Those that say here only why they have no meaning.
-    unlisted: Vec<&'static str>,
-    pub(super) diagnostics: &'d mut Diagnostics,
-}
+/// An object of a definition, whose places are JSON pointers.
+pub(super) type Members<'a, 'd> = StrictObject<'a, 'd, Diagnostics>;
 
 impl<'a, 'd> Members<'a, 'd> {
     /// `None`, with a diagnostic on record, if `value` is no object.
     pub(super) fn of(value: &'a Value, pointer: &str, diagnostics: &'d mut Diagnostics) -> Option<Self> {
         if let Value::Object(object) = value {
-            return Some(Self {
-                object,
-                pointer: pointer.to_owned(),
-                known: Vec::new(),
-                unlisted: Vec::new(),
-                diagnostics,
-            });
+            return Some(Self::below_pointer(object, pointer.to_owned(), diagnostics));
         }
         diagnostics.push(wrong_type(pointer, value, "an object", "{...}"));
         None
     }
 
-    pub(super) fn place(&self, name: &str) -> String {
-        child(&self.pointer, name)
-    }
-
-    pub(super) fn report(&mut self, code: Code, name: &str, message: impl Into<String>, hint: impl Into<String>) {
-        let diagnostic = Diagnostic::error(code, self.place(name), message, hint);
-        let found = self.object.get(name).filter(|found| !found.is_null());
-        self.diagnostics.push(match found {
+    pub(super) fn error(&mut self, code: Code, name: &str, message: impl Into<String>, hint: impl Into<String>) {
+        let diagnostic = Diagnostic::error(code, self.path(name), message, hint);
+        let found = self.given(name).filter(|found| !found.is_null());
+        self.report.push(match found {
             Some(found) => diagnostic.found(found),
             None => diagnostic,
         });
     }
 
-    /// The raw value; JSON `null` is as good as absent.
-    pub(super) fn get(&mut self, name: &'static str) -> Option<&'a Value> {
-        if !self.known.contains(&name) {
-            self.known.push(name);
-        }
-        self.object.get(name).filter(|value| !value.is_null())
-    }
-
-    /// As [`Members::get`], under either name; the second is an alias.
+    /// As [`StrictObject::get`], under either name; the second is an alias.
     pub(super) fn get_either(&mut self, name: &'static str, alias: &'static str) -> (&'static str, Option<&'a Value>) {
         match (self.get(name), self.get(alias)) {
             (Some(value), None) => (name, Some(value)),
             (Some(value), Some(_)) => {
                 let message = format!("{alias} is another name of {name}, and both are there.");
-                self.report(Code::DuplicateField, alias, message, format!("Keep {name} and leave {alias} out."));
+                self.error(Code::DuplicateField, alias, message, format!("Keep {name} and leave {alias} out."));
                 (name, Some(value))
             }
             (None, Some(value)) => (alias, Some(value)),
@@ -139,7 +114,7 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn missing(&mut self, name: &str, example: &str) {
         let hint = format!("Add \"{name}\": {example}.");
-        self.report(Code::MissingField, name, format!("{name} is required and missing."), hint);
+        self.error(Code::MissingField, name, format!("{name} is required and missing."), hint);
     }
 
     /// Text that is not blank, of so many characters at most.
@@ -150,18 +125,18 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn as_text(&mut self, name: &str, value: &Value, longest: usize, example: &str) -> Option<String> {
         let Some(text) = value.as_str() else {
-            self.diagnostics.push(wrong_type(&self.place(name), value, "text", example));
+            self.report.push(wrong_type(&self.path(name), value, "text", example));
             return None;
         };
         let text = text.trim();
         if text.is_empty() {
-            self.report(Code::InvalidValue, name, format!("{name} is blank."), format!("Write for example {example}."));
+            self.error(Code::InvalidValue, name, format!("{name} is blank."), format!("Write for example {example}."));
             return None;
         }
         let length = text.chars().count();
         if length > longest {
             let message = format!("{name} has {length} characters, and may have {longest}.");
-            self.report(Code::InvalidValue, name, message, "Shorten it.");
+            self.error(Code::InvalidValue, name, message, "Shorten it.");
             return None;
         }
         Some(text.to_owned())
@@ -176,7 +151,7 @@ impl<'a, 'd> Members<'a, 'd> {
     pub(super) fn boolean(&mut self, name: &'static str) -> bool {
         let Some(value) = self.get(name) else { return false };
         value.as_bool().unwrap_or_else(|| {
-            self.diagnostics.push(wrong_type(&self.place(name), value, "true or false", "true"));
+            self.report.push(wrong_type(&self.path(name), value, "true or false", "true"));
             false
         })
     }
@@ -184,12 +159,12 @@ impl<'a, 'd> Members<'a, 'd> {
     pub(super) fn whole(&mut self, name: &'static str, bounds: &RangeInclusive<u64>, example: &str) -> Option<u64> {
         let value = self.get(name)?;
         let Some(number) = value.as_u64().or_else(|| value.is_i64().then_some(0)) else {
-            self.diagnostics.push(wrong_type(&self.place(name), value, "a whole number", example));
+            self.report.push(wrong_type(&self.path(name), value, "a whole number", example));
             return None;
         };
         if !bounds.contains(&number) || value.as_u64().is_none() {
             let message = format!("{name} is from {} to {}.", bounds.start(), bounds.end());
-            self.report(Code::InvalidValue, name, message, format!("Write for example {example}."));
+            self.error(Code::InvalidValue, name, message, format!("Write for example {example}."));
             return None;
         }
         Some(number)
@@ -204,8 +179,8 @@ impl<'a, 'd> Members<'a, 'd> {
         }
         let meant = given.and_then(|given| nearest(given, allowed.iter().copied()));
         let message = format!("This is no value of {name}.");
-        let error = Diagnostic::error(Code::InvalidValue, self.place(name), message, "Use one of those allowed.");
-        self.diagnostics.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));
+        let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, "Use one of those allowed.");
+        self.report.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));
         None
     }
 
@@ -218,7 +193,7 @@ impl<'a, 'd> Members<'a, 'd> {
     pub(super) fn as_object(&mut self, name: &str, value: &'a Value, example: &str) -> Option<&'a Map<String, Value>> {
         let object = value.as_object();
         if object.is_none() {
-            self.diagnostics.push(wrong_type(&self.place(name), value, "an object", example));
+            self.report.push(wrong_type(&self.path(name), value, "an object", example));
         }
         object
     }
@@ -227,20 +202,14 @@ impl<'a, 'd> Members<'a, 'd> {
     pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
         self.unlist([name]);
         if self.get(name).is_some() {
-            self.report(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
+            self.error(Code::UnknownField, name, format!("{name} has no meaning here: {because}."), "Leave it out.");
         }
-    }
-
-    /// Leaves fields out where those are listed that may stand here.
-    pub(super) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
-        self.unlisted.extend(names);
     }
 
     /// Reports every field that no getter asked for.
     pub(super) fn finish(self) {
-        let Self { object, pointer, mut known, unlisted, diagnostics } = self;
-        let unknown: Vec<_> = object.iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
-        known.retain(|name| !unlisted.contains(name));
+        let (unknown, known) = self.unknown();
+        let pointer = self.place().to_owned();
         for (name, value) in unknown.into_iter().take(MOST_UNKNOWN) {
             let other = OTHER_NAMES.iter().find(|(other, meant)| other == name && known.contains(meant));
             let nearest = other.map(|(_, meant)| *meant).or_else(|| nearest(name, known.iter().copied()));
@@ -258,8 +227,8 @@ impl<'a, 'd> Members<'a, 'd> {
                 None => "Leave it out; what a tool is to be given goes into the parameters of its action.".to_owned(),
             };
             let message = format!("There is no field {} here.", crate::cut::cut(name.clone(), 60));
-            let error = Diagnostic::error(Code::UnknownField, child(&pointer, name), message, hint);
-            diagnostics.push(error.found(value).allowed(known.iter().copied()).meaning(nearest));
+            let error = Diagnostic::error(Code::UnknownField, self.path(name), message, hint);
+            self.report.push(error.found(value).allowed(known.iter().copied()).meaning(nearest));
         }
     }
 }

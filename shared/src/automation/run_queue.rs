@@ -1,14 +1,12 @@
 //! The queue of runs: a run that waits has a message there, or it ends.
 
-use std::time::Duration;
-
+use super::run_end::report_end;
 use crate::{
     Error, Result,
     clients::Queue,
     error,
-    models::{AutomationRun, OrganizationId, QueuedRun, RunId, RunStatus, Timestamp},
+    models::{AutomationRun, OrganizationId, QueuedRun, RunId, RunStatus},
     store::AutomationRuns,
-    telemetry,
 };
 
 const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
@@ -36,7 +34,7 @@ impl RunQueue {
             Ok(run) if run.status != RunStatus::Failed => Ok(run),
             run => {
                 if let Ok(run) = &run {
-                    report_end(run);
+                    report_end(run, run.status);
                 }
                 Err(Error::Unavailable("the queue of runs", Box::new(refused)))
             }
@@ -57,11 +55,4 @@ impl RunQueue {
     pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
         self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
     }
-}
-
-/// Counts and logs a run that is over.
-pub fn report_end(run: &AutomationRun) {
-    let took = Timestamp::now().as_millis() - run.created_at.as_millis();
-    telemetry::automation_run(run.status.as_str(), Duration::from_millis(u64::try_from(took).unwrap_or_default()));
-    tracing::info!(run.id = %run.id, run.status = run.status.as_str(), "a run is over");
 }

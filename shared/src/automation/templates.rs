@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{data::Data, diagnostics::Code, path::Path};
-use crate::cut::cut;
+use crate::{cut::cut, placeholder::Placeholder};
 
 /// What stands for a value that is not there.
 pub const NO_DATA: &str = "[No available data]";
@@ -43,14 +43,14 @@ impl Template {
     /// Reads a text once from its beginning to its end; what is faulty is left out of the parts.
     pub fn parse(text: &str) -> (Self, Vec<Fault>) {
         let (mut parts, mut faults, mut rest) = (Vec::new(), Vec::new(), text);
-        while let Some((before, opened)) = rest.split_once("{{") {
+        while let Some(Placeholder { before, opened, closed }) = Placeholder::first_in(rest) {
             if faults.len() >= MOST_FAULTS {
                 break;
             }
             if !before.is_empty() {
                 parts.push(Part::Text(before.to_owned()));
             }
-            let Some((inside, after)) = opened.split_once("}}") else {
+            let Some((inside, after)) = closed else {
                 faults.push(fault(Code::UnclosedTemplate, &format!("{{{{{opened}"), "has no }} at its end"));
                 return (Self { parts }, faults);
             };

@@ -116,7 +116,7 @@ impl Trigger {
         let kind = trigger_type(definition);
         let config = definition.get("trigger_config");
         let kind = kind?;
-        let place = definition.place("trigger_config");
+        let place = definition.path("trigger_config");
         let empty = Value::Object(Map::new());
         let config = match (config, kind) {
             (Some(config), _) => config,
@@ -126,7 +126,7 @@ impl Trigger {
                 return None;
             }
         };
-        let mut config = Members::of(config, &place, definition.diagnostics)?;
+        let mut config = Members::of(config, &place, definition.report)?;
         let trigger = match kind {
             "webhook" => webhook(&mut config),
             "polling" => polling(&mut config),
@@ -165,8 +165,8 @@ fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
 fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Condition> {
     let value = config.get(name)?;
     let nothing = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-    let place = config.place(name);
-    if nothing { None } else { Condition::read(value, &place, config.diagnostics) }
+    let place = config.path(name);
+    if nothing { None } else { Condition::read(value, &place, config.report) }
 }
 
 fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
@@ -221,8 +221,8 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         if skipped {
             let message = format!("The clocks of this time zone skip {local}, so it runs at {}.", zoned.datetime());
             let hint = "Write a time that there is on that day.";
-            let place = config.place("run_at");
-            config.diagnostics.push(Diagnostic::warning(Code::InvalidValue, place, message, hint));
+            let place = config.path("run_at");
+            config.report.push(Diagnostic::warning(Code::InvalidValue, place, message, hint));
         }
         Timestamp::from_millis(Zoned::timestamp(&zoned).as_millisecond())
     } else if text.starts_with("9999-") || text.starts_with('+') {
@@ -230,7 +230,7 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         return None;
     } else {
         let message = "run_at is no moment in ISO 8601.";
-        config.report(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
+        config.error(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
         return None;
     };
     Some(Trigger::ScheduleOnce { run_at: at, missed })
@@ -238,7 +238,7 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
 
 fn too_far(config: &mut Members<'_, '_>) {
     let message = "run_at is further away than times can be written.";
-    config.report(Code::InvalidValue, "run_at", message, "Write a year before 9999.");
+    config.error(Code::InvalidValue, "run_at", message, "Write a year before 9999.");
 }
 
 fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
@@ -283,7 +283,7 @@ fn time_of_day(config: &mut Members<'_, '_>, text: &str) -> Option<civil::Time> 
     });
     if time.is_none() {
         let message = "time_of_day is no time from 00:00 to 23:59.";
-        config.report(Code::InvalidValue, "time_of_day", message, "Write hours and minutes, for example \"09:00\".");
+        config.error(Code::InvalidValue, "time_of_day", message, "Write hours and minutes, for example \"09:00\".");
     }
     time
 }
@@ -305,8 +305,8 @@ fn day_of_week(config: &mut Members<'_, '_>, required: bool) -> Option<u8> {
         let meant = value.as_str().and_then(|written| nearest(written, DAYS));
         let message = "day_of_week is no day of the week.";
         let hint = "Write its name in English, or its number from 0 for Sunday to 6 for Saturday.";
-        let error = Diagnostic::error(Code::InvalidValue, config.place("day_of_week"), message, hint);
-        config.diagnostics.push(error.found(value).allowed(DAYS).meaning(meant));
+        let error = Diagnostic::error(Code::InvalidValue, config.path("day_of_week"), message, hint);
+        config.report.push(error.found(value).allowed(DAYS).meaning(meant));
     }
     day
 }
@@ -317,21 +317,21 @@ fn zone(config: &mut Members<'_, '_>) -> Option<TimeZone> {
     let zone = TimeZone::get(&name).ok();
     if zone.is_none() {
         let known: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
-        let place = config.place("timezone");
+        let place = config.path("timezone");
         let hint =
             "Write a name of the IANA time zone database, for example \"Europe/Berlin\" or \"America/New_York\".";
         let error = Diagnostic::error(Code::UnknownTimezone, place, "There is no such time zone.", hint);
         let meant = nearest(&name, known.iter().map(String::as_str));
-        config.diagnostics.push(error.found(&name.into()).meaning(meant));
+        config.report.push(error.found(&name.into()).meaning(meant));
     }
     zone
 }
 
 fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
-    let place = config.place(name);
+    let place = config.path(name);
     let message = format!("{name} is taken as UTC, because no time zone is named.");
     let hint = "Add the user's time zone, for example \"timezone\": \"Europe/Berlin\".";
-    config.diagnostics.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
+    config.report.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
 }
 
 /// Notes a moment that has gone by.

@@ -11,13 +11,14 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    backoff::Backoff,
     cut::fit,
     models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
     planner::{AgentState, Event, Observer, Receipt},
 };
 
 /// Between two looks at a turn that somebody else answers.
-const LOOKS: Duration = Duration::from_millis(400);
+const LOOKS: Duration = Duration::from_millis(250);
 /// For so long the same text is the same message after its answer broke off, or came without anybody knowing whether it arrived.
 pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
 /// What is kept of the results of a turn that is under way, in bytes.
@@ -173,11 +174,11 @@ impl Turns {
     ) -> Result<Followed> {
         let mut teller = Teller::default();
         teller.tell(&running.calls, observer);
+        let mut backoff = Backoff::new(LOOKS, LOOKS, deadline);
         loop {
-            if deadline.remaining() <= LOOKS {
+            if !backoff.pause().await {
                 return Err(Error::Conflict("the answer is still under way; look at the thread in a moment".into()));
             }
-            tokio::time::sleep(LOOKS).await;
             let row = self.threads.get(organization, thread).await?;
             match row.running_turn().filter(|now| now.turn == running.turn) {
                 Some(now) if now.failed.is_none() && row.is_held() => teller.tell(&now.calls, observer),

@@ -17,19 +17,19 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    accounts::{Accounts, LlmInUse},
+    accounts::{Accounts, LlmInUse, LlmModel},
     catalogue::Catalogue,
     clients::{Llm, llm::Account},
     discovery::Discovery,
     error,
     execution::Executor,
     models::{
-        ChatRole, FailedTurn, Member, PendingCall, RunningTurn, Thread, ThreadId, ThreadMessage, ThreadSummary,
+        ChatRole, FailedTurn, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, ThreadSummary,
         Timestamp, Trigger,
     },
     planner::{
-        AgentState, ChatMessage, Ended, Event, LlmModel, Observer, OfferedTools, Planner, Receipt, Stop, StopSignal,
-        TurnLimits, UserContext, is_long, shown, summarize,
+        AgentState, ChatMessage, Ended, Event, Observer, OfferedTools, Planner, Receipt, Stop, StopSignal, TurnLimits,
+        UserContext, is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
     tool::{CallContext, Conversation, Subject},
@@ -340,12 +340,7 @@ impl Turns {
     ) -> Result<()> {
         let before = &held.thread;
         let mut spent = before.spent;
-        spent.iterations += state.spent.iterations;
-        spent.calls += u32::try_from(state.tool_results.len()).unwrap_or(u32::MAX);
-        spent.prompt_tokens += state.spent.prompt_tokens;
-        spent.completion_tokens += state.spent.completion_tokens;
-        spent.cached_tokens += state.spent.cached_tokens;
-        spent.cost += state.spent.cost;
+        spent += Spent { calls: u32::try_from(state.tool_results.len()).unwrap_or(u32::MAX), ..state.spent };
         let (is_said, is_answered) = (!asked.message.is_empty(), !answer.content.is_empty());
         let count = u32::from(is_said) + u32::from(is_answered);
         let title = if before.title.is_empty() { title(&asked.message) } else { before.title.clone() };

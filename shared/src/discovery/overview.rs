@@ -1,8 +1,11 @@
 //! What services offer: their tools in a line each, what can begin an automation there, and how the organization stands to them.
 
-use std::{collections::HashMap, fmt};
+use std::{
+    collections::HashMap,
+    fmt::{self, Display},
+    str::FromStr,
+};
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::future;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,6 +25,7 @@ use crate::{
     cut::cut,
     error,
     models::{ConnectionKind, ListedServiceTool, OrganizationId, Service, ServiceCapabilities, ServiceId, folded_name},
+    store::{Cursor, NotAPlace},
 };
 
 /// Services of one request.
@@ -71,8 +75,9 @@ pub(super) async fn read(
     deadline: Deadline,
 ) -> Result<ServiceOverviews> {
     let names = distinct(names)?;
-    let mut start = cursor.map(|cursor| Start::parse(cursor, &names)).transpose()?;
-    let names = names.get(start.as_ref().map_or(0, |start| start.service)..).unwrap_or_default();
+    let start = cursor.map(|cursor| Start::of(cursor, &names)).transpose()?;
+    let (first, mut start) = start.unwrap_or_default();
+    let names = names.get(first..).unwrap_or_default();
     let possible: Vec<String> = names.iter().filter(|name| may_be(name)).cloned().collect();
     let ids = possible.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
     let (services, capabilities, tools) = future::join3(
@@ -96,7 +101,7 @@ pub(super) async fn read(
     let mut overviews = ServiceOverviews { services: Vec::new(), problems: Vec::new(), next_cursor: None };
     let mut room = LONGEST_PAGE;
     for name in names {
-        let after = start.take().and_then(|start| start.after);
+        let after = start.take();
         let Some(service) = services.get(&ServiceId::of_name(name)) else {
             overviews.problems.push(unknown(name, &all));
             continue;
@@ -204,27 +209,39 @@ fn fitting(
 
 /// Where a page begins.
 struct Start {
-    /// Which of the names that were asked for.
-    service: usize,
-    /// The last tool of the page before.
-    after: Option<String>,
+    /// The folded name of the first service.
+    service: String,
+    /// The last tool of the page before, if any of the service's was on it.
+    after: String,
 }
 
 impl Start {
-    fn parse(cursor: &str, names: &[String]) -> Result<Self> {
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
-        let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let start = plain.as_deref().and_then(|plain| plain.split_once(' ')).and_then(|(service, after)| {
-            let service = names.iter().position(|name| folded_name(name) == service)?;
-            Some(Self { service, after: Some(after.to_owned()).filter(|after| !after.is_empty()) })
-        });
-        start.ok_or_else(|| {
-            Error::invalid("cursor", "is not a next_cursor of these services; repeat the names that it was given with")
-        })
+    fn cursor(service: &str, after: &str) -> String {
+        Cursor(Self { service: folded_name(service), after: after.to_owned() }).to_string()
     }
 
-    fn cursor(service: &str, last: &str) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(format!("{} {last}", folded_name(service)))
+    /// Which of the names that were asked for, and the last tool of the page before.
+    fn of(cursor: &str, names: &[String]) -> Result<(usize, Option<String>)> {
+        const WRONG: &str = "is not a next_cursor of these services; repeat the names that it was given with";
+        let Cursor(Self { service, after }) = Cursor::parse_or(cursor, WRONG)?;
+        let service = names.iter().position(|name| folded_name(name) == service);
+        let service = service.ok_or_else(|| Error::invalid("cursor", WRONG))?;
+        Ok((service, Some(after).filter(|after| !after.is_empty())))
+    }
+}
+
+impl Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.service, self.after)
+    }
+}
+
+impl FromStr for Start {
+    type Err = NotAPlace;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (service, after) = text.rsplit_once(' ').ok_or(NotAPlace)?;
+        Ok(Self { service: service.to_owned(), after: after.to_owned() })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
+    fmt::{self, Display},
+    str::FromStr,
 };
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -24,6 +25,7 @@ use crate::{
     error::Problems,
     fields::{Fields, kind},
     models::{OrganizationId, Service, ServiceId, folded_name},
+    store::{Cursor, NotAPlace},
 };
 
 /// In characters.
@@ -128,22 +130,10 @@ impl ToolSearch {
 
     /// Where the page begins; none for the first. A cursor is of this search or of none.
     fn place(&self) -> Result<Option<Place>> {
+        const WRONG: &str = "is not a next_cursor of this search; repeat the search that gave it, or leave it out";
         let Some(cursor) = &self.cursor else { return Ok(None) };
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
-        let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        let parts: Option<[&str; 3]> = plain.as_deref().and_then(|plain| {
-            let parts: Vec<&str> = plain.split(' ').collect();
-            parts.try_into().ok()
-        });
-        let place = parts
-            .filter(|[_, of, _]| *of == self.digest())
-            .and_then(|[offset, _, list]| Some(Place { offset: offset.parse().ok()?, list: list.to_owned() }));
-        let wrong = "is not a next_cursor of this search; repeat the search that gave it, or leave it out";
-        place.map(Some).ok_or_else(|| Error::invalid("cursor", wrong))
-    }
-
-    fn cursor_at(&self, Place { offset, list }: &Place) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(format!("{offset} {} {list}", self.digest()))
+        let Cursor(place) = Cursor::<Place>::parse_or(cursor, WRONG)?;
+        if place.search == self.digest() { Ok(Some(place)) } else { Err(Error::invalid("cursor", WRONG)) }
     }
 
     /// Of what is looked for, whatever the page.
@@ -157,8 +147,27 @@ impl ToolSearch {
 /// Where a page begins, in which list.
 struct Place {
     offset: usize,
+    /// [`ToolSearch::digest`] of the search.
+    search: String,
     /// [`digest_of`] all that was found.
     list: String,
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.offset, self.search, self.list)
+    }
+}
+
+impl FromStr for Place {
+    type Err = NotAPlace;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [offset, search, list] = parts[..] else { return Err(NotAPlace) };
+        let offset = offset.parse().map_err(|_not_a_number| NotAPlace)?;
+        Ok(Self { offset, search: search.to_owned(), list: list.to_owned() })
+    }
 }
 
 /// Of all that was found, in its order: whatever changes it (a load of the catalogue, a tool of the organization's, a service
@@ -297,7 +306,7 @@ pub(super) async fn read(
     let next = offset + items.len();
     let next_cursor = (next < total && !items.is_empty()).then(|| {
         let list = if list.is_empty() { digest_of(&ranked.found) } else { list };
-        search.cursor_at(&Place { offset: next, list })
+        Cursor(Place { offset: next, search: search.digest(), list }).to_string()
     });
     let corrected = ranked.corrected.into_iter().map(|(word, taken_as)| Correction { word, taken_as });
     Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })

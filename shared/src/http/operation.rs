@@ -6,7 +6,7 @@ use lambda_http::{Request, RequestExt};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Reply, deadline, id, idempotency_key, openapi::Operation, page::page_by, route as segments};
+use super::{Access, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
@@ -15,7 +15,7 @@ use crate::{
         ExecutionStatus, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId,
         ToolId, ToolType, UserId,
     },
-    store::{Cursor, ExecutionFilter, KnowledgeEntries, MemberCursor, Page},
+    store::{CreatedAt, Cursor, ExecutionFilter, Page},
 };
 
 /// A route, as far as it is needed at run time.
@@ -281,52 +281,21 @@ impl Part for Repeated {
 }
 
 /// `?limit=&cursor=`
-pub struct Paged<C = Cursor> {
+pub struct Paged<P = CreatedAt> {
     pub limit: i32,
-    pub cursor: Option<C>,
+    pub cursor: Option<Cursor<P>>,
 }
 
-impl<C: FromCursor> Part for Paged<C> {
+impl<P: FromStr> Part for Paged<P> {
     const QUERY: &'static [&'static str] = &["limit", "cursor"];
 
     fn of(found: &Found<'_>) -> Result<Self> {
-        let (limit, cursor) = page_by(found.request, C::of)?;
+        let (limit, cursor) = page(found.request)?;
         Ok(Self { limit, cursor })
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.is_paged();
-    }
-}
-
-/// Where a page begins.
-pub trait FromCursor: Sized {
-    /// # Errors
-    /// [`Error::Invalid`] for `cursor`.
-    fn of(text: &str) -> Result<Self>;
-}
-
-impl FromCursor for Cursor {
-    fn of(text: &str) -> Result<Self> {
-        Self::parse(text)
-    }
-}
-
-impl FromCursor for EntryId {
-    fn of(text: &str) -> Result<Self> {
-        KnowledgeEntries::cursor(text)
-    }
-}
-
-impl FromCursor for ExecutionId {
-    fn of(text: &str) -> Result<Self> {
-        ExecutionFilter::cursor(text)
-    }
-}
-
-impl FromCursor for MemberCursor {
-    fn of(text: &str) -> Result<Self> {
-        Self::parse(text)
     }
 }
 

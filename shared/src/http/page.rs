@@ -1,5 +1,7 @@
 //! Which page of a list is asked for: `?limit=&cursor=`.
 
+use std::str::FromStr;
+
 use lambda_http::{Request, RequestExt};
 
 use crate::{Error, Result, store::Cursor};
@@ -16,15 +18,7 @@ pub fn query(request: &Request) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// [`Error::Invalid`] for `limit` or `cursor`.
-pub fn page(request: &Request) -> Result<(i32, Option<Cursor>)> {
-    page_by(request, Cursor::parse)
-}
-
-/// As [`page`], with cursors of another kind.
-///
-/// # Errors
-/// [`Error::Invalid`] for `limit`, and what `cursor` says.
-pub fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i32, Option<C>)> {
+pub fn page<P: FromStr>(request: &Request) -> Result<(i32, Option<Cursor<P>>)> {
     let query = request.query_string_parameters();
     let limit = match query.first("limit") {
         None => USUAL_PAGE,
@@ -34,6 +28,6 @@ pub fn page_by<C>(request: &Request, cursor: fn(&str) -> Result<C>) -> Result<(i
             .filter(|limit| (1..=LARGEST_PAGE).contains(limit))
             .ok_or_else(|| Error::invalid("limit", format!("must be a number from 1 to {LARGEST_PAGE}")))?,
     };
-    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(cursor).transpose()?;
+    let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
     Ok((limit, cursor))
 }

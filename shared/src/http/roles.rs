@@ -7,7 +7,7 @@
 //! | `member` | also use what is there: try a tool, start and cancel runs |
 //! | `admin`, `owner` | also make, change, attach and delete; only an `owner` makes, changes and removes owners |
 
-use crate::models::Role::{self, Admin, Member, Viewer};
+use crate::models::Role::{self, Member, Viewer};
 
 /// Method, path as in `infra/template.yaml`, role. A route that is not here is let in for nobody.
 pub const LEAST_ROLES: &[(&str, &str, Role)] = &[

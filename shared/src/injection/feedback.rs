@@ -35,7 +35,7 @@ use crate::{
         self, Failure,
         llm::{Completion, Finish, Message},
     },
-    models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Timestamp},
+    models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Spent, Timestamp},
     tool::{CallContext, ToolSpec, Toolbox},
 };
 
@@ -228,26 +228,21 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let mut completion = self.model.answer(&dialogue.messages, temperature, deadline).await?;
         let too_long = completion.text.len() > LONGEST_ANSWER;
         completion.text.truncate(completion.text.floor_char_boundary(LONGEST_ANSWER));
-        let usage = &completion.usage;
+        let spent = Spent::from(completion.usage);
         dialogue.steps += 1;
         let answer = RunAnswer {
             step: dialogue.steps,
             cut: too_long || completion.finish == Finish::Length,
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cached_tokens: usage.cached_tokens,
-            cost: usage.cost.unwrap_or_default(),
+            prompt_tokens: spent.prompt_tokens,
+            completion_tokens: spent.completion_tokens,
+            cached_tokens: spent.cached_tokens,
+            cost: spent.cost,
             model: completion.model,
             text: completion.text,
             started_at,
             duration_ms: milliseconds(started.elapsed()),
         };
-        let spent = &mut dialogue.spent;
-        spent.iterations += u32::from(matches!(dialogue.phase, Phase::Tools { .. }));
-        spent.prompt_tokens += answer.prompt_tokens;
-        spent.completion_tokens += answer.completion_tokens;
-        spent.cached_tokens += answer.cached_tokens;
-        spent.cost += answer.cost;
+        dialogue.spent += Spent { iterations: u32::from(matches!(dialogue.phase, Phase::Tools { .. })), ..spent };
         Ok(answer)
     }
 

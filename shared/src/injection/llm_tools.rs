@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{FinalFormat, llm_agent::llm_agent};
 use crate::{
     Error, Result,
-    accounts::{Accounts, LlmInUse},
+    accounts::{Accounts, LlmInUse, LlmModel},
     clients::{
         Llm,
         llm::{Completion, Finish, Message, Request},
@@ -258,8 +258,9 @@ impl LlmAccess {
             return Ok(ToolOutcome::failed(sentence).status(ExecutionStatus::Limited));
         }
         let mut spent = Spent::default();
-        let in_use = LlmInUse { accounts: &self.accounts, organization, account: &account };
-        let outcome = self.answered(&question, in_use, context, &mut spent).await;
+        let account_in_use = LlmInUse { accounts: &self.accounts, organization, account: &account };
+        let model = LlmModel { llm: &self.llm, account: account_in_use, model: None };
+        let outcome = self.answered(&question, model, context, &mut spent).await;
         if spent.cost > 0.0
             && let Err(error) = self.budgets.spend(organization, account.is_own(), spent.cost).await
         {
@@ -272,7 +273,7 @@ impl LlmAccess {
     async fn answered(
         &self,
         question: &Question,
-        account: LlmInUse<'_>,
+        model: LlmModel<'_>,
         context: &CallContext<'_>,
         spent: &mut Spent,
     ) -> ToolOutcome {
@@ -280,18 +281,14 @@ impl LlmAccess {
         let mut wrong = String::new();
         for _ in 0..2 {
             let request = Request { max_tokens: Some(LONGEST_ANSWER), ..Request::new(&messages) };
-            let asked = async { self.llm.complete(&account.now().await?, &request, context.deadline).await };
-            let completion = match asked.await {
+            let completion = match model.complete(&request, context.deadline).await {
                 Ok(completion) => completion,
                 Err(failed) => {
                     let sentence = format!("The model did not answer: {}.", failed.public());
                     return ToolOutcome::failed(sentence).because(failed);
                 }
             };
-            spent.prompt_tokens += completion.usage.prompt_tokens;
-            spent.completion_tokens += completion.usage.completion_tokens;
-            spent.cached_tokens += completion.usage.cached_tokens;
-            spent.cost += completion.usage.cost.unwrap_or_default();
+            *spent += completion.usage.into();
             if matches!(completion.finish, Finish::Refusal | Finish::ContentFilter) {
                 return ToolOutcome::failed("The model declined to answer.");
             }

@@ -1,25 +1,17 @@
-//! The LLM of a run.
+//! The LLM of a run, on the organization's or the platform's account.
 
 use super::Model;
 use crate::{
     Deadline,
-    accounts::LlmInUse,
+    accounts::LlmModel,
     clients::{
-        self, Llm,
+        self,
         llm::{Completion, Message, Request},
     },
 };
 
 /// Tokens.
 const LONGEST_ANSWER: u32 = 8_192;
-
-/// The LLM of a run, on the organization's or the platform's account.
-pub struct LlmModel<'a> {
-    pub llm: &'a Llm,
-    pub account: LlmInUse<'a>,
-    /// Overrides the account's model.
-    pub model: Option<&'a str>,
-}
 
 impl Model for LlmModel<'_> {
     async fn answer(
@@ -28,8 +20,7 @@ impl Model for LlmModel<'_> {
         temperature: f64,
         deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
-        let request =
-            Request { model: self.model, temperature, max_tokens: Some(LONGEST_ANSWER), ..Request::new(messages) };
-        self.llm.complete(&self.account.now().await?, &request, deadline).await
+        let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), ..Request::new(messages) };
+        self.complete(&request, deadline).await
     }
 }

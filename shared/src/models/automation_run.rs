@@ -1,6 +1,6 @@
 //! A run of an automation: what it was asked, how far it is, and each step on the way.
 
-use std::str::FromStr;
+use std::{ops::AddAssign, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -333,6 +333,17 @@ pub struct Spent {
 impl Spent {
     pub const fn tokens(&self) -> u64 {
         self.prompt_tokens + self.completion_tokens
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.iterations += more.iterations;
+        self.calls += more.calls;
+        self.prompt_tokens += more.prompt_tokens;
+        self.completion_tokens += more.completion_tokens;
+        self.cached_tokens += more.cached_tokens;
+        self.cost += more.cost;
     }
 }
 

@@ -4,9 +4,9 @@ use futures_util::{StreamExt, pin_mut};
 
 use crate::{
     Deadline,
-    accounts::LlmInUse,
+    accounts::LlmModel,
     clients::{
-        self, Failure, Llm, Service,
+        self, Failure, Service,
         llm::{Completion, Delta, Request},
     },
 };
@@ -25,14 +25,6 @@ pub trait PlannerModel: Sync {
     ) -> impl Future<Output = Result<Completion, clients::Error>> + Send;
 }
 
-/// A model of an account's.
-pub struct LlmModel<'a> {
-    pub llm: &'a Llm,
-    pub account: LlmInUse<'a>,
-    /// The account's, if absent.
-    pub model: Option<&'a str>,
-}
-
 impl PlannerModel for LlmModel<'_> {
     async fn answer(
         &self,
@@ -40,10 +32,9 @@ impl PlannerModel for LlmModel<'_> {
         tokens: Option<Tokens<'_>>,
         deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
+        let Some(tokens) = tokens else { return self.complete(request, deadline).await };
         let request = Request { model: self.model, ..*request };
-        let account = self.account.now().await?;
-        let Some(tokens) = tokens else { return self.llm.complete(&account, &request, deadline).await };
-        let deltas = self.llm.stream(&account, &request, deadline).await?;
+        let deltas = self.llm.stream(&self.account.now().await?, &request, deadline).await?;
         pin_mut!(deltas);
         while let Some(delta) = deltas.next().await {
             match delta? {

@@ -11,6 +11,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::Value;
 
 use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
+use crate::placeholder::Placeholder;
 
 /// Shorter ones are too common to be looked for, in bytes.
 const SHORTEST_SECRET: usize = 6;
@@ -200,12 +201,8 @@ impl HiddenTexts {
 
 /// Whether a text tells so little that it would be found where it is not meant.
 fn is_ordinary(text: &str) -> bool {
-    let is_variable = text
-        .trim()
-        .strip_prefix("{{")
-        .and_then(|rest| rest.strip_suffix("}}"))
-        .is_some_and(|name| !name.contains("}}"));
-    is_variable || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
+    Placeholder::alone_in(text).is_some()
+        || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
 }
 
 /// A text as it is, in a query and in base64.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{
     Cursor, Page,
-    database::{Database, Item, from_item, id, is_of, number, rows, text, to_item},
+    database::{Database, Item, from_item, id, is_of, number, text, to_item},
     deletion::OutOfTime,
     table::Table,
     write::{Attempt, Write},
@@ -97,8 +97,8 @@ impl Approvals {
                 of.filter(format!("{KEPT} AND #status = :status")).with([(":status", text(status.as_str()))])
             }
         };
-        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
-        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        let start = after.map(|cursor| cursor.start_key(organization));
+        Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
     /// Approves or refuses, unless somebody has decided or the time is over.

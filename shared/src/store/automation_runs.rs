@@ -196,14 +196,9 @@ impl AutomationRuns {
         let of = self.table.query_index("by_automation", "#automation_id = :automation").newest_first();
         let of = of.filter("#organization_id = :organization");
         let of = of.with([(":automation", text(automation)), (":organization", text(organization))]);
-        let start = after.map(|cursor| {
-            let mut key = start_key(organization, cursor);
-            key.remove("organization_id");
-            key.insert("automation_id".into(), text(automation));
-            key
-        });
-        let (items, next) = of.page(start, Some(limit)).await?;
-        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        let whose = [("automation_id", text(automation)), ("part", text(RUN))];
+        let start = after.map(|cursor| cursor.start_key_of(whose));
+        Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
     /// The row of a run, as of now.
@@ -522,7 +517,7 @@ impl AutomationRuns {
         let runs = runs.attributes("#id, #expires_at").with([(":organization", text(organization))]);
         let start = after.map(|after| start_key(organization, after));
         let (page, next) = runs.page(start, Some(limit)).await?;
-        Ok((rows(page), next.as_ref().and_then(Cursor::at)))
+        Ok((rows(page), next.as_ref().and_then(Cursor::after)))
     }
 
     /// Whether anything of a run, what it was asked, what was said in it or its result, names this number.
@@ -577,9 +572,7 @@ impl Step<'_> {
 
 /// Where a page of the index begins.
 fn start_key(organization: OrganizationId, after: &Cursor) -> Item {
-    let mut key = after.start_key(organization);
-    key.insert("part".into(), text(RUN));
-    key
+    after.start_key_of([("organization_id", text(organization)), ("part", text(RUN))])
 }
 
 fn row(id: RunId) -> Item {

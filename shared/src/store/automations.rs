@@ -115,8 +115,8 @@ impl Automations {
                 of.filter(format!("{kept} AND #status = :status")).with([(":status", text(status.as_str()))])
             }
         };
-        let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
-        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        let start = after.map(|cursor| cursor.start_key(organization));
+        Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
     /// The organization's automations of this name, whatever its case, oldest first.
@@ -149,13 +149,13 @@ impl Automations {
         &self,
         organization: OrganizationId,
         automation: AutomationId,
-        before: Option<u64>,
+        before: Option<&Cursor<u64>>,
         limit: i32,
     ) -> Result<Page<ListedVersion>> {
-        let start = before.map(|version| version_key(automation, version));
+        let start = before.map(|Cursor(version)| version_key(automation, *version));
         let (items, next) = self.of(organization, automation).page(start, Some(limit)).await?;
-        let last = next.as_ref().and_then(|key| key.get("version")?.as_n().ok().cloned());
-        Ok(Page { items: rows(items), next_cursor: last })
+        let last = next.as_ref().and_then(|key| key.get("version")?.as_n().ok().map(Cursor));
+        Ok(Page { items: rows(items), next_cursor: last.map(|last| last.to_string()) })
     }
 
     /// The version of an automation that has this content, if there is one.

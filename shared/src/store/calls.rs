@@ -264,7 +264,7 @@ impl Calls {
         let calls = calls.filter("#called_phone_number = :called").attributes("#id");
         let calls = calls.with([(":called", text(called)), (":organization", text(organization))]);
         let (page, next) = calls.page(after.map(|after| after.start_key(organization)), None).await?;
-        Ok((ids(page), next.as_ref().and_then(Cursor::at)))
+        Ok((ids(page), next.as_ref().and_then(Cursor::after)))
     }
 
     /// False if there was none.

@@ -1,7 +1,11 @@
 //! Pages of a list.
 
-use std::fmt;
+use std::{
+    fmt::{self, Display},
+    str::FromStr,
+};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -11,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    models::{OrganizationId, Timestamp},
+    models::{CallId, OrganizationId, Timestamp},
 };
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
@@ -50,51 +54,91 @@ impl<T: DeserializeOwned> Page<T> {
         let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
         let kept = newest.filter("attribute_not_exists(#expires_at) OR #expires_at > :now");
         let values = [(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))];
-        let (items, next) = kept.with(values).page(start, Some(limit)).await?;
-        Ok(Self { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        Ok(Self::created(kept.with(values).page(start, Some(limit)).await?))
+    }
+
+    /// Rows in the order of their creation, which go on after `next`.
+    pub(super) fn created((items, next): (Vec<Item>, Option<Item>)) -> Self {
+        let next = next.as_ref().and_then(Cursor::after);
+        Self { items: rows(items), next_cursor: next.map(|next| next.to_string()) }
     }
 }
 
-/// Where a page begins, opaque to the reader. It holds no organization: a cursor handed to another tenant opens nothing.
+/// Where a page begins, opaque to the reader: base64 of the place of the last item of the page before. It holds no organization: a
+/// cursor handed to another tenant opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor {
-    created_at: String,
-    id: String,
-}
+pub struct Cursor<P = CreatedAt>(pub P);
 
-impl Cursor {
+impl<P: FromStr> Cursor<P> {
     /// # Errors
     /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page");
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_not_base64| wrong())?;
-        let plain = String::from_utf8(bytes).map_err(|_not_text| wrong())?;
-        let (created_at, id) = plain.split_once(' ').ok_or_else(wrong)?;
-        // The widest of the ids that rows have; a call's is VAPI's, and need not be a UUID.
-        id.parse::<crate::models::CallId>().map_err(|_not_an_id| wrong())?;
-        Ok(Self { created_at: created_at.to_owned(), id: id.to_owned() })
+        Self::parse_or(text, "is not a cursor from next_cursor of an earlier page")
     }
 
-    /// The start key of the index `by_organization`.
-    pub(super) fn start_key(&self, organization: OrganizationId) -> Item {
-        key([("organization_id", text(organization)), ("created_at", text(&self.created_at)), ("id", text(&self.id))])
-    }
-
-    /// The cursor of the page that follows the one that ended at `key`.
-    pub(super) fn at(key: &Item) -> Option<Self> {
-        let text = |name: &str| key.get(name)?.as_s().ok().cloned();
-        Some(Self { created_at: text("created_at")?, id: text("id")? })
-    }
-
-    /// As [`Cursor::at`], as text.
-    pub(super) fn after(key: &Item) -> Option<String> {
-        Self::at(key).map(|cursor| cursor.to_string())
+    /// As [`Cursor::parse`], with another sentence.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for `cursor`, which is `wrong`.
+    pub fn parse_or(text: &str, wrong: &str) -> Result<Self> {
+        let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let place = plain.and_then(|plain| plain.parse().ok());
+        place.map(Self).ok_or_else(|| Error::invalid("cursor", wrong))
     }
 }
 
-impl fmt::Display for Cursor {
+impl<P: Display> Display for Cursor<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&BASE64_URL_SAFE_NO_PAD.encode(format!("{} {}", self.created_at, self.id)))
+        f.write_str(&BASE64_URL_SAFE_NO_PAD.encode(self.0.to_string()))
+    }
+}
+
+/// A place in a list that goes by the time of creation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatedAt {
+    at: String,
+    id: String,
+}
+
+impl Display for CreatedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.at, self.id)
+    }
+}
+
+impl FromStr for CreatedAt {
+    type Err = NotAPlace;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (at, id) = text.split_once(' ').ok_or(NotAPlace)?;
+        // The widest of the ids that rows have; a call's is VAPI's, and need not be a UUID.
+        id.parse::<CallId>().map_err(|_not_an_id| NotAPlace)?;
+        Ok(Self { at: at.to_owned(), id: id.to_owned() })
+    }
+}
+
+/// Text that is no place in a list.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotAPlace;
+
+impl Cursor {
+    /// The start key of the index `by_organization`.
+    pub(super) fn start_key(&self, organization: OrganizationId) -> Item {
+        self.start_key_of([("organization_id", text(organization))])
+    }
+
+    /// The start key of an index whose other keys are these.
+    pub(super) fn start_key_of<const N: usize>(&self, others: [(&str, AttributeValue); N]) -> Item {
+        let CreatedAt { at, id } = &self.0;
+        let mut start = key(others);
+        start.extend(key([("created_at", text(at)), ("id", text(id))]));
+        start
+    }
+
+    /// The cursor of the page that follows the one that ended at `key`.
+    pub(super) fn after(key: &Item) -> Option<Self> {
+        let text = |name: &str| key.get(name)?.as_s().ok().cloned();
+        Some(Self(CreatedAt { at: text("created_at")?, id: text("id")? }))
     }
 }
 
@@ -107,7 +151,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_cursor_or_a_problem_never_a_panic(text in "\\PC{0,60}") {
-            let _ = Cursor::parse(&text);
+            let _ = Cursor::<CreatedAt>::parse(&text);
         }
     }
 
@@ -115,8 +159,8 @@ mod tests {
     fn a_cursor_survives_the_round_trip() {
         let organization = OrganizationId::generate();
         let id = crate::models::ToolId::generate().to_string();
-        let cursor = Cursor { created_at: "2026-11-20T16:20:52.123Z".into(), id };
-        let encoded = Cursor::after(&cursor.start_key(organization)).unwrap();
+        let cursor = Cursor(CreatedAt { at: "2026-11-20T16:20:52.123Z".into(), id });
+        let encoded = Cursor::after(&cursor.start_key(organization)).unwrap().to_string();
         assert_eq!(Cursor::parse(&encoded).unwrap(), cursor);
     }
 }

@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_what_it_writes() {
-        let after = Cursor::parse(&Cursor::parse("MjAyNi0xMS0yMFQxNjoyMDo1Mi4xMjNaIGE").unwrap().to_string()).unwrap();
+        let after: Cursor = Cursor::parse("MjAyNi0xMS0yMFQxNjoyMDo1Mi4xMjNaIGE").unwrap();
         for cursor in [
             ErasureCursor::Calls(None),
             ErasureCursor::Calls(Some(after.clone())),

@@ -4,7 +4,7 @@
 
 use super::{
     Cursor, Page,
-    database::{Database, Item, id, is_of, number, rows, text, to_attribute},
+    database::{Database, Item, id, is_of, number, text, to_attribute},
     table::Table,
     write::Attempt,
 };
@@ -96,14 +96,8 @@ impl Events {
         let of = self.table.query_index("unmatched", "#unmatched_of = :organization").newest_first();
         let of = of.filter("#organization_id = :organization AND #expires_at > :now");
         let of = of.with([(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))]);
-        let start = after.map(|cursor| {
-            let mut start = cursor.start_key(organization);
-            start.remove("organization_id");
-            start.insert("unmatched_of".into(), text(organization));
-            start
-        });
-        let (items, next) = of.page(start, Some(limit)).await?;
-        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        let start = after.map(|cursor| cursor.start_key_of([("unmatched_of", text(organization))]));
+        Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
     /// Of the next of the organization's events, the keys of those that name a number, and where it goes on.
@@ -125,7 +119,7 @@ impl Events {
         };
         let keys = items.iter().filter(|item| is_of(item, organization) && names(item));
         let keys = keys.filter_map(|item| text_of(item, "id")).map(id).collect();
-        Ok((keys, next.as_ref().and_then(Cursor::at)))
+        Ok((keys, next.as_ref().and_then(Cursor::after)))
     }
 
     pub(super) fn table(&self) -> &Table {

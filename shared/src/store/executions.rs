@@ -14,13 +14,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 
 use super::{
-    Page,
+    Cursor, Page,
     database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
 };
 use crate::{
-    Deadline, Error, Result,
+    Deadline, Result,
     models::{
         CallId, CallerHash, E164, Execution, ExecutionId, ExecutionStatus, OrganizationId, RunId, Timestamp, ToolId,
         Trigger,
@@ -40,19 +40,8 @@ const LARGEST_READ: i32 = 200;
 pub struct ExecutionFilter {
     pub limit: i32,
     /// The last execution of the page before.
-    pub after: Option<ExecutionId>,
+    pub after: Option<Cursor<ExecutionId>>,
     pub status: Option<ExecutionStatus>,
-}
-
-impl ExecutionFilter {
-    /// Where a page begins.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
-    pub fn cursor(text: &str) -> Result<ExecutionId> {
-        let wrong = || Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page");
-        text.parse().map_err(|_not_an_id| wrong())
-    }
 }
 
 #[derive(Clone)]
@@ -259,7 +248,7 @@ async fn page(
         }
     };
     let mut items: Vec<Execution> = Vec::new();
-    let mut start = wanted.after.map(|after| key([(partition, value), ("id", text(after))]));
+    let mut start = wanted.after.as_ref().map(|Cursor(after)| key([(partition, value), ("id", text(after))]));
     for _ in 0..MOST_READS {
         let (found, next) = query.page(start, Some(limit)).await?;
         items.extend(rows(found));
@@ -270,9 +259,9 @@ async fn page(
     }
     let next = if items.len() > most {
         items.truncate(most);
-        items.last().map(|last| last.id.to_string())
+        items.last().map(|last| Cursor(last.id).to_string())
     } else {
-        start.and_then(|key| key.get("id")?.as_s().ok().cloned())
+        start.and_then(|key| key.get("id")?.as_s().ok().map(|id| Cursor(id).to_string()))
     };
     Ok(Page { items, next_cursor: next })
 }

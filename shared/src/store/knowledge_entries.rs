@@ -6,11 +6,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::try_join;
 
 use super::{
-    KnowledgeBases, Page,
+    Cursor, KnowledgeBases, Page,
     database::{Database, Item, key, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
@@ -121,23 +120,13 @@ impl KnowledgeEntries {
         &self,
         organization: OrganizationId,
         base: KnowledgeBaseId,
-        after: Option<&EntryId>,
+        after: Option<&Cursor<EntryId>>,
         limit: i32,
     ) -> Result<Page<KnowledgeEntry>> {
-        let start = after.map(|entry| entry_key(base, entry));
+        let start = after.map(|Cursor(entry)| entry_key(base, entry));
         let (items, next) = self.of_base(organization, base).page(start, Some(limit)).await?;
         let last = next.as_ref().and_then(|key| key.get("id")?.as_s().ok());
-        Ok(Page { items: rows(items), next_cursor: last.map(|id| BASE64_URL_SAFE_NO_PAD.encode(id)) })
-    }
-
-    /// The entry after which a page begins.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for `cursor` when the text is no cursor of [`KnowledgeEntries::page`].
-    pub fn cursor(text: &str) -> Result<EntryId> {
-        let id = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        id.and_then(|id| id.parse().ok())
-            .ok_or_else(|| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))
+        Ok(Page { items: rows(items), next_cursor: last.map(|id| Cursor(id).to_string()) })
     }
 
     /// Hands all entries of a base to `take`, in order of their ids.

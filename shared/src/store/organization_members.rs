@@ -5,13 +5,12 @@
 //! one checks that whoever asks for it is one still; who gives it up themselves needs another owner, whose row it checks. In
 //! whatever order such transactions happen, each leaves an owner behind: no count has to agree with the rows.
 
-use std::{fmt, fmt::Write as _};
+use std::fmt::Write as _;
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
 use super::{
-    Page,
+    Cursor, Page,
     database::{Database, Item, key, rows, text},
     table::{Table, index_follows},
     write::{Refused, Write, transact},
@@ -69,14 +68,14 @@ impl OrganizationMembers {
     pub async fn page(
         &self,
         organization: OrganizationId,
-        after: Option<&MemberCursor>,
+        after: Option<&Cursor<String>>,
         limit: i32,
     ) -> Result<Page<OrganizationMember>> {
-        let start = after.map(|MemberCursor(user)| row(organization, user));
+        let start = after.map(|Cursor(user)| row(organization, &UserId::new(user)));
         let members = self.table.query_index("by_organization", "#organization_id = :organization");
         let (items, next) = members.with([(":organization", text(organization))]).page(start, Some(limit)).await?;
         let next = next.as_ref().and_then(|key| key.get("user_id")?.as_s().ok());
-        Ok(Page { items: rows(items), next_cursor: next.map(|user| MemberCursor(UserId::new(user)).to_string()) })
+        Ok(Page { items: rows(items), next_cursor: next.map(|user| Cursor(user).to_string()) })
     }
 
     /// Adds a member, for `by`, who must be an admin still, and an owner for a new owner. False if they are a member already.
@@ -266,28 +265,6 @@ pub const fn least_to_change(role: Role) -> Role {
     match role {
         Role::Owner => Role::Owner,
         Role::Viewer | Role::Member | Role::Admin => Role::Admin,
-    }
-}
-
-/// Where a page of members begins, opaque to the reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberCursor(UserId);
-
-impl MemberCursor {
-    /// # Errors
-    /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
-    pub fn parse(text: &str) -> Result<Self> {
-        let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let user = plain.filter(|user| !user.is_empty());
-        let user =
-            user.ok_or_else(|| Error::invalid("cursor", "is not a cursor from next_cursor of an earlier page"))?;
-        Ok(Self(UserId::new(user)))
-    }
-}
-
-impl fmt::Display for MemberCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&BASE64_URL_SAFE_NO_PAD.encode(self.0.as_str()))
     }
 }
 

@@ -270,19 +270,15 @@ pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Opt
     Some(names).filter(|names| !names.is_empty())
 }
 
-/// How often, and how far apart, an index is looked at after a change.
-const LOOKS: u32 = 20;
+/// How far apart, and how long, an index is looked at after a change.
 const APART: Duration = Duration::from_millis(50);
+const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Waits until an index, which follows its table a moment later, shows a change: until then others go by what was before, and
 /// whoever has our answer expects what is now. `shows` is `None` if the index could not be read.
 pub(super) async fn index_follows<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
-    for _look in 0..LOOKS {
-        match shows().await {
-            Some(true) | None => return,
-            Some(false) => tokio::time::sleep(APART).await,
-        }
-    }
+    let mut backoff = Backoff::new(APART, APART, Deadline::after(FOLLOWS_WITHIN));
+    while shows().await == Some(false) && backoff.pause().await {}
 }
 
 #[cfg(test)]

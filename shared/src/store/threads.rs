@@ -279,17 +279,10 @@ impl Threads {
         limit: i32,
     ) -> Result<Page<Thread>> {
         let owner = text(owner(organization, user));
-        let start = after.map(|cursor| {
-            let mut key = cursor.start_key(organization);
-            key.remove("organization_id");
-            key.insert("part".into(), text(THREAD));
-            key.insert("owner".into(), owner.clone());
-            key
-        });
+        let start = after.map(|cursor| cursor.start_key_of([("part", text(THREAD)), ("owner", owner.clone())]));
         let of_user = self.table.query_index("by_owner", "#owner = :owner").newest_first().filter("#expires_at > :now");
         let of_user = of_user.with([(":owner", owner), (":now", number(Timestamp::now().as_seconds()))]);
-        let (items, next) = of_user.page(start, Some(limit)).await?;
-        Ok(Page { items: rows(items), next_cursor: next.as_ref().and_then(Cursor::after) })
+        Ok(Page::created(of_user.page(start, Some(limit)).await?))
     }
 
     /// A page of a thread's messages, newest first, those before `before`; the next page begins before the last of them.
@@ -356,14 +349,11 @@ impl Threads {
     ) -> Result<(Vec<ThreadId>, Option<Cursor>)> {
         let threads = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
         let threads = threads.attributes("#id").with([(":organization", text(organization))]);
-        let start = after.map(|after| {
-            let mut key = after.start_key(organization);
-            key.insert("part".into(), text(THREAD));
-            key
-        });
+        let whose = [("organization_id", text(organization)), ("part", text(THREAD))];
+        let start = after.map(|after| after.start_key_of(whose));
         let (page, next) = threads.page(start, Some(limit)).await?;
         let ids = page.iter().filter_map(|item| item.get("id")?.as_s().ok()?.parse().ok());
-        Ok((ids.collect(), next.as_ref().and_then(Cursor::at)))
+        Ok((ids.collect(), next.as_ref().and_then(Cursor::after)))
     }
 
     /// Whether anything that was said in a thread names this number.

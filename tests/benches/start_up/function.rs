@@ -1,7 +1,7 @@
-//! A function's process, asked one thing after another and measured while it waits.
+//! A function's process, asked one request at a time and measured while it waits.
 //!
-//! CPU time is what the scheduler counted for its threads (`/proc/<pid>/task/*/schedstat`, in nanoseconds, user and system),
-//! read when all of them sleep; memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
+//! CPU time is the scheduler's count for its threads (`/proc/<pid>/task/*/schedstat`, in nanoseconds, user and
+//! system), read while all of them sleep. Memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
 
 use std::{
     collections::VecDeque,
@@ -20,14 +20,13 @@ use crate::{
     runtime_api::{Report, RuntimeApi},
 };
 
-/// How long a function may be silent.
+/// The longest silence of a function.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether it still runs.
+/// How often the process is checked for life.
 const LOOK: Duration = Duration::from_millis(200);
-/// Lines of a function's output that are kept, for when it fails.
+/// Output lines that are kept for an error message.
 const KEPT: usize = 20;
 
-/// What a process has used so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -37,11 +36,10 @@ pub(crate) struct Usage {
     pub(crate) resident: u64,
 }
 
-/// An answer, and what it took.
 pub(crate) struct Answer {
-    /// As API Gateway takes it: `{"statusCode", "headers", "body", …}`.
+    /// API Gateway's format: `{"statusCode", "headers", "body", …}`.
     pub(crate) response: Value,
-    /// All the process had used when it had answered.
+    /// The usage up to this answer.
     pub(crate) usage: Usage,
 }
 
@@ -54,7 +52,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Starts a program with nothing in its environment but `environment` and the runtime API.
+    /// Starts a program with only `environment` and the runtime API in its environment.
     pub(crate) fn start(command: &mut Command, environment: &[(&str, String)]) -> Result<Self> {
         let api = RuntimeApi::start()?;
         command
@@ -75,7 +73,7 @@ impl Function {
         Ok(Self { program, child, api, output, waits: false })
     }
 
-    /// What it has used, once everything is done that followed its last answer.
+    /// The usage after all work that followed the last answer.
     pub(crate) fn idle(&mut self) -> Result<Usage> {
         if !self.waits {
             let Report::Waits = self.report()? else {
@@ -101,7 +99,7 @@ impl Function {
     fn report(&mut self) -> Result<Report> {
         let until = Instant::now() + PATIENCE;
         let failure = loop {
-            // What it last reported counts also when it has ended since.
+            // The last report counts even if the process has ended since.
             let ended = self.child.try_wait()?;
             match self.api.reports.recv_timeout(LOOK) {
                 Ok(Report::Failed(error)) => break error,
@@ -121,7 +119,7 @@ impl Function {
         Err(format!("{}: {failure}\n{said}", self.program).into())
     }
 
-    /// Read as soon as every thread sleeps: only then are the scheduler's figures complete.
+    /// Read when every thread sleeps: only then are the scheduler's figures complete.
     fn usage(&self) -> Result<Usage> {
         let process = format!("/proc/{}", self.child.id());
         let until = Instant::now() + PATIENCE;
@@ -151,7 +149,7 @@ impl Function {
 
 impl Drop for Function {
     fn drop(&mut self) {
-        // It waits for an event that will not come; Lambda ends it in the same way.
+        // The process waits for an event that will not come; Lambda ends it in the same way.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -164,7 +162,7 @@ fn memory(status: &str, field: &str) -> Result<u64> {
     Ok(kibibytes * 1024)
 }
 
-/// Keeps the last lines of an output; all of it is read, as Lambda does.
+/// Keeps the last output lines; reads everything, as Lambda does.
 fn keep(stream: Option<impl Read + Send + 'static>, output: &Arc<Mutex<VecDeque<String>>>) {
     let output = output.clone();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand, as far as the measured programs speak it: a thread for each connection, so that a handler may wait.
+//! A minimal HTTP/1.1 server with a thread per connection, so that handlers may block.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -28,7 +28,7 @@ impl Response {
     }
 }
 
-/// Serves until it is dropped; connections that are open then end with their clients.
+/// Serves until dropped; open connections end with their clients.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     stopped: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Wakes the listener, which then sees that it is to stop.
+        // Wakes the listener so that it stops.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -79,7 +79,7 @@ fn connection(stream: TcpStream, handle: &impl Fn(&Request) -> Response) -> io::
     Ok(())
 }
 
-/// The next request, or none if the client is done.
+/// The next request; `None` if the client is done.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -1,12 +1,12 @@
-//! `make bench`: what the functions cost, measured on their real release binaries.
+//! `make bench`: the CPU time, memory and size of the functions' release binaries.
 //!
-//! Each binary runs against a Lambda runtime API of its own on this machine, with DynamoDB (dynoxide), Secrets Manager and
-//! the vendors' stand-ins behind it, all over plain HTTP. Only CPU time, memory and size of the binary's own process count,
-//! so this program and what stands behind are built without optimization, as for the tests.
+//! Each binary runs against its own local Lambda runtime API, with DynamoDB (dynoxide), Secrets Manager and the
+//! vendors' stand-ins behind it, all over plain HTTP. Only the binary's own process counts, so this program and the
+//! services are built without optimization, as for the tests.
 //!
-//! Machines differ by half in speed. Time is therefore held against programs to compare with
-//! (`reference.rs`), which are built alike and asked in turn with the functions. A figure over its budget is
-//! said so and fails nothing: it is a measurement. What fails is a function that cannot be built or answers wrongly.
+//! Machines differ by half in speed. Times are therefore compared with reference programs (`reference.rs`), built in
+//! the same way and asked in turn with the functions. A figure over budget is reported but does not fail. A function
+//! that cannot be built or answers wrongly does fail.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::indexing_slicing, reason = "of JSON, where a member that is not there is null")]
@@ -39,43 +39,42 @@ use crate::{
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// What is measured unless `--all` is given: somebody waits for the first two, and the third does most.
+/// The default functions without `--all`: somebody waits for the first two, and the third does the most work.
 const FUNCTIONS: [&str; 3] = ["call-start", "execute", "run-loop"];
 
-/// How much is measured.
+/// The size of the measurement.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Processes that are started for each function.
+    /// Processes per function.
     starts: u32,
-    /// Requests to one process.
+    /// Requests per process.
     requests: u32,
-    /// By this request everything that is made once has been made.
+    /// After this request all one-time initialization is done.
     warm: u32,
 }
 
 const MEASURED: Extent = Extent { starts: 15, requests: 1000, warm: 10 };
-/// Under `cargo test`: whether everything still works.
+/// Under `cargo test`: only checks that everything works.
 const ONCE: Extent = Extent { starts: 1, requests: 1, warm: 1 };
 
-/// The budgets: MB (10^6 bytes).
+/// Budgets in MB (10^6 bytes).
 const SIZE: f64 = 7.0;
 const SIZE_WHERE_NOBODY_WAITS: f64 = 12.0;
 const PEAK: f64 = 16.0;
 const PEAK_WHERE_NOBODY_WAITS: f64 = 32.0;
-/// CPU from the start of the process to its first answer, in that of the runtime alone.
+/// CPU time from process start to first answer, relative to the runtime alone.
 const START: f64 = 3.5;
 const START_OF_A_RUN: f64 = 7.0;
-/// What `execute` uses beyond the calls that it makes, in the CPU time of these calls.
+/// CPU time of `execute` without its calls, relative to the calls alone.
 const OWN_SHARE: f64 = 0.5;
-/// The kernel counts memory in batches of pages; what grows by less has not grown.
+/// The kernel counts memory in batches of pages; smaller growth, in MB, is noise.
 const GROWTH: f64 = 0.3;
 
-/// Measures every function.
 const ALL: &str = "--all";
-/// The argument before a directory of binaries to measure in place of those that would be built now:
+/// Precedes a directory of binaries to measure instead of building them:
 /// `cargo bench --workspace --bench start_up --profile dev -- --binaries /path`.
 const BINARIES: &str = "--binaries";
-/// The program to compare with; [`ECHO`] and [`CALLS`] are what it can do.
+/// The reference program, with the modes [`ECHO`] and [`CALLS`].
 const REFERENCE: &str = "reference";
 
 fn main() -> ExitCode {
@@ -107,7 +106,7 @@ fn measure() -> Result<()> {
     measure_stays(extent, &programs, &jobs, &setting, &mut over)?;
     println!("measured in {:.0} s", begun.elapsed().as_secs_f64());
     if !measures() {
-        // Of one request of programs that are not optimized the figures say nothing.
+        // A single request of unoptimized programs yields no meaningful figures.
         return Ok(());
     }
     if over.is_empty() {
@@ -128,7 +127,6 @@ fn measure_starts(
 ) -> Result<()> {
     let starts_of_each = extent.starts;
     let references = setting.references();
-    // The first job of each function.
     let measured: Vec<&Job> = programs
         .functions
         .keys()
@@ -243,12 +241,11 @@ fn measure_stays(
     Ok(())
 }
 
-/// Whether somebody is on the line, or a dashboard waits, while it works.
+/// Whether a caller or a dashboard waits for the function.
 fn somebody_waits(function: &str) -> bool {
     !matches!(function, "run-loop" | "runs" | "settle")
 }
 
-/// The functions, by their directories.
 fn functions() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"))? {
@@ -261,14 +258,14 @@ fn functions() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The binaries: those of the release if they are measured.
+/// The binaries; release builds if they are measured.
 struct Programs {
     functions: BTreeMap<String, PathBuf>,
     reference: PathBuf,
 }
 
 impl Programs {
-    /// Builds the functions as they are deployed and what they are compared with, or finds all of them in a directory.
+    /// Builds the functions as for a deployment, and the reference program; or takes all of them from a directory.
     fn build(functions: &[String], given: Option<&Path>) -> Result<Self> {
         if let Some(directory) = given {
             let functions = functions.iter().map(|name| (name.clone(), directory.join(name))).collect();
@@ -278,11 +275,11 @@ impl Programs {
         let (mut built, reference) = if measures() {
             let packages = functions.iter().map(|name| format!("--package={name}"));
             let built = cargo("build", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?;
-            // By itself: what tests depend on would else change the features of what functions depend on.
+            // Built separately: otherwise the tests' dependencies change the features of the functions' dependencies.
             let alone = ["--release".to_owned(), "--package=execute".to_owned(), format!("--bench={REFERENCE}")];
             (built, cargo("build", alone)?.remove(REFERENCE))
         } else {
-            // As the local stack and the tests build them, so that nothing is built for this.
+            // The same build as for the local stack and the tests, so that nothing is compiled twice.
             let built = cargo("build", ["--workspace", "--bins"].map(str::to_owned))?;
             let tests = ["--workspace", "--no-run", "--lib", "--test=*", "--bench=*"].map(str::to_owned);
             (built, cargo("test", tests)?.remove(REFERENCE))
@@ -294,7 +291,6 @@ impl Programs {
         Ok(Self { functions: built, reference: reference.ok_or("there is no program to compare with")? })
     }
 
-    /// The program that does a job.
     fn command(&self, job: &Job) -> Command {
         if let Some(binary) = self.functions.get(job.function) {
             return Command::new(binary);
@@ -304,7 +300,7 @@ impl Programs {
         command
     }
 
-    /// MB.
+    /// In MB.
     fn size(&self, function: &str) -> Result<f64> {
         let binary = &self.functions[function];
         let file = fs::metadata(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
@@ -312,10 +308,10 @@ impl Programs {
     }
 }
 
-/// Builds; gives the programs by name.
+/// Builds; returns the programs by name.
 fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
     let mut command = Command::new(env!("CARGO"));
-    // What cargo tells the program that it starts: build scripts that watch it would run again.
+    // Cargo sets these variables for programs it starts; build scripts that watch them would run again.
     for (name, _) in
         std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
     {
@@ -337,11 +333,10 @@ fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTre
     Ok(messages.filter_map(program).collect())
 }
 
-/// Figures of starts, each of a process of its own.
 #[derive(Default)]
 struct Start {
     cpu: Vec<f64>,
-    /// CPU until it asked for the first event.
+    /// CPU time up to the request for the first event.
     ready_cpu: Vec<f64>,
     peak: Vec<f64>,
 }
@@ -349,7 +344,7 @@ struct Start {
 impl Start {
     fn add(&mut self, mut command: Command, job: &Job, number: u32, setting: &Setting) -> Result<()> {
         let mut function = Function::start(&mut command, &setting.environment())?;
-        // The event is there before the function asks, as on a cold start; asking for it and waiting costs no CPU.
+        // The event is ready before the function asks, as on a cold start; asking and waiting cost no CPU time.
         let ready = function.idle()?;
         let answer = function.ask(job.event(number))?;
         job.check(&answer.response)?;
@@ -360,14 +355,14 @@ impl Start {
     }
 }
 
-/// Figures of one process that answers many requests.
+/// Figures of one process over many requests.
 struct Stay<'a> {
     job: &'a Job<'a>,
     process: Function,
     extent: Extent,
-    /// From the event to the answer.
+    /// CPU time from event to answer.
     cpu: Vec<f64>,
-    /// With what follows the answer.
+    /// Including the work after the answer.
     whole_cpu: Vec<f64>,
     peak_warm: f64,
     peak_last: f64,

@@ -1,8 +1,9 @@
-//! Two functions to compare ours with: `make bench` builds this program as ours are built and measures it in the same run.
-//! What is left of a function's figure when theirs is taken off is its own.
+//! Two reference functions, built like ours and measured by `make bench` in the same run.
 //!
-//! - `--echo` repeats what it is sent: the runtime alone.
-//! - `--calls` makes the calls of a run of `execute` and nothing else.
+//! A function's own cost is its figure minus theirs.
+//!
+//! - `--echo` repeats its input: the runtime alone.
+//! - `--calls` only makes the calls of a run of `execute`.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use shared::{
     store::{Calls, PhoneNumbers, Tools},
 };
 
-/// What `execute` reads before it runs a tool, and the address that the tool calls.
+/// The reads of `execute` before it runs a tool, and the tool's address.
 #[derive(Deserialize)]
 struct Run {
     organization: OrganizationId,

@@ -1,8 +1,8 @@
-//! Figures as text.
+//! Formats figures as text.
 
 use std::fmt;
 
-/// Smallest, middle and largest of some figures.
+/// Minimum, median and maximum of a series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// # Errors
-    /// When nothing was measured.
+    /// If the series is empty.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Result<Self, String> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -29,7 +29,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// A table: the first column to the left, the others to the right, each as wide as its widest cell.
+/// A table: the first column left-aligned, the others right-aligned.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }

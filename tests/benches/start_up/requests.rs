@@ -1,4 +1,6 @@
-//! What each function is asked: its main job on a small world, each request alike and answered from the tables.
+//! The measured requests: each function's main job on a small world.
+//!
+//! Every repetition is the same request and reads the tables.
 
 use serde_json::{Value, json};
 use tests::{
@@ -15,28 +17,26 @@ use crate::{
     http_server::{Response, Server},
 };
 
-/// The runtime alone: `reference.rs` repeats what it is sent.
+/// The runtime alone: `reference.rs` repeats its input.
 pub(crate) const ECHO: &str = "--echo";
-/// The same program makes the calls of a run of `execute` and nothing else.
+/// Mode of the same program that only makes the calls of a run of `execute`.
 pub(crate) const CALLS: &str = "--calls";
 
-/// An address that could be saved, and that the functions may not call: the guard refuses it before anything is sent.
+/// An address that can be saved but not called: the guard refuses it before it sends anything.
 const REFUSED: &str = "127.0.0.1:9";
 
-/// What is looked up.
 const PATH: &str = "/customers/1";
 
-/// A kind of request, which can be asked as often as one likes.
 pub(crate) struct Job<'a> {
     pub(crate) function: &'static str,
-    /// What it does, for the table.
+    /// Its description in the table.
     pub(crate) name: &'static str,
     event: Box<dyn Fn(u32) -> Value + 'a>,
     check: Box<dyn Fn(&Value) -> bool + 'a>,
 }
 
 impl<'a> Job<'a> {
-    /// A request over HTTP, answered with `status`.
+    /// An HTTP request that must be answered with `status`.
     fn new(function: &'static str, name: &'static str, status: u16, event: impl Fn(u32) -> Event + 'a) -> Self {
         Self {
             function,
@@ -46,7 +46,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A tool's run, whose outcome is in the answer.
+    /// A run of a tool whose outcome is in the answer.
     fn run_of_tool(name: &'static str, success: bool, event: impl Fn(u32) -> Event + 'a) -> Self {
         let outcome = move |response: &Value| {
             let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
@@ -55,18 +55,17 @@ impl<'a> Job<'a> {
         Self { check: Box::new(outcome), ..Self::new("execute", name, 200, event) }
     }
 
-    /// Whether it is asked of a program to compare with.
     pub(crate) fn is_reference(&self) -> bool {
         self.function == CALLS || self.function == ECHO
     }
 
-    /// The `number`th request, as Lambda hands it over.
+    /// The `number`th request, as Lambda passes it on.
     pub(crate) fn event(&self, number: u32) -> String {
         (self.event)(number).to_string()
     }
 
     /// # Errors
-    /// When the answer is not the job's: then the figures would be of something else.
+    /// If the answer is not the job's, because its figures would be meaningless.
     pub(crate) fn check(&self, response: &Value) -> std::result::Result<(), String> {
         if (self.check)(response) {
             return Ok(());
@@ -75,11 +74,11 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What the requests need to be there.
+/// The services and rows that the requests need.
 pub(crate) struct Setting {
     runtime: Runtime,
     world: World,
-    /// A service on the open Internet, as far as the outbound guard knows.
+    /// A service on the public Internet, as far as the outbound guard knows.
     service: Server,
     looked_up: Value,
     refused: Value,
@@ -90,10 +89,10 @@ impl Setting {
         let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (world, looked_up, refused) = runtime.block_on(async {
-            // The functions that are measured know no open host but the service: what was saved they may still refuse.
+            // The measured functions allow only the service, so they refuse an address that this world could save.
             let open_hosts = vec![service.address.to_string(), REFUSED.to_owned()];
             let world = World::with(Options { open_hosts, ..Options::default() }).await;
-            // More is asked for than any organization would.
+            // The measurement exceeds any usual budget.
             let budgets = json!({"runs_per_hour": 1_000_000_000, "executions_per_hour": 1_000_000_000});
             world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
@@ -105,7 +104,7 @@ impl Setting {
         Ok(setting)
     }
 
-    /// A function's environment as the template sets it, all variables of all functions.
+    /// A function's environment, with the template's variables of all functions.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         vec![
             ("AWS_REGION", "eu-central-1".to_owned()),
@@ -132,7 +131,7 @@ impl Setting {
         ]
     }
 
-    /// The first job of a function is the one its start is measured with.
+    /// The jobs; a function's start is measured with its first job.
     pub(crate) fn jobs(&self) -> Vec<Job<'_>> {
         let home = self.world.home.clone();
         let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id.clone());
@@ -195,7 +194,7 @@ impl Setting {
                 function: "run-loop",
                 name: "a run of two answers, to its end",
                 event: Box::new(|_| self.queued_run()),
-                // The script was played to its end, so the run has its result.
+                // If the script was played to its end, the run has its result.
                 check: Box::new(|report| {
                     report["batchItemFailures"] == json!([]) && self.world.llm.script_left().is_empty()
                 }),
@@ -203,9 +202,9 @@ impl Setting {
         ]
     }
 
-    /// SQS's event about a run that has just been started, for which the model has its answers ready.
+    /// SQS's event for a new run; the model has its answers ready.
     fn queued_run(&self) -> Value {
-        // Runs that another function was asked to start.
+        // Drops the runs that another function was asked to start.
         while self.world.aws.receive("runs", 0).is_some() {}
         self.world
             .llm
@@ -214,7 +213,6 @@ impl Setting {
         self.world.aws.receive("runs", 0).map(|batch| batch.event()).unwrap_or_default()
     }
 
-    /// The jobs of the programs to compare with.
     pub(crate) fn references(&self) -> [Job<'_>; 2] {
         let home = &self.world.home;
         let run = json!({
@@ -229,7 +227,7 @@ impl Setting {
         ]
     }
 
-    /// Forgets what the functions asked of the services, which would otherwise only grow.
+    /// Clears the request logs, which would otherwise only grow.
     pub(crate) fn forget(&self) {
         self.world.aws.clear_operations();
         self.world.vapi.clear_requests();
@@ -237,7 +235,6 @@ impl Setting {
     }
 }
 
-/// The row of a tool that GETs an address and is attached to the agent.
 async fn attached_tool(world: &World, label: &str, url: &str) -> Value {
     let url = json!({"mode": "fixed", "value": url});
     world.attached(&json!({"type": "api_request", "label": label, "method": "GET", "url": url})).await

@@ -1,5 +1,7 @@
-//! Lambda's runtime API (version 2018-06-01) for one process, which hands out an event when it is told to and lets the
-//! process go on after an answer when it is told to: in between, the process can be measured.
+//! Lambda's runtime API (version 2018-06-01) for one process, controlled by the benchmark.
+//!
+//! The benchmark decides when the process gets an event and when it continues after an answer; in between, the
+//! process can be measured.
 
 use std::{
     io,
@@ -16,25 +18,24 @@ use shared::models::Timestamp;
 
 use crate::http_server::{Request, Response, Server};
 
-/// How long an invocation may take: as long as the template gives to run-loop, which stops when little is left.
+/// The time of an invocation: the template's time-out of run-loop, which stops shortly before its end.
 const TIME: Duration = Duration::from_secs(300);
 
-/// What the process did.
 pub(crate) enum Report {
-    /// It asked for the next event, and waits for it.
+    /// It asked for the next event and waits for it.
     Waits,
-    /// It answered an event, and waits for the answer to be taken.
+    /// It answered an event and waits for the acknowledgement.
     Answered(Value),
-    /// It could not start, or could not answer.
+    /// It failed to start or to answer.
     Failed(String),
 }
 
 pub(crate) struct RuntimeApi {
     server: Server,
     pub(crate) reports: Receiver<Report>,
-    /// Events for a process that waits.
+    /// Events for the waiting process.
     pub(crate) events: Sender<String>,
-    /// One for each answer that is taken.
+    /// One message per acknowledged answer.
     pub(crate) taken: Sender<()>,
 }
 
@@ -71,7 +72,7 @@ fn answer(
         }
         _ => return Response::new(404, ""),
     };
-    // Whoever measured has gone, or goes while the process waits.
+    // The benchmark has ended, or ends while the process waits.
     let gone = || Response::new(410, "");
     if reported.is_err() {
         return gone();

@@ -1,4 +1,4 @@
-// Builds the page into the directory that is named, in a few seconds.
+// Builds the page into the given directory, in a few seconds.
 import { copyFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';

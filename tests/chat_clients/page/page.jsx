@@ -1,5 +1,6 @@
-// A front end as CopilotKit's documentation has it: its provider, its chat, a tool of the page, and a question of ours.
-// /settings.json says where the chat is: {"runtimeUrl", "headers", "useSingleEndpoint"?}.
+// A front end from CopilotKit's documentation: its provider, its chat, a tool of the page, and an interrupt for
+// consent.
+// /settings.json holds the chat's settings: {"runtimeUrl", "headers", "useSingleEndpoint"?}.
 import { CopilotChat, CopilotKitProvider, useFrontendTool, useInterrupt } from '@copilotkit/react-core/v2';
 import '@copilotkit/react-core/v2/styles.css';
 import { useState } from 'react';

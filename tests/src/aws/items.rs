@@ -1,8 +1,8 @@
-//! Plain JSON and DynamoDB's own.
+//! Converts plain JSON to DynamoDB's types and back.
 
 use serde_json::{Map, Value, json};
 
-/// An item: the members of an object, each with its type.
+/// An object's members, each with its type.
 pub(super) fn from_plain(row: &Value) -> Value {
     match row {
         Value::Object(row) => row.iter().map(|(name, value)| (name.clone(), typed(value))).collect(),

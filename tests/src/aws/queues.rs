@@ -1,4 +1,4 @@
-//! SQS, as far as the functions use it: they send, and the world delivers.
+//! SQS for the functions' requests; the world delivers the messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::Template;
 
 pub(super) const ACTIONS: [&str; 2] = ["SendMessage", "SendMessageBatch"];
 
-/// Of one message, and of a batch.
+/// The limit of a message and of a batch, in bytes.
 const LARGEST: usize = 1024 * 1024;
 const LONGEST_DELAY: i64 = 900;
 
@@ -17,7 +17,7 @@ const LONGEST_DELAY: i64 = 900;
 pub(super) struct Message {
     pub(super) id: String,
     pub(super) body: String,
-    /// Seconds before it can be received for the first time.
+    /// Seconds before the message can first be received.
     pub(super) delay: i64,
     pub(super) received: u32,
 }
@@ -25,14 +25,14 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Message>,
-    /// Name of the dead-letter queue, and how often a message is received before it goes there.
+    /// Name of the dead-letter queue, and the number of receives before a message moves there.
     redrive: Option<(String, u32)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     queues: BTreeMap<String, Queue>,
-    /// Entries of batches that are refused alone, as SQS does when one of its parts is in trouble.
+    /// Number of batch entries to refuse individually, as SQS may.
     refuse: u32,
 }
 
@@ -75,7 +75,7 @@ impl Shelf {
         received
     }
 
-    /// A message that was not handled: it comes again, or has come often enough.
+    /// Puts an unhandled message back, or moves it to the dead-letter queue after its last receive.
     pub(super) fn put_back(&mut self, queue: &str, message: Message) {
         let redrive = self.queues[queue].redrive.clone();
         let to = match redrive {
@@ -85,7 +85,7 @@ impl Shelf {
         self.queues.get_mut(&to).expect("a queue").waiting.push(Message { delay: 0, ..message });
     }
 
-    /// Carries one of [`ACTIONS`] out.
+    /// Executes one of [`ACTIONS`].
     pub(super) fn answer(&mut self, action: &str, request: &Value) -> (u16, Value) {
         let name = request["QueueUrl"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned();
         if !self.queues.contains_key(&name) {

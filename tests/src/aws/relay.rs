@@ -1,5 +1,6 @@
-//! The relay between the AWS SDK and the services: HTTP/1.1 as far as the SDK and dynoxide speak it, by hand, so that a
-//! connection can really be cut.
+//! The relay between the AWS SDK and the services.
+//!
+//! Speaks the SDK's and dynoxide's subset of HTTP/1.1 by hand, so that it can cut a connection.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Instant};
 
@@ -17,7 +18,7 @@ pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Ar
         let Ok((front, _)) = listener.accept().await else { return };
         let shared = shared.clone();
         tokio::spawn(async move {
-            // An end that hangs up ends the connection; there is nobody to tell.
+            // If one end hangs up, the connection ends; there is nobody to tell.
             drop(connection(front, backend, shared).await);
         });
     }
@@ -75,7 +76,7 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
         shared.log.lock().unwrap().push(Operation { action, on, body, units, started, ended, from, to });
         if let Some(Trouble::StallBefore | Trouble::StallAfter) = trouble {
             shared.stalled.notify_one();
-            // Until the caller is gone.
+            // Waits until the caller is gone.
             return Message::read(&mut front).await.map(drop);
         }
         match answer {
@@ -107,7 +108,7 @@ impl Shared {
     }
 }
 
-/// The tables, the queue or the secret that a request is about.
+/// The tables, the queue or the secret of a request.
 fn names(body: &Value) -> Vec<String> {
     let mut names = Vec::new();
     let mut add = |name: Option<&str>| {
@@ -129,8 +130,8 @@ fn names(body: &Value) -> Vec<String> {
     names
 }
 
-/// The capacity units of an answer: those of the table and of its indexes, or of each table of a batch or transaction. A write that
-/// its condition refuses is charged like one of the item that is there: as one of up to a kilobyte.
+/// The capacity units of an answer, over its table and indexes or over all tables of a batch or transaction. A write
+/// that fails its condition counts as one unit, the charge for an existing item of up to a kilobyte.
 fn consumed(answer: &Value) -> f64 {
     if answer["__type"].as_str().is_some_and(|kind| kind.ends_with("ConditionalCheckFailedException")) {
         return 1.0;
@@ -158,14 +159,14 @@ fn response(status: u16, body: &Value) -> Vec<u8> {
     format!("{head}\r\n{body}").into_bytes()
 }
 
-/// A request or an answer as it stands on the wire.
+/// A raw request or answer.
 struct Message {
     bytes: Vec<u8>,
     body_at: usize,
 }
 
 impl Message {
-    /// The next message, or none if the other end closed the connection before one began.
+    /// The next message; `None` if the other end closed the connection before it began.
     async fn read(stream: &mut TcpStream) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         let mut wanted = None;
@@ -188,7 +189,6 @@ impl Message {
         }
     }
 
-    /// Method and target of a request.
     fn line(&self) -> (String, String) {
         let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
         let mut words = head.split(' ').map(str::to_owned);
@@ -205,7 +205,7 @@ impl Message {
         serde_json::from_slice(&self.bytes[self.body_at..]).unwrap_or_default()
     }
 
-    /// Takes all items but the first from a batch, and gives what was taken, in the same shape.
+    /// Removes all items but the first from a batch, and returns the removed ones in the same shape.
     fn keep_first(&mut self) -> Value {
         let mut body = self.json();
         let mut left = body["RequestItems"].clone();
@@ -227,14 +227,14 @@ impl Message {
         left
     }
 
-    /// Asks DynamoDB to say in its answer what the operation costs.
+    /// Asks DynamoDB to include the operation's cost in its answer.
     fn ask_for_capacity(&mut self) {
         let mut body = self.json();
         body["ReturnConsumedCapacity"] = "TOTAL".into();
         self.rewrite(&body);
     }
 
-    /// Puts another body behind the same head.
+    /// Replaces the body and its length, keeping the head.
     fn rewrite(&mut self, body: &Value) {
         let (head, body) = (String::from_utf8_lossy(&self.bytes[..self.body_at]), body.to_string());
         let is_length = |line: &&str| line.to_ascii_lowercase().starts_with("content-length:");
@@ -244,7 +244,7 @@ impl Message {
         *self = Self { bytes: format!("{head}\r\n\r\n{body}").into_bytes(), body_at };
     }
 
-    /// The answer to a batch of which this was left out.
+    /// The answer to a batch with these unprocessed items.
     fn with_unprocessed(&self, action: &str, left: Value) -> Vec<u8> {
         let name = if action == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" };
         let mut body = self.json();

@@ -1,5 +1,6 @@
-//! `EventBridge` Scheduler, as far as the functions use it: one-time schedules that put a message on a queue. The world says when
-//! they fire.
+//! `EventBridge` Scheduler for one-time schedules that put a message on a queue.
+//!
+//! The world decides when they fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use crate::Template;
 
 pub(super) const ACTIONS: [&str; 2] = ["CreateSchedule", "DeleteSchedule"];
 
-/// The account and region that ARNs name.
+/// The region and account in ARNs.
 const ARN: &str = "eu-central-1:123456789012";
 
 #[derive(Debug, Clone)]
@@ -28,8 +29,8 @@ pub(super) struct Shelf {
     schedules: BTreeMap<String, Schedule>,
 }
 
-/// The action and the body of a request, which is REST: `POST /schedules/{name}`, `DELETE /schedules/{name}?groupName=`. What the
-/// path and the query say stands in the body, as in the API's model.
+/// The action and the body of a REST request: `POST /schedules/{name}`, `DELETE /schedules/{name}?groupName=`. The
+/// body includes the values of path and query, as in the API's model.
 pub(super) fn read(method: &str, target: &str, body: &Value) -> Option<(String, Value)> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let name = path.strip_prefix("/schedules/")?;
@@ -50,7 +51,6 @@ pub(super) fn read(method: &str, target: &str, body: &Value) -> Option<(String, 
     Some((action.to_owned(), body))
 }
 
-/// The ARN of a queue.
 pub(super) fn queue_arn(queue: &str) -> String {
     format!("arn:aws:sqs:{ARN}:{queue}")
 }
@@ -73,19 +73,19 @@ impl Shelf {
         }
     }
 
-    /// All there are, by name.
+    /// All schedules by name.
     pub(super) fn all(&self) -> BTreeMap<String, Schedule> {
         self.schedules.clone()
     }
 
-    /// Takes those that fire by then.
+    /// Removes and returns the schedules due by then.
     pub(super) fn fire(&mut self, by: Timestamp) -> Vec<Schedule> {
         let due: Vec<String> =
             self.schedules.iter().filter(|(_, schedule)| schedule.at <= by).map(|(name, _)| name.clone()).collect();
         due.iter().filter_map(|name| self.schedules.remove(name)).collect()
     }
 
-    /// Carries one of [`ACTIONS`] out.
+    /// Executes one of [`ACTIONS`].
     pub(super) fn answer(&mut self, action: &str, request: &Value) -> (u16, Value) {
         let name = request["Name"].as_str().unwrap_or_default();
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -118,7 +118,7 @@ impl Shelf {
         let inside = expression.strip_prefix("at(").and_then(|rest| rest.strip_suffix(')'));
         let at = inside.filter(|text| text.len() == "2026-11-23T08:00:00".len()).ok_or("only at(…) to the second")?;
         let at: Timestamp = format!("{at}Z").parse().map_err(|_no_moment| "at(…) holds no moment")?;
-        // What AWS does with a moment that is over is not documented.
+        // AWS does not document its treatment of a past moment.
         if at <= Timestamp::now() {
             return Err("the moment is over");
         }
@@ -128,7 +128,7 @@ impl Shelf {
         if request["FlexibleTimeWindow"]["Mode"] != "OFF" {
             return Err("FlexibleTimeWindow is required, and OFF");
         }
-        // It would stay and count for ever.
+        // The schedule would stay and count towards the quota for ever.
         if request["ActionAfterCompletion"] != "DELETE" {
             return Err("a one-time schedule that does not delete itself");
         }

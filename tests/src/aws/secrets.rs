@@ -1,4 +1,4 @@
-//! Secrets Manager, as far as the functions use it.
+//! Secrets Manager for the functions' requests.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ pub(super) const ACTIONS: [&str; 3] = ["CreateSecret", "DeleteSecret", "GetSecre
 #[derive(Debug, Default)]
 struct Secret {
     content: String,
-    /// What it held before: the version at the stage `AWSPREVIOUS`.
+    /// The previous content: the version at the stage `AWSPREVIOUS`.
     before: Option<String>,
-    /// `ClientRequestToken` of the request that made it.
+    /// The `ClientRequestToken` of its creation.
     made_by: Option<String>,
     deleted: bool,
 }
@@ -39,7 +39,7 @@ impl Shelf {
         there.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Carries one of [`ACTIONS`] out.
+    /// Executes one of [`ACTIONS`].
     pub(super) fn answer(&mut self, action: &str, request: &Value) -> (u16, Value) {
         let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
         if action == "CreateSecret" {

@@ -1,7 +1,7 @@
-//! WebDriver, the protocol in which a browser is driven, as far as tests need it (w3.org/TR/webdriver2, and what ChromeDriver adds).
+//! A client for WebDriver (w3.org/TR/webdriver2) with ChromeDriver's extensions, limited to the tests' needs.
 //!
-//! Not a library's, because thirtyfour makes `serde_json` keep the order of every map, in all that is built along with it: what is
-//! tested would not be what is deployed.
+//! A library is no option: thirtyfour enables `serde_json`'s `preserve_order` for every crate of the build, so the
+//! tests would not test the deployed code.
 
 use std::{
     env,
@@ -15,10 +15,10 @@ use std::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// How a reference to an element is marked.
+/// The key of an element reference.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// A session of a browser. Dropping it ends the browser and ChromeDriver.
+/// A browser session. Dropping it ends the browser and ChromeDriver.
 pub(super) struct Session {
     http: reqwest::Client,
     /// `127.0.0.1:<port>`.
@@ -28,19 +28,18 @@ pub(super) struct Session {
     chromedriver: Child,
 }
 
-/// What ChromeDriver says went wrong: a kind as the protocol has it, and words.
+/// ChromeDriver's error: the protocol's kind and a message.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: String,
     pub(super) message: String,
 }
 
-/// An element of the page.
 #[derive(Debug, Clone)]
 pub(super) struct Element(String);
 
 impl Session {
-    /// Starts ChromeDriver, on a port of its own choice, and a browser with these capabilities.
+    /// Starts ChromeDriver on a free port, and a browser with these capabilities.
     pub(super) async fn start(chromedriver: PathBuf, capabilities: Value) -> Self {
         let mut command = Command::new(chromedriver);
         let mut chromedriver = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -51,7 +50,7 @@ impl Session {
                 break port.trim_end_matches('.').to_owned();
             }
         };
-        // It would stop if nobody read what else it says.
+        // ChromeDriver would block if nobody read its further output.
         std::thread::spawn(move || lines.for_each(drop));
         let http = shared::clients::http_client().unwrap();
         let mut session = Self { http, address: format!("127.0.0.1:{port}"), path: String::new(), chromedriver };
@@ -107,14 +106,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Chromium outlives ChromeDriver unless it is told.
+        // Chromium outlives ChromeDriver unless its session is deleted.
         if !self.path.is_empty()
             && let Ok(mut stream) = TcpStream::connect(&self.address)
         {
             let request = format!("DELETE {} HTTP/1.1\r\nHost: {}\r\n\r\n", self.path, self.address);
             drop(stream.set_read_timeout(Some(Duration::from_secs(10))));
             drop(stream.write_all(request.as_bytes()));
-            // It answers when the browser has ended.
+            // The answer comes when the browser has ended.
             drop(stream.read(&mut [0; 64]));
         }
         drop(self.chromedriver.kill());
@@ -122,7 +121,7 @@ impl Drop for Session {
     }
 }
 
-/// A program on the search path.
+/// A program on the `PATH`.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
     let directories = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&directories).map(|directory| directory.join(name)).find(|path| path.is_file())

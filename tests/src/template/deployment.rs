@@ -1,4 +1,4 @@
-//! A template as it is deployed with some parameters: conditions are decided, and what they choose is there.
+//! A template with given parameters: conditions are evaluated, and `Fn::If` is resolved.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Template;
 
-/// A template with the parameters of one deployment; those that are not given have their defaults.
+/// A template with the parameters of one deployment; missing parameters have their defaults.
 pub struct Deployment<'a> {
     template: &'a Value,
     given: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ impl Template {
 }
 
 impl Deployment<'_> {
-    /// The properties of a resource; nothing if its condition does not hold.
+    /// The properties of a resource; `None` if its condition does not hold.
     pub fn properties(&self, resource: &str) -> Option<Value> {
         let resource = &self.template["Resources"][resource];
         if resource["Condition"].as_str().is_some_and(|condition| !self.holds(condition)) {
@@ -32,7 +32,7 @@ impl Deployment<'_> {
         self.value(&resource["Properties"])
     }
 
-    /// Nothing: `AWS::NoValue`. What names a resource stays as it is.
+    /// `None` is `AWS::NoValue`. References to resources stay unchanged.
     fn value(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Array(items) => Some(items.iter().filter_map(|item| self.value(item)).collect()),
@@ -74,7 +74,7 @@ impl Deployment<'_> {
                 assert!(!found.is_null(), "{map} has no {name} of {key}");
                 Some(found.clone())
             }
-            // An attribute of a resource is known when that is there; its name stands for it.
+            // An attribute of a resource is known only after deployment, so the reference stands for it.
             "Fn::GetAtt" => Some(argument.clone()),
             _ => Some(whole.clone()),
         }

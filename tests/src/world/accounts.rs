@@ -1,4 +1,4 @@
-//! Who belongs to an organization; what is at VAPI, and the keys with which an organization gets there.
+//! Members of organizations, their keys at VAPI, and the objects there.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -8,13 +8,13 @@ use super::{ORGANIZATION_SECRETS, PLATFORM_KEY, Tenant, World};
 use crate::{Answer, Event};
 
 impl World {
-    /// A request below `/api/{slug}/keys` as this organization's user; null is no body.
+    /// A request below `/api/{slug}/keys` as this organization's user; a null body is omitted.
     pub async fn keys(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
         let event = Event::new(method, &format!("/api/{}/keys{path}", tenant.slug)).user(&tenant.user_id);
         self.send("keys", &if body.is_null() { event } else { event.text(body.to_string()) }).await
     }
 
-    /// Another member of an organization, with this role or none; gives the user.
+    /// Adds a member with this role or none; returns the user's `sub`.
     pub fn member(&self, tenant: &Tenant, role: Option<&str>) -> String {
         let user = format!("user|{}|{}", tenant.slug, role.unwrap_or("no role"));
         let mut row = json!({"user_id": user, "organization_id": tenant.organization_id});
@@ -25,7 +25,7 @@ impl World {
         user
     }
 
-    /// Gives an organization this key of its own for VAPI, past the checks.
+    /// Gives an organization its own VAPI key, bypassing the checks.
     pub fn own_key(&self, tenant: &Tenant, secret: &Value) {
         let key = Uuid::now_v7().to_string();
         let organization = &tenant.organization_id;
@@ -46,12 +46,12 @@ impl World {
         model["toolIds"].as_array().into_iter().flatten().map(|id| id.as_str().expect("an id").to_owned()).collect()
     }
 
-    /// A request to VAPI's API of the test's own; gives the body of its success.
+    /// A direct request to VAPI's API; returns the body of a success.
     pub async fn at_vapi(&self, method: &str, path: &str, body: &Value) -> Value {
         self.at_vapi_with(PLATFORM_KEY, method, path, body).await
     }
 
-    /// As [`World::at_vapi`], with another key.
+    /// Like [`World::at_vapi`], with another key.
     pub async fn at_vapi_with(&self, key: &str, method: &str, path: &str, body: &Value) -> Value {
         let method = method.parse().expect("a method");
         let request = self.http.request(method, format!("{}{path}", self.vapi.url)).bearer_auth(key);
@@ -62,7 +62,7 @@ impl World {
         body
     }
 
-    /// Shows at VAPI that an assistant of the platform's account is the organization's.
+    /// Stores the proof at VAPI that an assistant of the platform's account belongs to the organization.
     pub async fn prove(&self, tenant: &Tenant, assistant_id: &str) {
         let organization = tenant.organization_id.parse().expect("an id");
         let proof = self.process.tokens.assistant_proof(organization, assistant_id).await.expect("the key can be read");
@@ -70,7 +70,7 @@ impl World {
         self.at_vapi("PATCH", &format!("/assistant/{assistant_id}"), &metadata).await;
     }
 
-    /// More agents of the home organization, each with an assistant at VAPI; gives their ids.
+    /// Adds agents to the home organization, each with an assistant at VAPI; returns their ids.
     pub async fn agents(&self, count: usize) -> Vec<String> {
         let mut agents = Vec::new();
         for number in 0..count {

@@ -1,4 +1,4 @@
-//! Automations over the API, and a service for them to use.
+//! Automations over the API, with services for their tools.
 
 use serde_json::{Map, Value, json};
 use shared::{
@@ -23,7 +23,7 @@ impl World {
         self.slack_tool(&json!({"channel": {"type": "string"}, "text": {"type": "string"}}));
     }
 
-    /// `slack_post_message` with these parameters, all of them required.
+    /// `slack_post_message` with these parameters, all required.
     pub fn slack_tool(&self, parameters: &Value) {
         let required: Vec<&String> = parameters.as_object().expect("an object").keys().collect();
         let schema = json!({
@@ -32,14 +32,14 @@ impl World {
         self.service_tool_with("Slack", "slack_post_message", &json!({"description": "Posts.", "parameters": schema}));
     }
 
-    /// The fingerprint that `fetch_tool_data` would give.
+    /// The fingerprint from `fetch_tool_data`.
     pub fn fingerprint(&self, tool: &str) -> String {
         let rows = self.aws.rows("service_tools");
         let row = rows.iter().find(|row| row["name"] == tool).expect("the tool is in the catalogue");
         row["fingerprint"].as_str().expect("a fingerprint").to_owned()
     }
 
-    /// A valid definition: tells a channel of urgent messages.
+    /// A valid definition: posts urgent messages to a channel.
     pub fn urgent_messages(&self) -> Value {
         json!({
             "name": "Urgent messages", "description": "Tells the team.", "trigger_type": "webhook",
@@ -56,8 +56,8 @@ impl World {
         })
     }
 
-    /// A service without an account and its tools `ledger_post`, which acts, and `ledger_read`, which reads: a POST and a GET of
-    /// `{url}/ledger/{entry}`, where `entry` is their one required parameter.
+    /// A service that needs no account, with the tools `ledger_post` (has an effect) and `ledger_read` (none): POST
+    /// and GET of `{url}/ledger/{entry}`, where `entry` is their only required parameter.
     pub fn ledger_service(&self, url: &str) {
         self.service("Ledger", None);
         for (name, method, effect) in [("ledger_post", "POST", true), ("ledger_read", "GET", false)] {
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// An automation that is started by hand and carries out these actions; the fingerprints of their tools are added.
+    /// A manual automation with these actions; adds their tools' fingerprints.
     pub fn manual(&self, actions: &Value) -> Value {
         let tools = actions.as_array().expect("a list").iter().map(|action| action["tool"].as_str().expect("a tool"));
         let (of_services, own) = (self.aws.rows("service_tools"), self.aws.rows("tools"));
@@ -98,7 +98,7 @@ impl World {
         json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})
     }
 
-    /// Saves a definition and activates it; gives the automation as it then is.
+    /// Saves a definition and activates it; returns the automation.
     pub async fn activate(&self, definition: &Value) -> Automation {
         let saved = self.deploy(definition).await;
         assert!(matches!(saved.status, 200 | 201), "{}", saved.body);
@@ -108,14 +108,13 @@ impl World {
         self.automation_row(&id).await
     }
 
-    /// The row of an automation.
     pub async fn automation_row(&self, id: &str) -> Automation {
         let organization = self.home.organization_id.parse().expect("an id");
         let id = id.parse().expect("an id");
         self.process.run_loop.automations.get(organization, id).await.expect("the automation is there")
     }
 
-    /// Starts a run with this trigger data; the same cause is the same run.
+    /// Starts a run with this trigger data; a repeated cause returns the same run.
     pub async fn start_automation(&self, automation: &Automation, cause: &str, trigger_data: &Value) -> AutomationRun {
         self.start_automation_with(automation, cause, trigger_data, false).await
     }
@@ -140,12 +139,12 @@ impl World {
         self.process.run_starter.start(automation, &cause).await.expect("a run is started").0
     }
 
-    /// `POST /api/{slug}/automations` as the home organization's user.
+    /// `POST /api/{slug}/automations`.
     pub async fn deploy(&self, definition: &Value) -> Answer {
         self.automation("POST", "", definition).await
     }
 
-    /// A request below `/api/{slug}/automations` as the home organization's user; a body of null is none.
+    /// A request below `/api/{slug}/automations`; a null body is omitted.
     pub async fn automation(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.automation_as(&self.home, method, path, body).await
     }
@@ -154,14 +153,14 @@ impl World {
         self.send("deploy", &automation_event(tenant, method, path, body)).await
     }
 
-    /// `PUT /api/{slug}/automations/{id}` of what was at this `ETag`.
+    /// `PUT /api/{slug}/automations/{id}` with this `ETag` in `If-Match`.
     pub async fn put_automation(&self, id: &str, etag: &str, definition: &Value) -> Answer {
         let event = automation_event(&self.home, "PUT", &format!("/{id}"), definition).header("if-match", etag);
         self.send("deploy", &event).await
     }
 }
 
-/// A request below `/api/{slug}/automations`, `?` and a query with it.
+/// A request below `/api/{slug}/automations`; `path` may have a query.
 pub fn automation_event(tenant: &Tenant, method: &str, path: &str, body: &Value) -> Event {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let mut event = Event::new(method, &format!("/api/{}/automations{path}", tenant.slug)).user(&tenant.user_id);
@@ -173,19 +172,19 @@ pub fn automation_event(tenant: &Tenant, method: &str, path: &str, body: &Value)
 }
 
 impl World {
-    /// `POST /api/{slug}/automations/{id}/run` as the home organization's user.
+    /// `POST /api/{slug}/automations/{id}/run`.
     pub async fn run_by_hand(&self, automation: &str, body: &Value) -> Answer {
         self.automation("POST", &format!("/{automation}/run"), body).await
     }
 
-    /// A request below `/api/{slug}/approvals` as the home organization's user; a body of null is none.
+    /// A request below `/api/{slug}/approvals`; a null body is omitted.
     pub async fn approvals(&self, method: &str, path: &str, body: &Value) -> Answer {
         let event = automation_event(&self.home, method, path, body);
         let path = event.path.replacen("/automations", "/approvals", 1);
         self.send("deploy", &Event { path, ..event }).await
     }
 
-    /// The approvals that nobody has decided.
+    /// The pending approvals.
     pub async fn asked(&self) -> Vec<Value> {
         let page = self.approvals("GET", "?status=pending", &Value::Null).await.expect(200);
         page["items"].as_array().expect("a list").clone()

@@ -6,12 +6,12 @@ use super::World;
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /agent/chat` with this message, as the home organization's user, in the user's own thread.
+    /// `POST /agent/chat` with this message, in the default thread.
     pub async fn chat(&self, message: &str) -> Answer {
         self.chat_with(&json!({"message": message})).await
     }
 
-    /// As [`World::chat`], with a whole body.
+    /// Like [`World::chat`], with a complete body.
     pub async fn chat_with(&self, body: &Value) -> Answer {
         self.chat_as(&self.home.user_id, body).await
     }
@@ -20,7 +20,7 @@ impl World {
         self.send("chat", &Event::post("/agent/chat", body).user(user)).await
     }
 
-    /// A request below `/agent/threads` as a user: `threads(user, "GET", "/default?limit=2")`.
+    /// A request below `/agent/threads`: `threads(user, "GET", "/default?limit=2")`.
     pub async fn threads(&self, user: &str, method: &str, path: &str) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut event = Event::new(method, &format!("/agent/threads{path}")).user(user);
@@ -31,7 +31,7 @@ impl World {
         self.send("chat", &event).await
     }
 
-    /// What the model was asked, in order: the bodies of its requests.
+    /// The bodies of the requests to the model, in order.
     pub fn asked_of_model(&self) -> Vec<Value> {
         self.llm.requests().into_iter().map(|request| request.body).collect()
     }

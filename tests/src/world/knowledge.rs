@@ -6,7 +6,7 @@ use super::{Tenant, World, id};
 use crate::{Answer, Event};
 
 impl World {
-    /// A request below `/api/{slug}/knowledge-bases` as the home organization's user; null is no body.
+    /// A request below `/api/{slug}/knowledge-bases`; a null body is omitted.
     pub async fn knowledge(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.knowledge_as(&self.home, method, path, body).await
     }
@@ -20,14 +20,15 @@ impl World {
         self.send("knowledge", &event).await
     }
 
-    /// Gives a knowledge base to an agent of the home organization's, as its user, or takes it away: `attach` or `detach`.
+    /// Attaches a knowledge base to an agent of the home organization, or detaches it: `what` is `attach` or
+    /// `detach`.
     pub async fn knowledge_of(&self, agent_id: &str, what: &str, base_id: &str) -> Answer {
         let path = format!("/api/{}/agents/{agent_id}/knowledge-bases/{what}", self.home.slug);
         let event = Event::post(&path, &json!({"knowledge_base_id": base_id})).user(&self.home.user_id);
         self.send("knowledge", &event).await
     }
 
-    /// A knowledge base of the home organization's with these entries, made over the API.
+    /// Creates a knowledge base of the home organization with these entries, over the API.
     pub async fn knowledge_base(&self, fields: &Value, entries: &Value) -> Value {
         let body = json!({"name": "Homes for sale", "fields": fields});
         let base = self.knowledge("POST", "", &body).await.expect(201);

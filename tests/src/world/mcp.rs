@@ -1,20 +1,19 @@
-//! The MCP server and the functions for agents, as clients use them.
+//! The MCP server and the agent tools, as clients use them.
 
 use serde_json::{Value, json};
 
 use super::World;
 use crate::{Answer, Event};
 
-/// What clients of today begin with.
+/// The protocol version of current clients.
 pub const PROTOCOL: &str = "2025-11-25";
 
 impl World {
-    /// A message to the home organization's MCP server, with a good token of its user.
+    /// A message to the home organization's MCP server, with a valid token of its user.
     pub async fn mcp(&self, message: &Value) -> Answer {
         self.send("mcp", &self.mcp_event(message)).await
     }
 
-    /// The event of such a message.
     pub fn mcp_event(&self, message: &Value) -> Event {
         self.mcp_event_of(&self.home.user_id, message)
     }
@@ -27,7 +26,6 @@ impl World {
             .header("authorization", &bearer)
     }
 
-    /// The result of a call of a tool.
     pub async fn mcp_call(&self, tool: &str, arguments: &Value) -> Value {
         self.mcp_call_of(&self.home.user_id, tool, arguments).await
     }
@@ -48,7 +46,7 @@ impl World {
     }
 }
 
-/// What a call's result says to the model, and whether it failed.
+/// The text of a tool call's result, and whether the call failed.
 #[track_caller]
 pub fn said(result: &Value) -> (bool, &str) {
     let failed = result["isError"].as_bool().expect("isError");

@@ -1,4 +1,4 @@
-//! Phone calls: as they come in, and as the API shows them.
+//! Phone calls: incoming, and in the API.
 
 use local::standins::twilio::IncomingCall;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{Tenant, World};
 use crate::{Answer, Event};
 
 impl World {
-    /// Calls as the home organization's user sees them: `calls("?limit=5")`, `calls("/<id>")`.
+    /// Calls: `calls("?limit=5")`, `calls("/<id>")`.
     pub async fn calls(&self, path: &str) -> Answer {
         self.calls_as(&self.home, path).await
     }
@@ -17,12 +17,12 @@ impl World {
         self.get_as("calls", tenant, &format!("/calls{path}")).await
     }
 
-    /// A call that comes in on the home organization's number.
+    /// An incoming call to the home organization's number.
     pub fn caller(&self, number: &str) -> IncomingCall {
         IncomingCall::new(&self.home.twilio_sid, number, &self.home.phone_number)
     }
 
-    /// Twilio's request about it, signed, as API Gateway hands it on.
+    /// Twilio's signed request for the call, as API Gateway passes it on.
     pub fn incoming(&self, call: &IncomingCall) -> Event {
         let path = format!("/api/phone-number/{}/incoming", self.home.phone_number_id);
         let form = call.signed(&format!("{}{path}", self.options.public_url), &self.home.twilio_token);
@@ -33,7 +33,7 @@ impl World {
         event
     }
 
-    /// A row of `calls`: the call came in through us.
+    /// Adds a row of `calls`, as for a call that came in through Switchboard.
     pub fn incoming_call(&self, tenant: &Tenant, call_id: &str, caller: &str) {
         let now = Timestamp::now().to_string();
         let row = json!({

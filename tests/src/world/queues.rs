@@ -1,4 +1,4 @@
-//! What works without being asked over the API: the functions behind queues and the schedule, and the passing of time.
+//! The functions behind queues and the schedule, and the passage of time.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::{World, id};
 use crate::aws::Received;
 
 impl World {
-    /// Delivers the messages of the queue of executions that are due at once, in batches as they come, until none is left that
-    /// has not been tried; gives how many failed.
+    /// Delivers the due messages of the queue of executions, in batches, until each was tried once; returns the
+    /// number of failures.
     pub async fn run_queued(&self) -> usize {
         let mut failed = 0;
         let mut batches = Vec::new();
@@ -23,7 +23,7 @@ impl World {
         failed
     }
 
-    /// Delivers one batch to `run-tool`; gives how many of its messages failed.
+    /// Delivers one batch to `run-tool`; returns the number of failed messages.
     pub async fn run_batch(&self, batch: Received) -> usize {
         let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
         let deadline = Deadline::after(Duration::from_secs(60));
@@ -33,8 +33,8 @@ impl World {
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
-    /// Delivers the messages of the queue of automations' runs that are due, until none is, each with so much time; gives how
-    /// many failed.
+    /// Delivers the due messages of the queue of runs until none is left, each with this much time; returns the
+    /// number of failures.
     pub async fn run_loop(&self, within: Duration) -> usize {
         let mut failed = 0;
         while let Some(batch) = self.aws.receive("runs", 0) {
@@ -43,7 +43,7 @@ impl World {
         failed
     }
 
-    /// Delivers one batch to `run-loop`; gives how many of its messages failed.
+    /// Delivers one batch to `run-loop`; returns the number of failed messages.
     pub async fn run_loop_batch(&self, batch: Received, within: Duration) -> usize {
         let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
         let run_loop = &self.process.run_loop;
@@ -52,7 +52,7 @@ impl World {
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
-    /// Delivers the messages of the queue of occurrences that are due, until none is; gives how many failed.
+    /// Delivers the due messages of the queue of occurrences; returns the number of failures.
     pub async fn run_scheduled(&self) -> usize {
         let mut failed = 0;
         let mut batches = Vec::new();
@@ -65,7 +65,7 @@ impl World {
         failed
     }
 
-    /// Delivers one batch to `schedule`; gives how many of its messages failed.
+    /// Delivers one batch to `schedule`; returns the number of failed messages.
     pub async fn run_scheduled_batch(&self, batch: Received) -> usize {
         let event = serde_json::from_value(batch.event()).expect("an event of SQS's");
         let schedule = &self.process.schedule;
@@ -74,13 +74,13 @@ impl World {
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
     }
 
-    /// A run of `settle`; gives its report.
+    /// Runs `settle`; returns its report.
     pub async fn settle(&self) -> Value {
         let report = settle::handle(&self.process.settle, Deadline::after(Duration::from_secs(200))).await;
         serde_json::to_value(report.expect("settle runs")).expect("a report is JSON")
     }
 
-    /// Time passes: leases and the ownership of intents and names run out.
+    /// Lets time pass: leases and the ownership of intents and names expire.
     pub fn later(&self) {
         let limits = [
             ("intents", "owner_until"),

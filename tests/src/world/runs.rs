@@ -6,7 +6,7 @@ use super::{Tenant, World};
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /api/{slug}/runs` as the home organization's user.
+    /// `POST /api/{slug}/runs`.
     pub async fn start_run(&self, body: &Value) -> Answer {
         self.start_run_as(&self.home, body).await
     }
@@ -16,18 +16,18 @@ impl World {
         self.send("runs", &event).await
     }
 
-    /// As [`World::start_run`], with an `Idempotency-Key`.
+    /// Like [`World::start_run`], with an `Idempotency-Key`.
     pub async fn start_run_once(&self, key: &str, body: &Value) -> Answer {
         let event = Event::post(&format!("/api/{}/runs", self.home.slug), body).user(&self.home.user_id);
         self.send("runs", &event.header("idempotency-key", key)).await
     }
 
-    /// A run with its steps, as the home organization's user sees it.
+    /// A run with its steps.
     pub async fn run(&self, id: &str) -> Answer {
         self.runs(&format!("/{id}")).await
     }
 
-    /// Runs as the home organization's user sees them: `runs("?limit=5")`, `runs("/<id>")`.
+    /// Runs: `runs("?limit=5")`, `runs("/<id>")`.
     pub async fn runs(&self, path: &str) -> Answer {
         self.runs_as(&self.home, path).await
     }
@@ -36,7 +36,7 @@ impl World {
         self.get_as("runs", tenant, &format!("/runs{path}")).await
     }
 
-    /// `POST /api/{slug}/runs/{id}/cancel` as the home organization's user.
+    /// `POST /api/{slug}/runs/{id}/cancel`.
     pub async fn cancel_run(&self, id: &str) -> Answer {
         self.cancel_run_as(&self.home, id).await
     }

@@ -1,4 +1,4 @@
-//! The rows and secrets of an organization before its first request.
+//! The initial rows and secrets of an organization.
 
 use serde_json::{Map, Value, json};
 use shared::models::Timestamp;

@@ -1,15 +1,15 @@
-//! Services and their tools, as the catalogue would have loaded them.
+//! Services and their tools, as the catalogue loads them.
 
 use serde_json::{Value, json};
 use shared::models::{Binding, ServiceId, ServiceTool, service_tool_id};
 
 use crate::World;
 
-/// Long enough ago that every index has followed.
+/// Long enough ago that every index is up to date.
 const LOADED: &str = "2026-01-01T00:00:00.000Z";
 
 impl World {
-    /// An active service to which an app at Pipedream belongs (`slack`), or none is needed.
+    /// An active service with an app at Pipedream (such as `slack`), or without an account.
     pub fn service(&self, name: &str, app: Option<&str>) {
         let connection = match app {
             Some(app) => json!({"type": "pipedream", "app": app}),
@@ -18,7 +18,7 @@ impl World {
         self.service_with(name, &json!({"connection": connection}));
     }
 
-    /// A service with these attributes in place of the usual ones.
+    /// A service with these attributes; they override the usual ones.
     pub fn service_with(&self, name: &str, attributes: &Value) {
         let mut row = json!({
             "id": ServiceId::of_name(name), "name": name, "description": format!("What {name} does."), "categories": ["work"],
@@ -29,7 +29,7 @@ impl World {
         self.aws.put("services", &row);
     }
 
-    /// An active tool of a service: what it does, its parameters by name.
+    /// An active tool of a service; its parameters are texts.
     pub fn service_tool(&self, service: &str, name: &str, description: &str, parameters: &[&str]) {
         let properties = parameters.iter().map(|name| ((*name).to_owned(), json!({"type": "string"})));
         let schema = json!({
@@ -43,7 +43,7 @@ impl World {
         );
     }
 
-    /// A tool with these attributes in place of the usual ones.
+    /// A tool with these attributes; they override the usual ones.
     pub fn service_tool_with(&self, service: &str, name: &str, attributes: &Value) {
         let binding = Binding::BuiltIn { name: "sms".to_owned() };
         let mut row = json!({
@@ -58,7 +58,7 @@ impl World {
         self.aws.put("service_tools", &row);
     }
 
-    /// What a service can do, beside its name.
+    /// The capabilities of a service.
     pub fn service_capabilities(&self, service: &str, capabilities: &Value) {
         let mut row = json!({"service_name": shared::models::folded_name(service), "supports_webhooks": false});
         set(&mut row, capabilities);

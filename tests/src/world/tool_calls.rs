@@ -1,4 +1,4 @@
-//! What a model calls in the middle of a phone call, and the history of it.
+//! Tool calls during a phone call, and their history.
 
 use local::standins::vapi::ToolCall;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use super::{CREDENTIAL, Tenant, World, id, phone};
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /api/tools/{id}/execute` with a body of the test's own.
+    /// `POST /api/tools/{id}/execute` with this body.
     pub async fn execute(&self, tool_id: &str, body: &Value) -> Answer {
         self.send("execute", &Event::post(&format!("/api/tools/{tool_id}/execute"), body)).await
     }
 
-    /// A call of an attached tool's in a new phone call to the home organization's number.
+    /// A call of an attached tool in a new phone call to the home organization's number.
     pub fn call(&self, tool: &Value, arguments: Value) -> ToolCall {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         ToolCall {
@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    /// The exact request VAPI would send for a call, as API Gateway hands it on.
+    /// VAPI's exact request for a tool call, as API Gateway passes it on.
     #[track_caller]
     pub fn vapi_event(&self, call: &ToolCall) -> Event {
         let outgoing = self.vapi.outgoing(call).expect("VAPI can call the tool");
@@ -40,13 +40,12 @@ impl World {
         event
     }
 
-    /// Lets VAPI call the tool.
     pub async fn call_tool(&self, call: &ToolCall) -> Answer {
         self.send("execute", &self.vapi_event(call)).await
     }
 
-    /// A `function` tool at VAPI that sends its `tool-calls` messages to this tool of ours, attached to the home
-    /// organization's assistant. [`World::call_tool`] then uses VAPI's other shape.
+    /// Creates a `function` tool at VAPI that sends its `tool-calls` messages to this tool, attached to the home
+    /// organization's assistant. [`World::call_tool`] then uses VAPI's message format.
     pub async fn function_tool(&self, tool: &Value) {
         let url = format!("{}/api/tools/{}/execute", self.options.public_url, id(tool));
         let function = json!({
@@ -61,7 +60,7 @@ impl World {
         self.at_vapi("PATCH", &path, &json!({"model": model})).await;
     }
 
-    /// Lets so many seconds pass for everything that is claimed.
+    /// Ages every claim by this many seconds.
     pub fn age_claims(&self, seconds: i64) {
         for record in self.aws.rows("idempotency") {
             let times = record.as_object().into_iter().flatten().filter_map(|(name, value)| {
@@ -75,13 +74,13 @@ impl World {
     /// The history, oldest first.
     pub fn executions(&self) -> Vec<Value> {
         let mut rows = self.aws.rows("executions");
-        // Beside them stand the entries by which those are found who got something.
+        // The table also has entries that find executions by recipient.
         rows.retain(|row| row["tool_id"].is_string());
         rows.sort_by_key(|row| row["id"].as_str().unwrap_or_default().to_owned());
         rows
     }
 
-    /// What became of the tools in a call, as the home organization's user sees it: `executions_of_call("<id>?limit=5")`.
+    /// The executions of a call: `executions_of_call("<id>?limit=5")`.
     pub async fn executions_of_call(&self, call: &str) -> Answer {
         self.executions_of_call_as(&self.home, call).await
     }

@@ -1,11 +1,11 @@
-//! Configurations of tools, as a user would send them.
+//! Tool configurations, as a user would send them.
 
 use serde_json::{Value, json};
 
 use super::Tenant;
 use crate::phone;
 
-/// An SMS to the caller whose text the model writes.
+/// An SMS to the caller; the model writes the text.
 pub fn ai_sms() -> Value {
     json!({
         "type": "sms",
@@ -17,7 +17,7 @@ pub fn ai_sms() -> Value {
     })
 }
 
-/// As [`ai_sms`], from a chosen number to a fixed one: it needs no phone call.
+/// Like [`ai_sms`], from a chosen number to a fixed one: it needs no phone call.
 pub fn sms_without_call(tenant: &Tenant) -> Value {
     let mut tool = ai_sms();
     tool["from"] = json!({"type": "specific_number", "phone_number_id": tenant.phone_number_id});
@@ -25,7 +25,7 @@ pub fn sms_without_call(tenant: &Tenant) -> Value {
     tool
 }
 
-/// An SMS of fixed text that goes out when a call starts, and at no other time.
+/// An SMS of fixed text that is sent only on call start.
 pub fn preemptive_sms() -> Value {
     let mut tool = ai_sms();
     tool["text"] = json!({"mode": "fixed", "value": "Welcome"});
@@ -34,12 +34,12 @@ pub fn preemptive_sms() -> Value {
     tool
 }
 
-/// A request to `url` without parameters of the model's.
+/// A request to `url` without model parameters.
 pub fn api_request(method: &str, url: &str) -> Value {
     json!({"type": "api_request", "label": "Look up customer", "method": method, "url": url})
 }
 
-/// A Slack message whose text the model writes.
+/// A Slack message; the model writes the text.
 pub fn slack_action(tenant: &Tenant) -> Value {
     json!({
         "type": "pipedream_action",

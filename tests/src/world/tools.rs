@@ -1,4 +1,4 @@
-//! Tools over the API: made, changed, attached, tried out.
+//! Tools over the API: creation, changes, attachments and tests.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Tenant, World, id};
 use crate::{Answer, Event};
 
 impl World {
-    /// `POST /api/{slug}/tools` as the home organization's user.
+    /// `POST /api/{slug}/tools`.
     pub async fn create(&self, body: &Value) -> Answer {
         self.create_as(&self.home, body).await
     }
@@ -16,7 +16,7 @@ impl World {
         self.send("create", &event).await
     }
 
-    /// Attaches a tool to the home organization's agent, as its user.
+    /// Attaches a tool to the home organization's agent.
     pub async fn attach(&self, tool_id: &str) -> Answer {
         self.attach_as(&self.home, &self.home.agent_id, tool_id).await
     }
@@ -26,7 +26,7 @@ impl World {
         self.send("attach", &Event::post(&path, &json!({"tool_id": tool_id})).user(&tenant.user_id)).await
     }
 
-    /// Takes a tool from the home organization's agent, as its user.
+    /// Detaches a tool from the home organization's agent.
     pub async fn detach(&self, tool_id: &str) -> Answer {
         self.detach_as(&self.home, &self.home.agent_id, tool_id).await
     }
@@ -36,7 +36,7 @@ impl World {
         self.send("detach", &Event::post(&path, &json!({"tool_id": tool_id})).user(&tenant.user_id)).await
     }
 
-    /// `PATCH /api/{slug}/tools/{id}` as the home organization's user.
+    /// `PATCH /api/{slug}/tools/{id}`.
     pub async fn update(&self, tool: &Value, changes: &Value) -> Answer {
         self.update_as(&self.home, tool, changes).await
     }
@@ -45,12 +45,12 @@ impl World {
         self.send("update", &edit(tenant, tool, changes)).await
     }
 
-    /// As [`World::update`], with `If-Match`.
+    /// Like [`World::update`], with `If-Match`.
     pub async fn update_seen(&self, tool: &Value, seen: &str, changes: &Value) -> Answer {
         self.send("update", &edit(&self.home, tool, changes).header("if-match", seen)).await
     }
 
-    /// `DELETE /api/{slug}/tools/{id}` as the home organization's user.
+    /// `DELETE /api/{slug}/tools/{id}`.
     pub async fn delete(&self, tool: &Value) -> Answer {
         self.delete_as(&self.home, tool).await
     }
@@ -60,19 +60,19 @@ impl World {
         self.send("delete", &Event::new("DELETE", &path).user(&tenant.user_id)).await
     }
 
-    /// A tool of the home organization, made over the API.
+    /// Creates a tool of the home organization.
     pub async fn tool(&self, body: &Value) -> Value {
         self.create(body).await.expect(201)
     }
 
-    /// A tool made and attached over the API.
+    /// Creates a tool and attaches it.
     pub async fn attached(&self, body: &Value) -> Value {
         let tool = self.tool(body).await;
         self.attach(id(&tool)).await.expect(201);
         tool
     }
 
-    /// A GET below `/api/{slug}` as the home organization's user: `list("/tools?limit=5")`.
+    /// A GET below `/api/{slug}`: `list("/tools?limit=5")`.
     pub async fn list(&self, path: &str) -> Answer {
         self.list_as(&self.home, path).await
     }
@@ -81,7 +81,7 @@ impl World {
         self.get_as("list", tenant, path).await
     }
 
-    /// `POST /api/{slug}/tools/test` as the home organization's user.
+    /// `POST /api/{slug}/tools/test`.
     pub async fn try_tool(&self, body: &Value) -> Answer {
         self.try_tool_as(&self.home, body).await
     }
@@ -91,7 +91,7 @@ impl World {
         self.send("tools-test", &event).await
     }
 
-    /// Rows of `tools` without the guards of names.
+    /// The rows of `tools`, without the guard items of names.
     pub fn tools(&self) -> Vec<Value> {
         self.aws.rows("tools").into_iter().filter(|row| row.get("label").is_some()).collect()
     }

@@ -1,5 +1,7 @@
-//! AG-UI as clients take it: what we hold a run to is what two versions of the client said of recorded streams, and a run holds to
-//! it whatever a turn tells, in whatever order.
+//! AG-UI streams: our strict client agrees with the real clients, and runs obey it.
+//!
+//! The expectations are two client versions' reactions to recorded streams; a run must conform for every sequence of
+//! a turn's events.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use http_body_util::BodyExt;
@@ -31,7 +33,7 @@ fn the_rules_are_those_of_both_versions_of_the_client() {
     }
 }
 
-/// Something that a turn may tell.
+/// An event of a turn.
 #[derive(Debug, Clone)]
 pub(crate) enum Told {
     Step(Step),
@@ -116,7 +118,7 @@ proptest! {
             _ => {
                 run.finish();
                 run.finish();
-                // Whatever comes too late is not said.
+                // Late events are dropped.
                 tell(&mut run, &Told::Token("late".to_owned()), &mut said);
                 run.finish();
             }
@@ -135,7 +137,7 @@ proptest! {
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), told, "ids of messages are different: {}", written);
-        // Each result stands behind its call.
+        // Each result follows its call.
         for (at, message) in client.messages.iter().enumerate().filter(|(_, message)| message["role"] == "tool") {
             let before = &client.messages[..at];
             prop_assert!(before.iter().any(|call| call["id"] == message["toolCallId"]), "{written}");

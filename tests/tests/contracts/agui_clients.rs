@@ -1,4 +1,4 @@
-//! What AG-UI's clients take: the version that CopilotKit pins and the current one, run on streams with Node.
+//! Runs AG-UI's clients (CopilotKit's pinned version and the current one) on streams, with Node.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,8 +20,8 @@ use stream::agui::{Run, failed};
 
 use crate::agui::{tell, told};
 
-/// What each client makes of each stream: `{name: {"pinned": {"accepted", "messages", "error"?}, "current": {…}}}`. Nothing, which is
-/// said, where the clients are not installed.
+/// Each client's reaction to each stream: `{name: {"pinned": {"accepted", "messages", "error"?}, "current": {…}}}`.
+/// `None`, with a message, if the clients are not installed.
 fn taken(streams: &Value) -> Option<Value> {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("chat_clients");
     if !clients.join("node_modules/made-from").is_file() {

@@ -1,5 +1,6 @@
-//! The call control client against VAPI's stand-in: what goes to a control URL, and what each way of not accepting it is
-//! called. What may have happened is told apart from what certainly did not.
+//! The call control client against VAPI's stand-in: requests to a control URL, and each failure's name.
+//!
+//! Effects that may have happened are distinguished from effects that certainly did not.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::standins::{
@@ -60,7 +61,7 @@ impl Line {
     }
 }
 
-/// A client that may talk to the host of this address.
+/// A client that may reach the host of this address.
 fn client(url: &str) -> CallControl {
     CallControl::new(http_client().unwrap(), vec![url.trim_start_matches("http://").to_owned()])
 }
@@ -88,7 +89,7 @@ async fn messages_are_those_of_the_documentation() {
     line.control.transfer(&line.url, &number, Some("A caller about billing."), ample()).await.unwrap();
     line.control.handoff(&line.url, ASSISTANT, ample()).await.unwrap();
 
-    // The example says something to the caller, which VAPI does by itself.
+    // The example also speaks to the caller, which VAPI does by itself.
     let silent = |name: &str| {
         let mut example = fixture(name);
         example.as_object_mut().unwrap().remove("content");
@@ -195,7 +196,7 @@ async fn a_refusal_is_kept_for_the_log_without_numbers() {
     let error = line.control.transfer(&line.url, &Destination::Number { number: &number }, None, ample()).await;
     let error = error.unwrap_err().into_error();
     assert!(excerpt(&error).contains("is busy") && !error.to_string().contains("5550100003"), "{error}");
-    // What is not known as an assistant there is declined.
+    // An unknown assistant is declined.
     let error = line.control.handoff(&line.url, "no-such-assistant", ample()).await.unwrap_err();
     assert_eq!(kind(&error), "declined: rejected 400");
     line.control.transfer(&line.url, &sip, None, ample()).await.unwrap();

@@ -1,5 +1,7 @@
-//! What pages of other origins may do with the API: the template's `CorsConfiguration`, spoken by the local front door as API
-//! Gateway speaks it, judged as a browser judges it.
+//! Cross-origin access to the API.
+//!
+//! The local front door applies the template's `CorsConfiguration` as API Gateway does; the answers are judged as a
+//! browser judges them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{collections::BTreeMap, net::TcpListener, sync::Arc};
@@ -24,7 +26,7 @@ use tests::{
 const APP: &str = "https://app.example";
 const TOKEN: [(&str, &str); 2] = [("authorization", "Bearer t"), ("content-type", "application/json")];
 
-/// The API of a deployment with some origins; what is behind it stays in this.
+/// The deployed API for some origins, with the server behind it.
 struct Api {
     http: Client,
     url: String,
@@ -61,7 +63,8 @@ fn configuration(parameters: &[(&str, &str)]) -> Option<Value> {
     Some(small.collect())
 }
 
-/// The HTTP API behind the door: its authorizer, and a function that says its own word to browsers beside that of the local AWS.
+/// The HTTP API behind the door: its authorizer, and a function that sets CORS headers of its own beside those of the
+/// local AWS.
 async fn answer(request: Request) -> Response {
     if !request.headers().contains_key("authorization") {
         return (StatusCode::UNAUTHORIZED, axum::Json(json!({"message": "Unauthorized"}))).into_response();
@@ -99,7 +102,7 @@ async fn a_page_that_may_ask_reads_answers_and_errors() {
             assert_eq!((shown, seen.headers.get("x-secret")), ([true; 3], None), "{method}");
         }
     }
-    // No function was asked for a preflight.
+    // Preflights reach no function.
     assert!(api.behind.seen().iter().all(|request| request.method != "OPTIONS"));
 }
 
@@ -116,12 +119,12 @@ async fn other_pages_are_refused_before_they_send_anything() {
     ] {
         let refused = api.fetch(origin, "GET", "/api/acme/tools", &TOKEN).await.unwrap_err();
         assert!(refused.starts_with("preflight: no Access-Control-Allow-Origin"), "{origin}: {refused}");
-        // What needs no preflight is sent and cannot be read.
+        // A request without preflight is sent, but its answer cannot be read.
         let unread = api.fetch(origin, "GET", "/api/acme/tools", &[]).await.unwrap_err();
         assert!(unread.contains("no Access-Control-Allow-Origin"), "{origin}: {unread}");
     }
     assert!(api.behind.seen().iter().all(|request| !request.headers.contains_key("authorization")));
-    // What no route reads may not be sent, nor what is not of pages.
+    // Unknown headers and headers of other clients may not be sent.
     let before = api.behind.seen().len();
     for headers in [[("x-unknown", "1")], [("x-vapi-secret", "1")]] {
         let refused = api.fetch(APP, "GET", "/api/acme/tools", &headers).await.unwrap_err();
@@ -132,7 +135,7 @@ async fn other_pages_are_refused_before_they_send_anything() {
     assert_eq!(api.behind.seen().len(), before);
 }
 
-/// AWS promises its headers for functions' answers only.
+/// AWS promises CORS headers only for functions' answers.
 #[tokio::test]
 async fn what_the_gateway_itself_refuses_cannot_be_read() {
     let api = Api::deployed(&[("DashboardOrigins", APP)]).await;
@@ -155,12 +158,13 @@ async fn without_origins_no_page_of_another_is_let_in() {
     let api = Api::deployed(&[]).await;
     assert_eq!(configuration(&[]), None);
     let refused = api.fetch(APP, "GET", "/api/acme/tools", &TOKEN).await.unwrap_err();
-    // A route of the API's own takes its preflights then: that of `mcp`.
+    // In this case a route of the API answers its own preflights: that of `mcp`.
     assert!(refused.starts_with("preflight"), "{refused}");
     assert_eq!(api.behind.seen()[0].method, "OPTIONS");
 }
 
-/// The gateway has one list for all routes, and what `mcp` says itself is not passed on: whoever may use `mcp` must be on it.
+/// The gateway has one list for all routes and drops the headers of `mcp`, so the origins of `mcp` must be on that
+/// list.
 #[test]
 fn pages_of_agents_are_let_in_by_the_gateway_too() {
     let origins = |parameters: &[(&str, &str)]| configuration(parameters).map(|cors| cors["allowOrigins"].clone());
@@ -191,7 +195,8 @@ fn pages_of_agents_are_let_in_by_the_gateway_too() {
     }
 }
 
-/// The streamed chat of a deployment: its REST API answers preflights by the variables of its stage, the function says the rest.
+/// The streamed chat of a deployment: its REST API answers preflights from its stage variables, the function sets the
+/// other headers.
 struct Chat {
     http: Client,
     server: Server,
@@ -237,7 +242,7 @@ impl Chat {
 fn stage_variables(parameters: &[(&str, &str)]) -> BTreeMap<String, String> {
     let stage = Template::read().deployed(parameters).properties("StreamStage").unwrap();
     let variables = stage["Variables"].as_object().unwrap().iter();
-    // What API Gateway gives the HTTP API.
+    // API Gateway's address of the HTTP API.
     let text = |value: &Value| value.as_str().unwrap().replace("Api.ApiEndpoint", "https://api.example");
     variables.map(|(name, value)| (name.clone(), text(value))).collect()
 }
@@ -260,7 +265,7 @@ async fn the_streamed_chat_lets_in_the_console_and_the_dashboards() {
         for origin in [OWN, CHAT, APP, ELSE] {
             let seen = deployed.fetch(origin, &deployed.bearer).await;
             if may.contains(&origin) {
-                // Of an organization that this person is no member of.
+                // The user is not a member of this organization.
                 assert_eq!(seen.unwrap().status, 404, "{origin} {parameters:?}");
                 let refused = deployed.fetch(origin, "Bearer x").await.unwrap();
                 assert_eq!((refused.status, &refused.body["code"]), (401, &json!("unauthenticated")), "{origin}");

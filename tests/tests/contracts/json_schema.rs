@@ -1,4 +1,4 @@
-//! The check of final answers against the official suite of JSON Schema, and against the validator it stands on.
+//! The check of final answers against JSON Schema's official suite and against its underlying validator.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -9,8 +9,8 @@ use shared::json_schema::JsonSchema;
 
 // --------------------------------------------------------------------------------------------------- the suite
 
-/// What of the suite we refuse to compile, and at which field: names given by `$id` and anchors, other documents,
-/// `unevaluated…`, and what has no effect.
+/// Cases of the suite that we refuse to compile, with the refused field: names by `$id` and anchors, other documents,
+/// `unevaluated…`, and keywords without effect.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("draft7/additionalItems", "additionalItems as false without items", "additionalItems"),
     ("draft7/additionalItems", "additionalItems with null instance elements", "additionalItems"),
@@ -107,7 +107,7 @@ fn pattern() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["^a", "b$", "^[ab]+$", "a{2}", "(a|é)b", "^$", "\\d"]).prop_map(str::to_owned)
 }
 
-/// Of a size that the other validator divides without loss.
+/// Numbers that the other validator divides without loss.
 fn number() -> impl Strategy<Value = Value> {
     prop_oneof![
         (-3..6_i64).prop_map(Value::from),
@@ -144,7 +144,7 @@ fn types() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// One keyword of the dialect with a value it may have, or two that belong together.
+/// One keyword of the dialect with a valid value, or two that belong together.
 fn keyword(schema: &BoxedStrategy<Value>) -> BoxedStrategy<Vec<(&'static str, Value)>> {
     let one =
         |name: &'static str, value: BoxedStrategy<Value>| value.prop_map(move |value| vec![(name, value)]).boxed();
@@ -216,7 +216,7 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value that comes near to fitting: what the schema asks for, where that is easy to see.
+/// A value that nearly fits, following the simple parts of the schema.
 struct Near<'s> {
     root: &'s Value,
     seed: u64,
@@ -302,7 +302,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    /// Our `uniqueItems`, our bounds and our words change nothing about what fits.
+    /// Our `uniqueItems`, bounds and messages do not change which values fit.
     fn the_validator_alone_says_the_same(
         schema in schema(),
         values in prop::collection::vec(value(), 6),
@@ -311,7 +311,7 @@ proptest! {
         let own = match JsonSchema::compile(&schema) {
             Ok(own) => own,
             Err(problems) => {
-                // What a schema made here can have that we refuse.
+                // The only reasons for refusing a generated schema.
                 let refused = |problem: &str| problem.contains("never ends") || problem.contains("unfolds to more");
                 prop_assert!(problems.iter().all(|problem| refused(&problem.problem)), "{problems}");
                 return Ok(());

@@ -1,7 +1,6 @@
-//! The LLM client against its stand-in: what goes over the wire, what each failure is called, what is asked again, and
-//! whose addresses are guarded.
+//! The LLM client against its stand-in: requests, names of failures, retries, and guarded addresses.
 //!
-//! An answer costs money and says what was told in private, so the tests count requests and look for both in what is logged.
+//! An answer costs money and is confidential, so the tests count requests and search the logs for its text.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -43,14 +42,14 @@ async fn ask(client: &Llm, account: &Account, deadline: Deadline) -> Result<Comp
     answer
 }
 
-/// The requests for a token, and the others.
+/// Splits the requests into token requests and others.
 fn sorted(llm: &Standin<standin::Llm>) -> (Vec<Recorded>, Vec<Recorded>) {
     llm.requests().into_iter().partition(|request| request.path == "/oauth/token")
 }
 
 // -------------------------------------------------------------------------------------------------------- an answer
 
-/// As reasoning models do.
+/// Reasoning models do so.
 #[tokio::test]
 async fn what_a_model_refuses_it_is_asked_without_once_and_for_all() {
     let llm = start();
@@ -77,7 +76,7 @@ async fn what_a_model_refuses_it_is_asked_without_once_and_for_all() {
     for request in [request, request] {
         assert_eq!(client.complete(&account, &request, ample()).await.unwrap().text, "Hello");
     }
-    // Another one is asked as ever; and what was not in a request is not asked without.
+    // Another model gets the full request, and an unused parameter is not dropped.
     let small = Request { model: Some("small"), ..request };
     assert_eq!(client.complete(&account, &small, ample()).await.unwrap().text, "Hello");
     let sent: Vec<_> = llm.requests().into_iter().map(|request| request.body).collect();
@@ -202,7 +201,7 @@ async fn an_answer_without_end_is_not_read() {
 
 // ---------------------------------------------------------------------------------------------------------- failures
 
-/// Each body of the vectors, with what OpenRouter's documentation says of trying again.
+/// Every body of the vectors, with OpenRouter's documented advice on retries.
 #[tokio::test]
 async fn every_documented_failure_is_recognized() {
     let cases = fixture("openrouter.json")["http"].as_array().unwrap().clone();
@@ -225,7 +224,7 @@ async fn every_documented_failure_is_recognized() {
             json!({"status": case["status"], "body": body, "headers": case.get("headers").unwrap_or(&json!({}))});
         let turn: Turn = serde_json::from_value(turn).unwrap();
 
-        // With less time than any Retry-After the error comes at once.
+        // With less time than any Retry-After, the error is returned at once.
         let deadline = if case.get("headers").is_some() { short() } else { ample() };
         let llm = start();
         llm.script(vec![turn.clone(); 9]);
@@ -272,7 +271,7 @@ async fn what_to_do_about_a_refusal_is_said_in_a_sentence() {
         assert_eq!(error.reason(), Some(reason), "{body}");
         assert!(error.public().contains(sentence), "{}", error.public());
         assert!(!error.transient() && llm.requests().len() == 1, "{body}");
-        // The same inside a success.
+        // The same error within a success.
         if let Some(inner) = body.get("error") {
             let mut inner = inner.clone();
             if inner["code"].is_null() {
@@ -325,7 +324,7 @@ async fn what_is_no_use_is_not_asked_again() {
     }
 }
 
-/// A run goes back on its queue for as long as the gateway asks.
+/// A run goes back to its queue for as long as the gateway asks.
 #[tokio::test]
 async fn a_wait_that_outlasts_the_deadline_comes_out_with_the_error() {
     let llm = start();
@@ -345,7 +344,7 @@ async fn a_wait_that_outlasts_the_deadline_comes_out_with_the_error() {
     }
 }
 
-/// What it took the time for is paid for, and would be again.
+/// A slow answer is already paid for, and a retry would be paid for again.
 #[tokio::test]
 async fn with_little_time_left_nothing_is_asked_again() {
     let llm = start();
@@ -367,7 +366,7 @@ async fn silence_ends_with_the_deadline() {
     assert_eq!(class(&error), "unreachable");
 }
 
-/// Some gateways repeat what they refuse, or the key.
+/// Some gateways repeat the refused input, or the key.
 #[tokio::test]
 async fn what_was_said_is_in_no_error() {
     let llm = start();
@@ -478,7 +477,7 @@ async fn one_token_serves_all_requests_even_ten_at_once() {
     let llm = start();
     llm.script(vec![Turn::text("x"); 11]);
     let (client, account) = (client(&[]), platforms(client_credentials(&llm.url)));
-    // Late enough for the other nine to arrive while the first one is being answered.
+    // Late enough for the other nine requests to arrive while the first is being answered.
     llm.inject(Fault::delay(100).on("POST", "/oauth/token"));
     for answer in join_all((0..10).map(|_| ask(&client, &account, ample()))).await {
         answer.unwrap();
@@ -540,7 +539,7 @@ async fn a_token_is_renewed_when_its_time_is_over() {
     assert!(first.starts_with("Bearer llm_at_") && second.starts_with("Bearer llm_at_") && first != second);
 }
 
-/// A token can end before its time: a refused one is replaced, once.
+/// A token may expire early: a refused token is replaced once.
 #[tokio::test]
 async fn a_refused_token_is_replaced_once_and_only_once() {
     let llm = start();

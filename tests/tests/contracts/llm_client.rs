@@ -1,4 +1,4 @@
-//! What the contract tests of the LLM client share: accounts, a conversation, and that nobody hears of it.
+//! Shared parts of the LLM client's contract tests: accounts, a conversation, a secrecy check.
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong and stops")]
 
 use local::standins::{
@@ -24,7 +24,7 @@ pub(crate) fn start() -> Standin<standin::Llm> {
     standin::start(anywhere(), Options::default()).unwrap()
 }
 
-/// A client whose guard lets these hosts through.
+/// A client whose guard allows these hosts.
 pub(crate) fn client(open: &[&str]) -> Llm {
     let open = open.iter().map(|url| url.trim_start_matches("http://").to_owned()).collect();
     Llm::new(http_client().unwrap(), Outbound::new(open).unwrap())
@@ -38,7 +38,7 @@ pub(crate) fn own(organization: OrganizationId, content: Value) -> Account {
     Account::own(organization, serde_json::from_value(content).unwrap(), MODEL)
 }
 
-/// The platform's account, by a key.
+/// The platform's account with a key.
 pub(crate) fn keyed(url: &str) -> Account {
     platforms(json!({"api_key": "llm-local-key", "base_url": format!("{url}/v1")}))
 }
@@ -54,7 +54,7 @@ pub(crate) fn conversation() -> Vec<Message> {
     vec![Message::system("Be brief."), Message::user(PRIVATE)]
 }
 
-/// Neither the conversation nor a secret is in what is logged or shown.
+/// Asserts that neither the conversation nor a secret appears in errors or the log.
 pub(crate) fn said_in_confidence(error: &Error) {
     for text in [error.to_string(), chain(error), error.public(), format!("{error:?}")] {
         for private in ["Lovelace", "5550100001", "llm-local-key", "llm-client-secret", "llm_at_"] {

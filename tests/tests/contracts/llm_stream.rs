@@ -1,4 +1,4 @@
-//! An LLM's answer as it comes: however its bytes are cut, however it ends.
+//! The LLM client's streams: split at any byte, and every kind of end.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use axum::{Router, body::Body, response::Response, routing::post};
@@ -21,7 +21,7 @@ use crate::llm_client::{
     MODEL, chat, client, client_credentials, conversation, keyed, platforms, said_in_confidence, start,
 };
 
-/// The texts, and how it ended.
+/// The texts, and the final result.
 async fn streamed(client: &Llm, account: &Account, deadline: Deadline) -> (Vec<String>, Result<Completion, Error>) {
     let messages = conversation();
     let request = Request::new(&messages);
@@ -52,7 +52,7 @@ async fn streamed(client: &Llm, account: &Account, deadline: Deadline) -> (Vec<S
 async fn sending(parts: Vec<Vec<u8>>) -> Server {
     let routes = post(move || async move {
         let parts = stream::iter(parts).then(|part| async {
-            // On their way by themselves.
+            // Sends each part separately.
             tokio::task::yield_now().await;
             Ok::<_, std::io::Error>(part)
         });
@@ -82,7 +82,7 @@ async fn the_stand_ins_stream_puts_together_to_its_answer() {
     );
 }
 
-/// Each stream of the vectors: with LF and CRLF, as a whole and byte by byte.
+/// Every stream of the vectors, with LF and CRLF, as a whole and byte by byte.
 #[tokio::test]
 async fn every_documented_stream_is_read_however_it_arrives() {
     let cases = fixture("openrouter.json")["streams"].as_array().unwrap().clone();
@@ -177,7 +177,7 @@ async fn a_stream_ends_in_many_ways() {
     }
 }
 
-/// Gateways that number no fragments, repeat the name, or give arguments as an object.
+/// Some gateways number no fragments, repeat the name, or give arguments as an object.
 #[tokio::test]
 async fn calls_are_put_together_however_they_are_cut() {
     let fragment = |fragments: Value| event(&json!({"delta": {"tool_calls": fragments}, "finish_reason": null}));
@@ -215,7 +215,7 @@ async fn a_stream_that_does_not_begin_is_asked_for_again() {
     llm.inject(chat(Fault::body(json!({"error": {"code": 502, "message": "Provider returned error"}}))));
     let (_, end) = streamed(&client(&[]), &keyed(&llm.url), ample()).await;
     assert_eq!((end.unwrap().text.as_str(), llm.requests().len()), ("there", 4));
-    // With a token that has ended, too.
+    // Also with an expired token.
     let (client, account) = (client(&[]), platforms(client_credentials(&llm.url)));
     llm.script([Turn::text("a"), Turn::text("b")]);
     streamed(&client, &account, ample()).await.1.unwrap();
@@ -227,7 +227,7 @@ async fn a_stream_that_does_not_begin_is_asked_for_again() {
     assert_eq!(error.reason(), Some(Reason::NoCredit));
 }
 
-/// A gateway that streams nothing answers as a whole.
+/// A gateway without streaming answers as a whole.
 #[tokio::test]
 async fn a_whole_answer_in_place_of_a_stream_is_one_piece() {
     let llm = start();
@@ -264,7 +264,7 @@ async fn a_stream_without_end_is_not_read() {
     }
 }
 
-/// What a handler that Lambda runs needs.
+/// Lambda's handlers must be `Send`.
 #[test]
 fn an_answer_may_be_waited_for_anywhere() {
     fn anywhere<T: Send>(_: &T) {}

@@ -1,4 +1,4 @@
-//! Each client against its stand-in or a server of the test's own, and our code against vectors and suites of others.
+//! Contract tests: clients against stand-ins or test servers, and our code against official vectors.
 
 mod agui;
 mod agui_clients;

@@ -1,5 +1,4 @@
-//! The guarded client against servers that try to lead it astray: where it may be sent, what travels with it, how much it
-//! takes in and for how long.
+//! The guarded client against hostile servers: destinations, headers, and limits of size and time.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -35,7 +34,7 @@ use tests::{
 
 const LIMIT: usize = 1024;
 
-/// A guard that lets these servers through although they are private.
+/// A guard that allows these private servers.
 fn open_to(servers: &[&Server]) -> Outbound {
     Outbound::new(servers.iter().map(|server| server.address.to_string()).collect()).unwrap()
 }
@@ -64,7 +63,7 @@ fn redirect(status: u16, to: &str) -> Response {
     (StatusCode::from_u16(status).unwrap(), [(LOCATION, to.to_owned())]).into_response()
 }
 
-/// A server whose every path redirects to `to`.
+/// A server that redirects every path to `to`.
 async fn redirecting(status: u16, to: &str) -> Server {
     let to = to.to_owned();
     Server::start(Router::new().fallback(move || async move { redirect(status, &to) })).await
@@ -106,7 +105,7 @@ async fn the_request_arrives_as_it_was_made() {
     }
 }
 
-/// Whatever the status is, it is the caller's to judge; nothing is tried again.
+/// Every status is the caller's to judge; nothing is retried.
 #[tokio::test]
 async fn every_status_is_an_answer() {
     for status in [400, 401, 404, 409, 429, 500, 503] {
@@ -146,7 +145,7 @@ async fn headers_do_not_travel_to_another_server() {
         }
         assert_eq!(seen.headers["accept"], "application/json", "what says nothing stays");
     }
-    // And they do not come back with the next redirect.
+    // The next redirect does not restore them.
     let last = greeting().await;
     let middle = redirecting(302, &last.url).await;
     let first = redirecting(302, &middle.url).await;
@@ -190,7 +189,7 @@ async fn a_redirect_with_a_user_name_in_it_is_refused() {
     assert_eq!(server.seen().len(), 0);
 }
 
-/// Only the port that was named is open: another service of the same machine is not.
+/// Only the named port is open; other services of the same machine are not.
 #[tokio::test]
 async fn an_open_name_is_open_on_its_port_only() {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -221,7 +220,7 @@ async fn a_loop_of_redirects_ends() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// A POST that is redirected would be sent twice, or become a GET: the caller gets the redirect.
+/// A redirected POST would be sent twice or become a GET, so the caller gets the redirect.
 #[tokio::test]
 async fn only_a_get_follows_redirects() {
     let target = greeting().await;

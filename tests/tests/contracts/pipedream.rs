@@ -1,6 +1,6 @@
-//! The Pipedream client against its stand-in: what goes over the wire, one token for all, what each failure is called.
+//! The Pipedream client against its stand-in: requests, the shared token, and names of failures.
 //!
-//! Running an action is not idempotent and a 200 may hold an error, so the tests count runs.
+//! Running an action is not idempotent and a 200 may contain an error, so the tests count runs.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -55,7 +55,7 @@ async fn run(client: &Pipedream, deadline: Deadline) -> Result<Finished, Error> 
     client.run(&project(), organization(), message("C1"), deadline).await
 }
 
-/// The requests for a token, and the others.
+/// Splits the requests into token requests and others.
 fn sorted(pipedream: &Standin<standin::Pipedream>) -> (Vec<Recorded>, Vec<Recorded>) {
     pipedream.requests().into_iter().partition(|request| request.path == "/v1/oauth/token")
 }
@@ -150,7 +150,7 @@ async fn a_result_may_stand_in_the_exports() {
     assert!(matches!(&finished, Finished::Done { result, .. } if *result == json!({"id": 7})), "{finished:?}");
 }
 
-/// Everything that ends a try after which the action may have run: one request, no second one.
+/// Every failure after which the action may have run: one request, no retry.
 #[tokio::test]
 async fn nothing_is_run_again_once_it_may_have_run() {
     let run_route = |fault: Fault| fault.on("POST", "/actions/run");
@@ -225,7 +225,7 @@ async fn a_refusal_is_read_and_not_repeated() {
 async fn one_token_serves_all_runs_even_ten_at_once() {
     let pipedream = start();
     let client = client(&pipedream.url);
-    // Late enough for the other nine to arrive while the first one is being answered.
+    // Late enough for the other nine requests to arrive while the first is being answered.
     pipedream.inject(Fault::delay(100).on("POST", "/v1/oauth/token"));
     for finished in join_all((0..10).map(|_| run(&client, ample()))).await {
         finished.unwrap();
@@ -251,7 +251,7 @@ async fn a_token_is_renewed_when_its_time_is_over() {
     assert_eq!(bearers, ["Bearer first", "Bearer second"]);
 }
 
-/// A token can end before its time: a refused one is replaced, once. Nothing ran, so nothing can run twice.
+/// A token may be revoked early: a refused token is replaced once. No action ran, so none can run twice.
 #[tokio::test]
 async fn a_revoked_token_is_replaced_and_the_run_goes_on() {
     let pipedream = start();
@@ -270,7 +270,7 @@ async fn a_revoked_token_is_replaced_and_the_run_goes_on() {
     assert_eq!((tokens.len(), runs.len()), (1, 2), "a new token that is refused too is not replaced again");
 }
 
-/// Without a token nothing was asked of an action, whatever became of the request for it.
+/// Without a token the action was not requested, regardless of the token request's outcome.
 #[tokio::test]
 async fn without_a_token_nothing_can_have_happened() {
     let cases: [(&str, Fault); 6] = [

@@ -1,4 +1,4 @@
-//! The Secrets Manager client against a server that speaks as it does: the requests, the cache, each failure.
+//! The Secrets Manager client against a server of its protocol: requests, cache, and failures.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::sync::{
@@ -41,7 +41,7 @@ fn holding(secret: &str) -> Value {
     json!({"ARN": "arn:aws:secretsmanager:eu-central-1:1:secret:x", "Name": ID, "VersionId": "v", "SecretString": secret})
 }
 
-/// A server that always answers so.
+/// A server with a constant answer.
 async fn always(status: u16, body: Value) -> Server {
     Server::start(Router::new().fallback(move || async move { answer(status, &body) })).await
 }
@@ -82,7 +82,7 @@ async fn a_secret_is_read_once_by_all_clones() {
     assert_eq!(server.seen().len(), 2, "each secret has its own place");
 }
 
-/// Reading is harmless, so what passes is tried again by the SDK, and a failure is not remembered.
+/// Reading is harmless, so the SDK retries transient failures, and failures are not cached.
 #[tokio::test]
 async fn what_passes_is_tried_again_and_not_remembered() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -124,7 +124,7 @@ async fn each_failure_has_its_name() {
     assert_eq!(class(&error), "unreachable");
 }
 
-/// The SDK gives up by itself: a hanging connection must not take the function's whole time.
+/// The SDK has its own time-out: a hanging connection must not use up the function's time.
 #[tokio::test]
 async fn silence_is_no_answer() {
     let routes = Router::new().fallback(|| async { std::future::pending::<()>().await });

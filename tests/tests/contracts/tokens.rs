@@ -1,4 +1,4 @@
-//! Tokens against an issuer: what is let in, what is refused and why, and how often the issuer is asked for its keys.
+//! Token verification against an issuer: accepted tokens, reasons for refusal, and key requests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn refused(verified: Result<VerifiedToken, NoToken>) -> &'static str {
     }
 }
 
-/// Claims with some changed, or taken out where the change is null.
+/// Claims with changes; null removes a claim.
 fn with(claims: &Value, changes: &Value) -> Value {
     let mut claims = claims.clone();
     for (name, value) in changes.as_object().unwrap() {
@@ -53,7 +53,7 @@ async fn a_token_of_each_kind_of_key_is_verified_and_the_keys_are_asked_for_once
     for key in KEYS {
         let token = issuer.signed(key, &issuer.claims("user|1"));
         assert_eq!(verify(&verifier, &token).await.unwrap().user().as_str(), "user|1", "{key}");
-        // With another signature it is not.
+        // With another signature it is refused.
         let (message, signature) = token.rsplit_once('.').unwrap();
         let mut bytes = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
         bytes[7] ^= 1;
@@ -77,7 +77,7 @@ async fn claims_are_held_against_time_issuer_and_audience() {
     let (unreadable, elsewhere) = ("the token cannot be read", "the token was made for another audience");
     for (changes, expected) in [
         (json!({}), None),
-        // 60 s between the clocks.
+        // 60 s of clock skew are tolerated.
         (json!({"exp": now - 50}), None),
         (json!({"exp": now - 70}), Some(expired)),
         (json!({"exp": now + 50, "nbf": now + 50}), None),
@@ -95,7 +95,7 @@ async fn claims_are_held_against_time_issuer_and_audience() {
         (json!({"iss": [issuer.url]}), Some(unreadable)),
         (json!({"aud": "another"}), None),
         (json!({"aud": ["x", AUDIENCE]}), None),
-        // Made for the address it is shown at.
+        // Issued for the resource's own address.
         (json!({"aud": RESOURCE}), None),
         (json!({"aud": [RESOURCE]}), None),
         (json!({"aud": "https://api.switchboard.example/api/other/mcp"}), Some(elsewhere)),
@@ -104,7 +104,7 @@ async fn claims_are_held_against_time_issuer_and_audience() {
         (json!({"aud": ""}), Some(elsewhere)),
         (json!({"aud": 7}), Some(unreadable)),
         (json!({"aud": null}), Some(elsewhere)),
-        // As Cognito's access tokens: no `aud`.
+        // Cognito's access tokens have no `aud`.
         (json!({"aud": null, "client_id": AUDIENCE}), None),
         (json!({"aud": null, "client_id": "x"}), Some(elsewhere)),
         (json!({"aud": null, "client_id": RESOURCE}), Some(elsewhere)),
@@ -146,7 +146,7 @@ async fn the_algorithm_is_the_keys_and_nothing_in_the_header_is_believed() {
             json!({"alg": "ES256", "kid": "es256", "crit": []}),
             "the token demands extensions that are not known here",
         ),
-        // A key that the token brings along is none of the issuer's.
+        // A key within the token is not one of the issuer's.
         (
             "es256",
             json!({"alg": "ES256", "kid": "mine", "jwk": issuer.jwk("es256")}),
@@ -156,7 +156,7 @@ async fn the_algorithm_is_the_keys_and_nothing_in_the_header_is_believed() {
         let token = issuer.signed_as(key, &header, &claims);
         assert_eq!(refused(verify(&verifier, &token).await), expected, "{header}");
     }
-    // The public key as if it were a shared secret.
+    // The public key misused as a shared secret.
     for (kid, algorithm) in [("rs256", "HS256"), ("es256", "HS512")] {
         let message = encoded(&json!({"alg": algorithm, "kid": kid}), &claims);
         let jwk = issuer.jwk(kid);
@@ -187,7 +187,7 @@ async fn an_unknown_key_is_asked_for_once_in_a_while_and_a_new_one_is_found() {
     }
     assert_eq!(issuer.asked(), 1, "an unknown key costs nothing within the pause");
 
-    // The issuer changes its key.
+    // The issuer rotates its key.
     issuer.publish(&json!([issuer.jwk("es256"), issuer.jwk("eddsa"), {"kty": "EC", "crv": "P-256"}, "no key"]));
     tokio::time::sleep(pause).await;
     assert!(verify(&verifier, &new).await.is_ok());
@@ -213,7 +213,7 @@ async fn keys_that_are_known_go_on_while_the_issuer_cannot_be_asked() {
     issuer.breaks(true);
     assert_eq!(refused(verify(&verifier, &unknown).await), "the token's key is not one of the issuer's");
     assert!(verify(&verifier, &known).await.is_ok());
-    // A set without any key is as good as no answer.
+    // A key set without keys counts as no answer.
     issuer.breaks(false);
     issuer.publish(&json!([]));
     assert_eq!(refused(verify(&verifier, &unknown).await), "the token's key is not one of the issuer's");
@@ -224,15 +224,15 @@ async fn keys_that_are_known_go_on_while_the_issuer_cannot_be_asked() {
 async fn keys_come_from_the_issuers_own_configuration_or_from_ours() {
     let issuer = Issuer::start().await;
     let token = issuer.token("u");
-    // Ours.
+    // The issuer's own keys.
     let keys = Jwks::new("https://issuer.example", Some(format!("{}/keys", issuer.url))).unwrap();
     let verifier = TokenVerifier::new(issuer.url.clone(), vec![AUDIENCE.to_owned()], keys);
     assert!(verify(&verifier, &token).await.is_ok());
 
     for (name, url) in [
-        // Its configuration is somebody else's.
+        // Its configuration names another issuer.
         (Some("https://issuer.example"), None),
-        // By plain http, and not on this machine; nobody listens; no address at all.
+        // Plain http to another machine; no server; not an address.
         (None, Some("http://issuer.example/keys".to_owned())),
         (None, Some(format!("{}/keys", nowhere()))),
         (None, Some("keys".to_owned())),

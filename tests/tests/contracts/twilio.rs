@@ -1,4 +1,4 @@
-//! The Twilio client against its stand-in: what goes over the wire, what each failure is called, what is tried again.
+//! The Twilio client against its stand-in: requests, names of failures, and retries.
 //!
 //! A message cannot be taken back and Twilio has no idempotency key, so the tests count messages.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
@@ -90,7 +90,7 @@ async fn an_answer_of_the_documented_shape_is_read() {
     assert_eq!(message, Message { sid: "SM00000000000000000000000000000000".into(), status: "queued".into() });
 }
 
-/// Everything that ends a try after which the message may be on its way: one request, no second one.
+/// Every failure after which the message may have been sent: one request, no retry.
 #[tokio::test]
 async fn nothing_is_sent_again_once_it_may_have_been_sent() {
     let cases: [(&str, Fault, &str, usize); 7] = [
@@ -125,7 +125,7 @@ async fn a_late_answer_is_no_answer_and_the_message_went_once() {
     assert_eq!(twilio.requests().len(), 1);
 }
 
-/// The HTTP library may try again by itself on a connection it kept; it must not for a message.
+/// The HTTP library may retry by itself on a kept connection; it must not do so for a message.
 #[tokio::test]
 async fn a_kept_connection_that_breaks_does_not_repeat_the_message() {
     let twilio = start();
@@ -184,7 +184,7 @@ async fn a_429_that_does_not_end_is_reported_as_such() {
     assert_eq!(twilio.messages().len(), 0);
 }
 
-/// Each refusal of the vector, in both of Twilio's error shapes, and those the stand-in makes itself.
+/// Every refusal of the vector in both of Twilio's error formats, and the stand-in's own refusals.
 #[tokio::test]
 async fn refusals_are_read_in_both_shapes_and_not_repeated() {
     let vectors = fixture("twilio_messages.json");
@@ -237,7 +237,7 @@ async fn what_twilio_refuses_becomes_a_reason_the_model_can_tell() {
     assert_eq!(twilio.messages().len(), 0);
 }
 
-/// Basic credentials must not travel to where an answer points.
+/// Basic credentials must not follow a redirect.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let (twilio, elsewhere) = (start(), start());
@@ -275,7 +275,7 @@ async fn the_owner_of_a_number_is_who_twilio_says() {
     let wrong: Account = serde_json::from_value(json!({"account_sid": SID, "auth_token": "wrong"})).unwrap();
     for (account, of, expected) in [
         (account(), FROM, NumberStatus::Owner),
-        // Twilio's filter finds it in the longer number too.
+        // Twilio's filter also finds it within the longer number.
         (account(), "+14155552346", NumberStatus::NotOwner),
         (account(), "+1415555234", NumberStatus::NotOwner),
         (wrong, FROM, NumberStatus::WrongAuthToken),
@@ -310,7 +310,7 @@ async fn what_twilio_cannot_say_is_no_verdict() {
         let error = client.number_status(&account(), &number(FROM), ample()).await.unwrap_err();
         assert_eq!(class(&error), expected);
     }
-    // Asking does no harm: it is asked again.
+    // Reading is harmless, so it is retried.
     twilio.inject(Fault::status(500));
     assert_eq!(client.number_status(&account(), &number(FROM), ample()).await.unwrap(), NumberStatus::Owner);
 }

@@ -1,4 +1,4 @@
-//! The check of Twilio's signatures against vectors that Twilio's own libraries agree on.
+//! The check of Twilio's signatures against vectors on which Twilio's own libraries agree.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use secrecy::SecretString;
@@ -11,7 +11,7 @@ fn the_vectors_are_let_in_or_not_as_twilios_libraries_do() {
     let mut checked = 0;
     for vector in fixture["vectors"].as_array().unwrap() {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
-        // A shared key in the place of the auth token is an option of Twilio's that no number here has.
+        // A shared key instead of the auth token is an option that no number here uses.
         if text("algorithm") != "HMAC_SHA1" {
             continue;
         }

@@ -1,7 +1,7 @@
-//! The VAPI client against its stand-in: what goes over the wire, what each failure is called, what is tried again.
+//! The VAPI client against its stand-in: requests, names of failures, and retries.
 //!
-//! The stand-in refuses what VAPI's validator refuses; the bodies are held against VAPI's published document too, where it
-//! is at hand.
+//! The stand-in refuses the same requests as VAPI's validator; the bodies are also checked against VAPI's published
+//! document if it is available.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn account() -> Account {
     serde_json::from_value(json!({"api_key": "vapi-private-key"})).unwrap()
 }
 
-/// The arguments of a tool, with every kind of property a `function_schema` can hold.
+/// Tool arguments with every kind of property that a `function_schema` supports.
 fn arguments() -> Value {
     json!({
         "type": "object",
@@ -110,7 +110,7 @@ async fn an_answer_of_the_documented_shape_is_read() {
     assert_eq!((made.id.as_str(), &made.object), (answer["id"].as_str().unwrap(), &answer));
 }
 
-/// Everything that ends a try after which VAPI may have made the tool: one request, no second one.
+/// Every failure after which VAPI may have created the tool: one request, no retry.
 #[tokio::test]
 async fn a_tool_is_not_made_twice() {
     let cases: [(&str, Fault, &str, usize); 5] = [
@@ -155,7 +155,7 @@ async fn a_tool_that_cannot_have_been_made_is_tried_again() {
     assert!(!error.effect_possible());
 }
 
-/// NestJS gives `message` as a list or as text.
+/// NestJS sends `message` as a list or as text.
 #[tokio::test]
 async fn refusals_are_read_in_every_shape_and_not_repeated() {
     let errors = fixture("vapi/errors.json");
@@ -279,7 +279,7 @@ async fn a_change_of_tool_ids_sends_the_model_whole() {
     assert_eq!(after, before, "everything else is as it was");
 }
 
-/// A PATCH of `{"model": {"toolIds": […]}}` is refused, or wipes the prompt where it is not.
+/// VAPI refuses a PATCH of `{"model": {"toolIds": […]}}`, or deletes the prompt.
 #[tokio::test]
 async fn the_documented_assistant_keeps_its_whole_model() {
     let vapi = start();
@@ -324,7 +324,7 @@ async fn reading_and_changing_an_assistant_survive_what_passes() {
     }
 }
 
-/// What the last try says is not the whole truth: whoever has to put VAPI right must hear of the first one too.
+/// The last attempt's error is incomplete: repairing VAPI requires the first attempt's outcome too.
 #[tokio::test]
 async fn an_effect_of_an_earlier_try_is_not_forgotten() {
     let vapi = start();

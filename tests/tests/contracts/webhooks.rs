@@ -1,4 +1,4 @@
-//! Signatures of webhooks against the cases of the fixture, which the services' own libraries agree on as far as they are strict.
+//! Webhook signatures against the fixture's cases, which the services' own libraries confirm where they are strict.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -96,7 +96,7 @@ fn every_case_is_let_in_or_not_as_it_should_be() {
         let unauthentic = matches!(received, Err(Rejection::Unauthentic));
         assert_eq!(!unauthentic, vector["valid"].as_bool().unwrap(), "{name}: {received:?}");
         if let Some(400) = vector["expect"]["status"].as_u64() {
-            // A batch of nothing is no error of HubSpot's, and nobody's either.
+            // HubSpot does not treat an empty batch as an error, and no other service does either.
             assert!(matches!(received, Err(Rejection::Unusable(400))), "{name}: {received:?}");
         }
         if vector["kind"] == "handshake" && vector["valid"] == true {

@@ -1,4 +1,4 @@
-//! The tool `wget` against servers of every kind: what a model is told of a page, and of one that cannot be had.
+//! The tool `wget` against servers of every kind: the model's texts for readable and failing pages.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -38,7 +38,7 @@ use tokio::{
 const MOST_READ: usize = 10 * 1024 * 1024;
 const MOST_GIVEN: usize = 64 * 1024;
 
-/// The tool, let through to these although they are private.
+/// The tool, allowed to reach these private servers.
 fn open_to(servers: &[&str]) -> Wget {
     let hosts = servers.iter().map(|url| url.trim_start_matches("http://").to_owned());
     Wget::new(Outbound::new(hosts.collect()).unwrap())
@@ -62,14 +62,14 @@ fn text(outcome: ToolOutcome) -> String {
     outcome.into_told().as_str().unwrap().to_owned()
 }
 
-/// What the model is told of a page that can be had.
+/// The model's text for a page.
 async fn got(server: &str, path: &str, format: &str) -> String {
     let output = call(&open_to(&[server]), &json!({"uri": format!("{server}{path}"), "format": format}), ample()).await;
     assert!(!output.is_failed(), "{path}: {output:?}");
     text(output)
 }
 
-/// What the model is told of one that cannot.
+/// The model's text for a failure.
 async fn refused(tool: &Wget, arguments: &Value) -> String {
     told(call(tool, arguments, ample()).await)
 }
@@ -88,7 +88,7 @@ fn typed(content_type: &'static str, body: impl Into<Body>) -> Response {
     ([("content-type", content_type)], body.into()).into_response()
 }
 
-/// Sends pieces until nobody takes them any more; counts them.
+/// Sends pieces until the connection closes, and counts them.
 fn endless(piece: &'static str, sent: &Arc<AtomicUsize>) -> Body {
     let sent = Arc::clone(sent);
     Body::from_stream(stream::repeat_with(move || {
@@ -136,7 +136,7 @@ async fn a_page_is_given_raw_or_as_its_text() {
     assert!(text.len() * 2 < raw.len(), "{} of {}", text.len(), raw.len());
 }
 
-/// The stand-in itself: what it says it has.
+/// The stand-in itself serves every page that it lists.
 #[tokio::test]
 async fn the_site_has_pages_of_every_kind() {
     let site = the_site();
@@ -172,7 +172,7 @@ async fn what_is_no_html_stays_as_it_is_whatever_is_asked_for() {
     assert_eq!(got(&server.url, "/csv", "text").await, "a<b>,  c\n1,2\n");
 }
 
-/// Nothing but a GET leaves, without credentials, and only for what was asked.
+/// `wget` sends nothing but a GET, without credentials, and only to the requested address.
 #[tokio::test]
 async fn only_a_get_is_sent() {
     let server = Server::start(Router::new().fallback(|| async { "hello" })).await;
@@ -230,7 +230,7 @@ async fn no_more_than_64_kb_are_given_and_what_is_missing_is_said() {
     assert_eq!(got(&server.url, "/empty", "raw").await, "[The answer is empty.]");
 }
 
-/// A page of scripts may be long and say nothing: it is read on, but not for ever.
+/// A page of scripts may be long without text: reading continues up to a limit.
 #[tokio::test]
 async fn no_more_than_10_mb_are_read() {
     let sent = Arc::new(AtomicUsize::new(0));
@@ -248,7 +248,7 @@ async fn no_more_than_10_mb_are_read() {
     assert_eq!(got(&server.url, "/long", "text").await, "at last");
     assert_eq!(got(&server.url, "/endless", "text").await, "first\n[Cut: only the first 10 MB were read.]");
     let sent = sent.load(Ordering::SeqCst);
-    // What was on its way when the connection was closed lay in buffers.
+    // Data in transit when the connection was closed sat in buffers.
     assert!((MOST_READ..4 * MOST_READ).contains(&sent), "{sent}");
 }
 
@@ -362,12 +362,12 @@ async fn the_timeout_covers_everything_until_the_last_byte() {
             assert_eq!(sentence, "127.0.0.1 had not answered in full after 700 ms; try a longer timeoutMs.", "{path}");
         }
     }
-    // The status was known in time.
+    // The status arrived in time.
     let arguments = json!({"uri": format!("{}/slow-failure", server.url), "timeoutMs": 700});
     assert_eq!(refused(&tool, &arguments).await, "127.0.0.1 answered with status 502 (Bad Gateway).");
 }
 
-/// The call ends before the run has to, whatever it was given.
+/// The call ends before the run's deadline, regardless of its own time-out.
 #[tokio::test]
 async fn a_call_does_not_outlast_the_run() {
     let server = Server::start(Router::new().fallback(|| async { std::future::pending::<()>().await })).await;
@@ -412,7 +412,6 @@ async fn a_call_that_makes_no_sense_is_told_which_argument_is_wrong() {
     assert_eq!(server.seen().len(), 0);
 }
 
-/// Wget reached whatever the machine could reach.
 #[tokio::test]
 async fn private_addresses_are_refused() {
     let private = Server::start(Router::new().fallback(|| async { "secret" })).await;
@@ -487,7 +486,7 @@ async fn a_redirect_to_a_private_address_is_refused() {
             "{target}: {sentence}"
         );
     }
-    // By name, which only the resolver can know.
+    // By name, which only the resolver can check.
     let first = Server::start(
         Router::new()
             .fallback(move || async move { (StatusCode::FOUND, [(LOCATION, format!("https://localhost:{port}/"))]) }),
@@ -511,7 +510,6 @@ async fn a_chain_of_redirects_ends() {
     assert_eq!(server.seen().len(), 6);
 }
 
-/// There was no cap on what came back.
 #[tokio::test]
 async fn a_body_of_any_size_is_bounded() {
     let declared = raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 99999999999\r\n\r\n\
@@ -536,7 +534,7 @@ async fn a_body_of_any_size_is_bounded() {
     }
 }
 
-/// A bomb is not opened: nothing here unpacks, and what comes packed all the same is told.
+/// Compressed content is never unpacked, and the model is told so.
 #[tokio::test]
 async fn compressed_content_is_not_unpacked() {
     for packing in ["gzip", "br", "zstd", "deflate", "GZIP, identity"] {
@@ -555,7 +553,7 @@ async fn compressed_content_is_not_unpacked() {
     assert_eq!(got(&server.url, "/", "raw").await, "hello");
 }
 
-/// Several calls at once keep apart, and none waits for a slow one.
+/// Parallel calls are independent, and none waits for a slow one.
 #[tokio::test]
 async fn calls_run_beside_each_other() {
     let (release, gate) = tokio::sync::watch::channel(false);

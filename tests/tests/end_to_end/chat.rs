@@ -1,4 +1,4 @@
-//! A person signs in as the console does, by authorization code and PKCE, and is answered piece by piece.
+//! A person signs in by authorization code and PKCE, as in the console, and receives a streamed answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use shared::{Deadline, clients::Jwks, http::TokenVerifier};
 
 const VERIFIER: &str = "a-verifier-of-at-least-forty-three-characters";
 
-/// Signs the demo user in, with nothing but what the console's settings say; gives the id token.
+/// Signs the demo user in with only the console's public settings; returns the id token.
 pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     let about = &stack.description;
     let settings: Value = get(http, &format!("{}console/settings.json", about.console_url)).await;
@@ -19,7 +19,7 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     assert_eq!(configuration["issuer"], settings["issuer"]);
     let at = |name: &str| configuration[name].as_str().unwrap().to_owned();
 
-    // A page asks for a code, with a challenge that only it can meet.
+    // The page requests a code with a PKCE challenge.
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, VERIFIER.as_bytes()));
     let client = settings["client_id"].as_str().unwrap();
     let asked = [
@@ -36,7 +36,7 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     let page = http.get(authorize.clone()).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK);
 
-    // The person fills in the form, wrongly at first.
+    // The person first submits a wrong password.
     let (target, hidden) = form(&page.text().await.unwrap());
     let typed = async |password: &str| {
         let mut fields = hidden.clone();
@@ -52,7 +52,7 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     let given = |name: &str| back.query_pairs().find(|(key, _value)| key == name).unwrap().1.into_owned();
     assert_eq!(given("state"), "state-1");
 
-    // The page changes the code for tokens, across origins; a stranger with the code alone gets none.
+    // The page exchanges the code for tokens, across origins; the code without the verifier is refused.
     let code = given("code");
     let exchange = async |verifier: &str| {
         let fields = [
@@ -84,7 +84,7 @@ pub(crate) async fn sign_in(http: &Client, stack: &Stack) -> String {
     token
 }
 
-/// The function that streams, through its door.
+/// The streaming function, through its REST API's address.
 pub(crate) async fn stream(http: &Client, stack: &Stack, token: &str) {
     let url = format!("{}/agent/stream", stack.description.stream_url.as_deref().unwrap());
     let preflight = |origin: &str| {
@@ -120,7 +120,7 @@ async fn get(http: &Client, url: &str) -> Value {
     answer.json().await.unwrap()
 }
 
-/// Where a page's form goes, and what it sends beside what is typed.
+/// The target of a page's form, and its hidden fields.
 fn form(page: &str) -> (String, Vec<(String, String)>) {
     let attribute = |tag: &str, name: &str| {
         let value = tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?;

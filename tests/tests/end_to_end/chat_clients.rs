@@ -1,5 +1,7 @@
-//! The chat as the front ends of others meet it: `@ag-ui/client` in the version that CopilotKit pins and in the current one, and
-//! `@copilotkit/core`, over both ways of speaking that it knows.
+//! The chat with other projects' front ends.
+//!
+//! `@ag-ui/client` in CopilotKit's pinned version and in the current one, and `@copilotkit/core` with both of its
+//! transports.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::{Chat, installed};
 
-/// What the person and the tools say in `check.mjs`.
+/// The model's greeting in `check.mjs`.
 const GREETING: &str = "Good morning! What can I do for you today?";
 
 pub(crate) fn are_served(chat: &Chat) {
@@ -42,7 +44,7 @@ fn last(seen: &Value) -> &Value {
     &seen["messages"].as_array().unwrap().last().unwrap()["content"]
 }
 
-/// A run that went well: it was begun, ended, and the client found nothing wrong with it.
+/// Asserts that a run began and ended without an error of the client.
 fn went_well(seen: &Value, what: &str) {
     let events = seen["events"].as_array().unwrap();
     assert_eq!(
@@ -59,13 +61,13 @@ fn agent(seen: &Value, reminder: &str, client: &str) {
         went_well(&seen[name], &format!("{client} {name}"));
     }
 
-    // Word by word, as the model says them, and not all at the end.
+    // The words arrive one by one, not all at the end.
     let answer = &seen["answer"];
     assert_eq!((roles(answer), last(answer)), (vec!["user", "assistant"], &json!(GREETING)), "{client}");
     assert!(answer["deltas"].as_u64() > Some(5), "{client}: {answer}");
     assert!(answer["spread"].as_u64() > Some(100), "{client}: the words came together: {answer}");
 
-    // A tool that the server runs is seen with its result; whoever opens the thread anew gets the same conversation.
+    // The result of a server tool is shown, and a client that opens the thread anew gets the same conversation.
     let tool = &seen["tool"];
     assert_eq!(roles(tool), ["user", "assistant", "user", "assistant", "tool", "assistant"], "{client}");
     assert_eq!(tool["messages"][3]["calls"], json!(["current_time"]), "{client}");
@@ -79,7 +81,7 @@ fn agent(seen: &Value, reminder: &str, client: &str) {
     assert_eq!(seen["nothing"]["messages"], json!([]), "{client}");
     assert_eq!(seen["widget"]["activities"], json!([["widget", "table"]]), "{client}: {}", seen["widget"]);
 
-    // A tool of the front end is called and left to it; its result makes the answer.
+    // A front-end tool is called and left to the client; its result leads to the answer.
     let (call, answer) = (&seen["frontEndCall"], &seen["frontEndAnswer"]);
     assert_eq!((&call["results"], &seen["frontEndArguments"]), (&json!([]), &json!({"title": "Wall"})), "{client}");
     assert_eq!((roles(call), last(answer)), (vec!["user", "assistant"], &json!("Blue it is.")), "{client}");
@@ -92,17 +94,17 @@ fn agent(seen: &Value, reminder: &str, client: &str) {
         (&json!(true), &json!(false)),
         "{client}"
     );
-    // Its 400 words would take ten seconds.
+    // The whole 400 words would take ten seconds.
     let (deltas, text) = (stopped["deltas"].as_u64().unwrap(), last(stopped).as_str().unwrap());
     assert!((3..200).contains(&deltas) && text.starts_with("word0 word1 word2"), "{client}: {deltas}, {text}");
     assert_eq!(last(&seen["afterStop"]), "Here I am.", "{client}");
 
-    // What fails is told in the stream; the thread goes on.
+    // A failure is reported in the stream; the thread continues.
     let failed = &seen["failed"];
     assert_eq!(failed["events"].as_array().unwrap().last(), Some(&json!("RUN_ERROR")), "{client}: {failed}");
     assert!(failed["failed"]["message"].is_string() && failed["failed"]["code"].is_string(), "{client}: {failed}");
     assert_eq!(last(&seen["afterFailure"]), "Hello again.", "{client}");
-    // What is refused never begins.
+    // A refused run never begins.
     for (name, status) in [("wrongAgent", "HTTP 404"), ("noToken", "HTTP 401"), ("otherOrganization", "HTTP 404")] {
         let refused = &seen[name];
         assert!(refused["error"].as_str().is_some_and(|error| error.starts_with(status)), "{client} {name}: {refused}");
@@ -110,7 +112,7 @@ fn agent(seen: &Value, reminder: &str, client: &str) {
     }
 }
 
-/// What acts waits for a yes, and happens after it and only then.
+/// A tool with an effect waits for consent and runs only after it.
 fn consent(seen: &Value, reminder: &str, client: &str) {
     let sent = BTreeMap::from([("approved", json!([0, 1])), ("refused", json!([0, 0])), ("cancelled", json!([0, 0]))]);
     for (name, sent) in sent {
@@ -138,7 +140,7 @@ fn core(seen: &Value, transport: &str) {
     assert!(answer["deltas"].as_u64() > Some(5), "{transport}: {answer}");
     assert_eq!(seen["history"], answer["messages"], "{transport}");
 
-    // It runs its own tool and asks again by itself.
+    // The core runs its own tool and repeats the request by itself.
     let front = &seen["frontEnd"];
     assert_eq!(seen["picked"], json!([{"title": "Wall"}]), "{transport}");
     assert_eq!((roles(front), last(front)), (vec!["user", "assistant", "tool", "assistant"], &json!("Blue it is.")));

@@ -1,4 +1,4 @@
-//! Our own page, in a browser: a person signs in where the organization's people sign in, and chats.
+//! The console in a browser: a person signs in and chats.
 
 use std::path::Path;
 
@@ -31,11 +31,11 @@ async fn sign_in(chat: &Chat, browser: &Browser) {
     browser.write("#username", chat.at("/console_user/email")).await;
     browser.enter("input[name=password]", chat.at("/console_user/password")).await;
     browser.find("#message").await;
-    // Neither the code nor anything else of the sign-in is left in the address.
+    // The address keeps neither the code nor any other part of the sign-in.
     assert!(!browser.address().await.contains("code="), "{}", browser.address().await);
 }
 
-/// What was asked before is answered, its stream at its end: until then nothing else can be sent.
+/// Sends a message after the previous answer's stream has ended; until then the button is disabled.
 async fn ask(browser: &Browser, message: &str) {
     browser.write("#message", message).await;
     browser.click("#send:not([aria-disabled=true])").await;
@@ -46,7 +46,7 @@ async fn growing_answer(chat: &Chat, browser: &Browser) {
     chat.script(&[plan("current_time", &json!({"timeZone": "Europe/Lisbon"})), says(answer, 60)]).await;
     browser.watch(ANSWER).await;
     ask(browser, "What time is it in Lisbon?").await;
-    // The call is seen before the answer is there.
+    // The tool call is shown before the answer.
     browser.find("[data-tool-call][data-tool=current_time]").await;
     browser.until_shown(answer).await;
     let grew = browser.grew().await;
@@ -83,7 +83,7 @@ async fn consent(chat: &Chat, browser: &Browser) {
     }
 }
 
-/// Under the answer stands what was done, from the record; and that nothing was, where nothing was.
+/// The answer is followed by the recorded effects, or by the statement that there were none.
 async fn receipt(chat: &Chat, browser: &Browser) {
     let text = json!({"text": "12 Harbour Street, second floor"});
     chat.script(&[plan(&chat.directions, &text), says("Ana has the address now.", 0)]).await;
@@ -98,7 +98,7 @@ async fn receipt(chat: &Chat, browser: &Browser) {
     browser.until_shown("No action was taken.").await;
 }
 
-/// A page that is loaded again during the answer follows it to its end, and nothing happens twice.
+/// A page reloaded during the answer follows it to its end, and no effect is repeated.
 async fn reloaded(chat: &Chat, browser: &Browser) {
     let before = chat.sent().await;
     let text = json!({"text": "34 Castle Hill, first floor"});
@@ -116,7 +116,7 @@ async fn reloaded(chat: &Chat, browser: &Browser) {
     assert_eq!(browser.run("return sessionStorage.getItem('switchboard.unanswered')", &json!([])).await, json!("{}"));
 }
 
-/// Another tab shows the turn that is being made in the first, and can end it.
+/// A second tab shows the running turn of the first, and can stop it.
 async fn second_tab(chat: &Chat, browser: &Browser) {
     let text = json!({"text": "56 Mill Lane, third floor"});
     chat.script(&[plan(&chat.directions, &text), says(&format!("By lift: {}", "up down ".repeat(800)), 40)]).await;
@@ -133,14 +133,14 @@ async fn second_tab(chat: &Chat, browser: &Browser) {
     browser.until("!document.querySelector('#stop')").await;
 }
 
-/// The picture in the documentation, made anew where `CONSOLE_PICTURE` says where to.
+/// Saves the documentation's picture to the path in `CONSOLE_PICTURE`, if set.
 async fn picture(browser: &Browser) {
     if let Some(path) = std::env::var_os("CONSOLE_PICTURE") {
         browser.screenshot(Path::new(&path)).await;
     }
 }
 
-/// Nothing that keeps people out, in light and in dark.
+/// Asserts that there are no accessibility violations, in light and in dark.
 async fn everybody_can_use(browser: &Browser) {
     let Some(clients) = installed() else { return };
     let axe = clients.join("node_modules/axe-core/axe.min.js");
@@ -167,7 +167,7 @@ async fn stopped(chat: &Chat, browser: &Browser) {
     browser.until_shown("Here I am again.").await;
 }
 
-/// Who opens the page again goes on where they were; a new conversation is empty.
+/// A reopened page shows the same conversation; a new conversation is empty.
 async fn kept(browser: &Browser) {
     browser.reload().await;
     browser.until_shown("Here I am again.").await;
@@ -179,7 +179,7 @@ async fn kept(browser: &Browser) {
     browser.until_shown("Here I am again.").await;
 }
 
-/// What the browser complained of, but for the sign-in form, which is not ours.
+/// The browser's complaints, without those about the sign-in form, which is not ours.
 async fn complaints(chat: &Chat, browser: &Browser) -> Vec<String> {
     let mut complaints = browser.complaints().await;
     complaints.retain(|complaint| !complaint.contains(chat.at("/endpoint_url")));

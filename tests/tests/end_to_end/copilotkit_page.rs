@@ -1,4 +1,4 @@
-//! A page as CopilotKit's documentation has it, with our address as its `runtimeUrl`, in a browser.
+//! A page from CopilotKit's documentation, with our address as its `runtimeUrl`, in a browser.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::{
 
 const FIELD: &str = "[data-testid=copilot-chat-textarea]";
 const ANSWER: &str = "[data-testid=copilot-assistant-message]";
-/// While an answer comes, this button stops it.
+/// While an answer is streamed, this button stops it.
 const BUTTON: &str = "[data-testid=copilot-send-button]";
 
-/// The page, built anew; it goes when this is dropped.
+/// The built page; deleted on drop.
 struct Page {
     directory: PathBuf,
 }
@@ -61,7 +61,7 @@ pub(crate) async fn file(State(files): State<Files>, request: Request) -> Respon
     ([(CONTENT_TYPE, kind)], std::fs::read(directory.join(name)).unwrap()).into_response()
 }
 
-/// Both ways in which CopilotKit speaks: a path for each thing, and one for all.
+/// Tests both of CopilotKit's transports: a path for each operation, and a single path for all.
 pub(crate) async fn is_served(chat: &Chat, browser: &Browser, front_end: &FrontEnd) {
     let Some(clients) = installed() else { return };
     let page = Page::build(&clients);
@@ -88,13 +88,13 @@ async fn converse(chat: &Chat, browser: &Browser) {
     let grew = browser.grew().await;
     assert!(grew > 5, "the answer grew {grew} times");
 
-    // The model calls a tool of the page, which runs it and asks again.
+    // The model calls a tool of the page, which runs it and repeats the request.
     chat.script(&[plan("paint_wall", &json!({"colour": "blue"})), says("Your wall is blue now.", 0)]).await;
     browser.enter(FIELD, "Paint my wall blue").await;
     browser.until_shown("Your wall is blue now.").await;
     assert_eq!(browser.texts("#wall").await, ["blue"]);
 
-    // What acts waits for the person.
+    // A tool with an effect waits for the person.
     for (button, says_then, more) in
         [("#refuse", "All right, I did not send it.", 0), ("#approve", "I have sent the reminder.", 1)]
     {
@@ -109,7 +109,7 @@ async fn converse(chat: &Chat, browser: &Browser) {
         assert_eq!(chat.sent().await, before + more);
     }
 
-    // Stopped, the answer grows no more.
+    // After the stop the answer no longer grows.
     chat.script(&[no_tool(), says(&words(2_000), 25)]).await;
     browser.enter(FIELD, "Tell me everything").await;
     browser.until_shown("word5 ").await;

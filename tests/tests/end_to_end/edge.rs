@@ -1,4 +1,4 @@
-//! What the template asks of API Gateway and Lambda holds on the running system, and a front end of another origin uses the API.
+//! The running system has the template's API and Lambda settings, and other origins may use the API.
 
 use std::{
     path::PathBuf,
@@ -11,11 +11,11 @@ use local::Stack;
 use serde_json::{Value, json};
 use tests::{Template, browser::Browser, cross_origin::Page, http_server::Server, template::Deployment};
 
-/// A directory and the settings of its page; a plain page without one.
+/// A directory with the settings of its page; `None` serves a plain page.
 pub(crate) type Files = Arc<Mutex<Option<(PathBuf, Value)>>>;
 
-/// A front end that is served elsewhere: at its address, whose origin the deployment names, and at `localhost`, which is another
-/// origin to browsers.
+/// A front end on another server. Its own address is the deployment's allowed origin; at `localhost` it is a
+/// different origin to browsers.
 pub(crate) struct FrontEnd(Server, Files);
 
 impl FrontEnd {
@@ -25,7 +25,7 @@ impl FrontEnd {
         Self(Server::start(routes).await, files)
     }
 
-    /// Serves the files of a directory, and these settings, in place of the plain page.
+    /// Serves a directory with these settings instead of the plain page.
     pub(crate) fn show(&self, directory: PathBuf, settings: Value) {
         *self.1.lock().unwrap() = Some((directory, settings));
     }
@@ -53,7 +53,7 @@ pub(crate) async fn holds(stack: &Stack, front_end: &FrontEnd) {
     }
 }
 
-/// What the local AWS says of the API, the functions and the queues' triggers.
+/// Compares the local AWS's API, functions and queue triggers with the deployment.
 async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployment<'_>, template: &Template) {
     let name = &stack.description.stack_name;
     let apis = aws(stack, http, "apigateway", "/v2/apis").await;
@@ -97,7 +97,7 @@ async fn is_as_deployed(stack: &Stack, http: &reqwest::Client, wanted: &Deployme
     }
 }
 
-/// An answer of the local AWS's own API.
+/// A response of the local AWS's own API.
 async fn aws(stack: &Stack, http: &reqwest::Client, service: &str, path: &str) -> Value {
     let about = &stack.description;
     let scope = format!("test/20260101/{}/{service}/aws4_request", about.region);
@@ -108,7 +108,7 @@ async fn aws(stack: &Stack, http: &reqwest::Client, service: &str, path: &str) -
     answer.json().await.unwrap()
 }
 
-/// Judged by the standard, against the functions as they are deployed.
+/// The judgement of the CORS standard, on the deployed functions.
 async fn a_page_uses_the_api(stack: &Stack, http: &reqwest::Client, front_end: &FrontEnd) {
     let about = &stack.description;
     let bearer = format!("Bearer {}", about.token);
@@ -120,14 +120,14 @@ async fn a_page_uses_the_api(stack: &Stack, http: &reqwest::Client, front_end: &
     assert!(seen.preflighted && seen.body["items"].is_array(), "{seen:?}");
     let seen = page.fetch("POST", &tools, &headers, Some(&json!({}))).await.unwrap();
     assert_eq!((seen.status, &seen.body["code"]), (422, &json!("invalid")), "a refusal is read as well");
-    // The MCP server says a word of its own to browsers, which is said once.
+    // The MCP server sets a CORS header of its own, which must not be duplicated.
     let mcp = format!("{}/api/{}/mcp", about.api_url, about.slug);
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let of_mcp = [&headers[..], &[("accept", "application/json, text/event-stream")]].concat();
     assert_eq!(page.fetch("POST", &mcp, &of_mcp, Some(&ping)).await.unwrap().status, 200);
     let nobody = page.fetch("POST", &mcp, &of_mcp[1..], Some(&ping)).await.unwrap();
     assert!(nobody.status == 401 && nobody.headers.contains_key("www-authenticate"), "{nobody:?}");
-    // The streamed chat lets in the same pages.
+    // The streamed chat allows the same origins.
     let info = format!("{}/copilotkit/info", about.stream_url.as_deref().unwrap());
     let seen = page.fetch("GET", &info, &headers, None).await.unwrap();
     assert!(seen.preflighted && seen.body["agents"].is_object(), "{seen:?}");
@@ -144,7 +144,7 @@ async fn a_page_uses_the_api(stack: &Stack, http: &reqwest::Client, front_end: &
     }
 }
 
-/// The same in Chromium.
+/// Repeats the requests in Chromium.
 async fn a_browser_agrees(stack: &Stack, browser: &Browser, front_end: &FrontEnd) {
     let about = &stack.description;
     let ask = "

@@ -1,4 +1,4 @@
-//! Every function of the running stack gets its event of `events/`, as `cargo lambda invoke` would send it.
+//! Sends each function of the running stack its event of `events/`, as `cargo lambda invoke` would.
 
 use local::{
     Stack,
@@ -7,15 +7,15 @@ use local::{
 use reqwest::Url;
 use serde_json::Value;
 
-/// What is gone cannot be taken away again.
+/// These requests succeed only once.
 const ONCE: [&str; 2] = ["delete", "detach"];
 
-/// In one order, and again in the other.
+/// Sends all events in one order, and again in reverse.
 pub(crate) async fn are_answered(stack: &Stack, http: &reqwest::Client) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut functions: Vec<String> = files.map(|file| file.trim_end_matches(".json").to_owned()).collect();
-    // What one takes away or shows, another has brought.
+    // Some events need the results of others.
     functions.sort_by_key(|function| (!["attach", "execute"].contains(&function.as_str()), function.clone()));
     for function in &functions {
         let status = send(stack, http, function).await;
@@ -29,7 +29,7 @@ pub(crate) async fn are_answered(stack: &Stack, http: &reqwest::Client) {
     cancel_runs(stack, http).await;
 }
 
-/// Runs that the model's stand-in refused are tried again later, and would take what others are to be answered.
+/// Cancels runs: retried runs would use up answers of the model's stand-in that are meant for others.
 async fn cancel_runs(stack: &Stack, http: &reqwest::Client) {
     let about = &stack.description;
     let runs = format!("{}/api/{}/runs", about.api_url, about.slug);
@@ -39,21 +39,21 @@ async fn cancel_runs(stack: &Stack, http: &reqwest::Client) {
         if ["queued", "running"].contains(&run["status"].as_str().unwrap()) {
             let cancel = format!("{runs}/{}/cancel", run["id"].as_str().unwrap());
             let cancelled = http.post(cancel).bearer_auth(&about.token).send().await.unwrap().status().as_u16();
-            // It may have come to its end meanwhile.
+            // The run may have ended in the meantime.
             assert!([200, 202, 409].contains(&cancelled), "{cancelled}");
         }
     }
 }
 
-/// The status that the function answers; 200 where its caller takes none, and the function had nothing to complain of.
+/// The status of the function's answer; 200 if its answer has none and it reported no error.
 async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
     let about = &stack.description;
     let path = format!("{}/../events/{function}.json", env!("CARGO_MANIFEST_DIR"));
     let mut event: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     match function {
-        // No authorizer has checked these two.
+        // Without an authorizer, these functions check the token themselves.
         "mcp" | "stream" => event["headers"]["authorization"] = format!("Bearer {}", about.token).into(),
-        // It is signed for the API on its usual port, and this one has another.
+        // The event is signed for the API's default port, but this stack has another.
         "call-start" => {
             let url = format!("{}{}", about.api_url, event["rawPath"].as_str().unwrap());
             let form = Url::parse(&format!("http://form/?{}", event["body"].as_str().unwrap())).unwrap();
@@ -68,7 +68,7 @@ async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
         stack.llm.script([Turn::text(r#"{"tool": "none"}"#), Turn::text("Three.")]);
     }
     let url = format!("{}/2015-03-31/functions/{}-{function}/invocations", about.endpoint_url, about.stack_name);
-    // The local AWS does not check what its root key `test` signs.
+    // The local AWS does not verify signatures of its root key `test`.
     let scope = format!("Credential=test/20261120/{}/lambda/aws4_request", about.region);
     let request = http
         .post(url)
@@ -83,7 +83,7 @@ async fn send(stack: &Stack, http: &reqwest::Client, function: &str) -> u64 {
         "{function}: {text}"
     );
     match &answer {
-        // The stream's head stands before what it streams, all in one text.
+        // The stream's head precedes its body, all in one text.
         Value::String(streamed) => u64::from(streamed.starts_with("{\"statusCode\":200")) * 200,
         _ => answer.get("statusCode").map_or(200, |status| status.as_u64().unwrap()),
     }

@@ -1,5 +1,6 @@
-//! The whole system as it is deployed: the template, the binaries, the HTTP API with its authorizer and the roles of the
-//! functions, on the local stack.
+//! End-to-end test of the whole deployed system on the local stack.
+//!
+//! Covers the template, the binaries, the HTTP API with its authorizer, and the functions' roles.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +26,6 @@ use uuid::Uuid;
 
 use crate::conversation::Chat;
 
-/// A user of the running system.
 struct User<'a> {
     http: reqwest::Client,
     stack: &'a Stack,
@@ -44,7 +44,7 @@ impl User<'_> {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
-    /// Makes a tool and attaches it to the demo's agent.
+    /// Creates a tool and attaches it to the demo's agent.
     async fn attached(&self, config: &Value) -> Value {
         let about = &self.stack.description;
         let token = Some(about.token.as_str());
@@ -56,7 +56,7 @@ impl User<'_> {
         tool
     }
 
-    /// Lets VAPI call a tool; gives the body that our side answered.
+    /// Lets VAPI call a tool; returns the body of our response.
     async fn call(&self, tool: &Value, arguments: Value) -> Value {
         let about = &self.stack.description;
         let call = json!({
@@ -71,7 +71,7 @@ impl User<'_> {
     }
 }
 
-/// What tools belong to: assistant and number are registered once, and can be removed and registered again.
+/// Assistant and number can be registered only once, and again after their removal.
 async fn belongings(user: &User<'_>, tool: &Value) {
     let about = &user.stack.description;
     let token = Some(about.token.as_str());
@@ -106,13 +106,13 @@ async fn belongings(user: &User<'_>, tool: &Value) {
     let (status, page) = user.send(Method::GET, &numbers, token, None).await;
     assert_eq!((status.as_u16(), &page["items"]), (200, &json!([row])), "{page}");
 
-    // The new number's credentials are those an SMS goes out with.
+    // The SMS is sent with the new number's credentials.
     let answer = user.call(tool, json!({"text": "From the number that was registered again"})).await;
     assert_eq!(answer["success"], true, "{answer}");
     assert_eq!(user.stack.twilio.messages().last().unwrap().from, about.phone_number);
 }
 
-/// The MCP server through the API as the official TypeScript SDK meets it; says so where there is no Node.
+/// The MCP server with the official TypeScript SDK; skipped, with a message, without Node.
 fn official_mcp_client(stack: &Stack) {
     let client = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp_client");
     let about = &stack.description;
@@ -155,7 +155,7 @@ fn official_mcp_client(stack: &Stack) {
     assert_eq!(seen["unknown"], -32602);
 }
 
-/// The chat, with the front ends of others and our own page.
+/// The chat with other projects' front ends and with the console.
 async fn chats(stack: &Stack, front_end: &edge::FrontEnd) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
     let browser = Browser::start().await;
@@ -183,22 +183,22 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let about = &stack.description;
     let user = User { http: shared::clients::http_client().unwrap(), stack: &stack };
 
-    // A tool is created, attached and called, an SMS goes out; called again, none does.
+    // A tool is created, attached and called; an SMS goes out once, despite a repeated call.
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
 
-    // A person signs in at the console, and chats.
+    // A person signs in at the console and chats.
     let token = chat::sign_in(&user.http, &stack).await;
     chat::stream(&user.http, &stack, &token).await;
 
-    // Who is let in: nobody without a token, nobody with another organization's, no tool call with a wrong token.
+    // Access is refused without a token, with another organization's token, and to tool calls with a wrong token.
     let tools = format!("/api/{}/tools", about.slug);
     assert_eq!(user.send(Method::GET, &tools, None, None).await.0, 401);
     assert_eq!(user.send(Method::GET, &tools, Some("broken"), None).await.0, 401);
     let (status, problem) = user.send(Method::GET, &tools, Some(&about.other_token), None).await;
     assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
-    // Nobody makes a tool with too small a role.
+    // Creating a tool needs a sufficient role.
     for (token, role) in [(&about.member_token, "member"), (&about.viewer_token, "viewer")] {
         assert_eq!(user.send(Method::GET, &tools, Some(token), None).await.0, 200, "{role}");
         assert_eq!(user.send(Method::POST, &tools, Some(token), Some(&json!({}))).await.0, 403, "{role}");
@@ -211,7 +211,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let wrong = json!({"text": "x", "metadata": {"token": "wrong"}});
     assert_eq!(user.send(Method::POST, &execute, None, Some(&wrong)).await.0, 401);
 
-    // What was made is listed.
+    // The created tool is listed.
     let (status, page) = user.send(Method::GET, &tools, Some(&about.token), None).await;
     assert_eq!(status, 200);
     assert!(page["items"].as_array().unwrap().iter().any(|tool| tool["id"] == json!(played.tool_id)), "{page}");
@@ -220,7 +220,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!(status, 200);
     assert!(page["items"].as_array().unwrap().iter().any(|tool| tool["is_vapi_attached"] == true), "{page}");
 
-    // The other types of tools, under the roles the template gives their functions.
+    // The other tool types, under the template's roles.
     let request = json!({
         "type": "api_request", "label": "Read messages", "method": "GET", "url": format!("{}/messages", about.standins.twilio),
     });
@@ -237,7 +237,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!(answer["success"], true, "{answer}");
     assert_eq!(stack.pipedream.runs().len(), before + 1);
 
-    // This call did not come in through us, so VAPI is asked for it.
+    // The call did not come in through Switchboard, so VAPI is asked for it.
     let desk = json!({"type": "number", "number": "+14155550188"});
     let transfer = json!({"type": "transfer_call", "label": "Connect", "target": desk});
     let answer = user.call(&user.attached(&transfer).await, json!({})).await;
@@ -251,7 +251,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     belongings(&user, &json!({"name": played.tool_name})).await;
     pages::do_as_they_say(&stack).await;
 
-    // The file for testers says where everything is.
+    // `stack.json` has all addresses for testers.
     let written: Value = serde_json::from_slice(&std::fs::read(state.join("stack.json")).unwrap()).unwrap();
     for name in [
         "api_url",

@@ -1,9 +1,10 @@
-//! Every block of code of README.md and docs/getting-started.md, as it stands there, on the running stack: what the pages promise
-//! comes true, in their order, in one shell a page.
+//! Runs every code block of README.md and docs/getting-started.md on the running stack.
 //!
-//! Three things stand between a page and the shell, and nothing else: a placeholder (`NAME=…`) gets a value; the shell's directory
-//! looks like the root of this repository and is none, so that nobody's files are written over; and there `cargo lambda` runs the
-//! programs that are built already, on a port that is free.
+//! The blocks of a page run unchanged and in order, in one shell per page.
+//!
+//! There are only three differences from a person's shell: a placeholder (`NAME=…`) gets a value; the working
+//! directory imitates the repository's root, so that nobody's files are overwritten; and `cargo lambda` runs the
+//! existing programs there, on a free port.
 
 mod getting_started;
 mod readme;
@@ -16,26 +17,26 @@ use local::Stack;
 
 use self::{root::Root, shell::Shell};
 
-/// What is slow on a busy machine may take so long.
+/// The limit for operations that are slow on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a block of a page must do.
+/// The expected effect of a block.
 struct Expected {
-    /// The first line of the block begins so.
+    /// The beginning of the block's first line.
     begins: &'static str,
     then: Then,
 }
 
 enum Then {
-    /// The sentence says why.
+    /// Not run, for this reason.
     NotRun(&'static str),
     Run {
-        /// What stands in its output.
+        /// Texts that its output contains.
         shows: &'static [&'static str],
-        /// A command after it, and what stands in that one's output within [`PATIENCE`].
+        /// A later command, and texts that its output contains within [`PATIENCE`].
         after: Option<(&'static str, &'static [&'static str])>,
     },
-    /// A program of its own, not for the shell.
+    /// Runs a program of its own instead of the shell.
     Program(fn(&Stack, &Root, &str)),
 }
 
@@ -43,21 +44,19 @@ const fn not_run(begins: &'static str, why: &'static str) -> Expected {
     Expected { begins, then: Then::NotRun(why) }
 }
 
-/// It ends well, and shows this.
+/// The block succeeds and its output contains these texts.
 const fn shows(begins: &'static str, shows: &'static [&'static str]) -> Expected {
     Expected { begins, then: Then::Run { shows, after: None } }
 }
 
-/// It ends well, and then this command shows that.
+/// The block succeeds, and then the command's output contains these texts.
 const fn then(begins: &'static str, command: &'static str, shows: &'static [&'static str]) -> Expected {
     Expected { begins, then: Then::Run { shows: &[], after: Some((command, shows)) } }
 }
 
-/// A block of code between fences.
 struct Block {
-    /// Of its first line of code, for whoever looks for it.
+    /// The line number of its first line, for messages.
     line: usize,
-    /// What stands at the fence.
     language: String,
     code: String,
 }
@@ -68,7 +67,7 @@ impl Block {
     }
 }
 
-/// All blocks of a page that say their language; the others show what is printed.
+/// All blocks with a language; blocks without one show output.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -90,19 +89,17 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A page on its way through the shell.
 struct Page<'a> {
     name: &'static str,
     stack: &'a Stack,
     root: &'a Root,
     shell: Shell,
-    /// What is left of it, in order.
     steps: std::vec::IntoIter<(Block, &'static Expected)>,
 }
 
 impl<'a> Page<'a> {
     /// # Panics
-    /// With a sentence, where a block has no expectation, or an expectation no block.
+    /// If a block has no expectation, or an expectation has no block.
     fn open(name: &'static str, expected: &'static [Expected], stack: &'a Stack, root: &'a Root) -> Self {
         let text = std::fs::read_to_string(root.original(name)).unwrap();
         let blocks = blocks(&text);
@@ -125,7 +122,7 @@ impl<'a> Page<'a> {
         Self { name, stack, root, shell: Shell::start(root), steps: steps.into_iter() }
     }
 
-    /// Runs the blocks up to the one that begins so, that included.
+    /// Runs the blocks up to and including the first that begins with this text.
     async fn through(&mut self, begins: &str) {
         while let Some((block, expected)) = self.steps.next() {
             let last = block.first_line().starts_with(begins);
@@ -137,7 +134,6 @@ impl<'a> Page<'a> {
         panic!("{} has no block that begins with {begins:?}", self.name);
     }
 
-    /// Runs what is left.
     async fn play_the_rest(mut self) {
         while let Some((block, expected)) = self.steps.next() {
             self.step(&block, expected).await;
@@ -164,7 +160,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Repeats a command until it shows all of these.
+    /// Repeats a command until its output contains all of these texts.
     async fn until(&mut self, command: &str, shows: &[&str], place: &str) {
         let begun = Instant::now();
         loop {
@@ -178,7 +174,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The code with values for its placeholders: what the shell has already, else one that is right nowhere.
+/// Replaces placeholders: by the shell's own variable, or by a value that is valid nowhere.
 fn with_values(code: &str) -> String {
     let line = |line: &str| {
         let Some((name, rest)) = line.split_once('=') else { return line.to_owned() };
@@ -189,7 +185,7 @@ fn with_values(code: &str) -> String {
     code.lines().map(|code| line(code) + "\n").collect()
 }
 
-/// Both pages; the deployment of the second takes most of its time with waiting, so the first is played meanwhile.
+/// Runs both pages. The second's deployment mostly waits, so the first page runs in the meantime.
 pub(crate) async fn do_as_they_say(stack: &Stack) {
     let root = Root::like_this_repository(stack.state_dir());
     let mut getting_started = Page::open("docs/getting-started.md", getting_started::EXPECTED, stack, &root);

@@ -1,4 +1,4 @@
-//! Every route of the template, asked without credentials, with somebody else's, and with every role.
+//! Access to every route: without credentials, with another tenant's, and with every role.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,10 +39,10 @@ const THEIR_HOOK: &str = "01930f5e-0000-7000-8000-0000000000f2";
 const EVENT: &str = "01930f5e-0000-7000-8000-0000000000f3";
 const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
 
-/// A member of both.
+/// A member of both organizations.
 const MEMBER: &str = "auth0|7";
 
-/// A valid request to a route, as far as ids and slug go: those of `owner`, with `tool` among its tools.
+/// A valid request to a route, with slug and ids of `owner`; `tool` is one of its tools.
 fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
@@ -139,7 +139,7 @@ fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     if body.is_null() { event } else { event.header("content-type", "application/json").text(body.to_string()) }
 }
 
-/// Everything that a request could change or cause.
+/// Every state that a request could change.
 fn footprint(world: &World) -> BTreeMap<&'static str, String> {
     let tables = [
         "organizations",
@@ -163,7 +163,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
     ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
-    // Those of this test's own users come as they are needed.
+    // The test adds its own users as needed.
     let mut members = world.aws.rows("organization_members");
     members.retain(|row| !row["user_id"].as_str().unwrap().starts_with("user|"));
     footprint.insert("organization_members", json!(members).to_string());
@@ -174,7 +174,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
     footprint
 }
 
-/// A problem document without what differs from request to request.
+/// A problem document without its request-specific fields.
 fn problem(body: &Value) -> Value {
     let mut body = body.clone();
     body["request_id"] = Value::Null;
@@ -270,7 +270,7 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
     assert_eq!(open, known, "a route without authorizer must let in by itself");
 }
 
-/// Where tokens are given, what a browser asks before it sends one, and a page that holds nothing before somebody has signed in.
+/// Routes without personal data: token metadata, preflights, and the page before sign-in.
 fn says_nothing_of_anybody(route: &Route) -> bool {
     route.path.starts_with("/.well-known/") || route.method == "OPTIONS" || route.function == "console"
 }
@@ -282,16 +282,16 @@ async fn without_credentials_every_route_is_401_and_does_nothing() {
     for route in routes(&world).into_iter().filter(|route| !says_nothing_of_anybody(route)) {
         let event = request(&route, &world.home, &ours, &world.home.agent_id);
         let answer = world.send(&route.function, &event).await;
-        // Twilio is not told to authenticate; it takes 401 for a question.
+        // Twilio treats 401 as a request for credentials, so it gets 403.
         let (status, code) = if route.function == "call-start" { (403, "forbidden") } else { (401, "unauthenticated") };
         assert_eq!(answer.status, status, "{route:?}: {}", answer.body);
         if route.function == "trigger" {
-            // A service is told nothing.
+            // A service gets no explanation.
             assert_eq!((&answer.content_type[..], &answer.body), ("", &Value::Null), "{route:?}");
         } else {
             assert_eq!((&answer.content_type[..], &answer.body["code"]), ("application/problem+json", &json!(code)));
         }
-        // API Gateway's authorizer lets nobody without a subject through; another kind of authorizer is none.
+        // API Gateway's authorizer accepts nobody without a subject; another kind of authorizer counts as none.
         for authorizer in [
             json!({}),
             json!({"jwt": {"claims": {}, "scopes": null}}),
@@ -313,7 +313,7 @@ async fn without_credentials_every_route_is_401_and_does_nothing() {
     assert_eq!(footprint(&world), before);
 }
 
-/// What a role may be in a row, and what it counts as.
+/// Stored roles and their meaning.
 const ROLES: [(Option<&str>, Role); 6] = [
     (Some("owner"), Role::Owner),
     (Some("admin"), Role::Admin),
@@ -328,22 +328,21 @@ fn least_role(route: &Route) -> Role {
     role.unwrap_or_else(|| panic!("{} {} is not declared, and has no row in http/roles.rs", route.method, route.path))
 }
 
-/// Whether the function verifies the token in the authorizer's place.
+/// Whether the function verifies the token instead of the authorizer.
 fn verifies(route: &Route) -> bool {
     route.path == "/api/{slug}/mcp" && route.method != "OPTIONS" || route.function == "stream"
 }
 
-/// The routes of the HTTP API and of functions with a REST API of their own.
 fn routes(world: &World) -> Vec<Route> {
     world.template.routes().into_iter().chain(world.template.rest_routes()).collect()
 }
 
-/// Those that a user of the dashboard may ask for.
+/// The routes of the dashboard's users.
 fn of_users(world: &World) -> impl Iterator<Item = Route> {
     routes(world).into_iter().filter(|route| route.jwt || route.function == "stream")
 }
 
-/// The request as this user's: as the authorizer says it, or with a token for the function to verify.
+/// The request as this user: with the authorizer's claims, or with a token for the function to verify.
 fn by(world: &World, route: &Route, event: Event, user: &str) -> Event {
     if route.jwt {
         return event.user(user);
@@ -377,7 +376,7 @@ async fn every_route_is_refused_to_each_lesser_role_and_does_nothing() {
             let user = world.member(&world.home, stored);
             let event = request(&route, &world.home, &ours, &world.home.agent_id);
             let event = by(&world, &route, event, &user);
-            // Also before the body is looked at.
+            // The refusal precedes the check of the body.
             for event in [event.clone(), event.text("{")] {
                 let refused = world.send(&route.function, &event).await;
                 assert_eq!(refused.status, 403, "{route:?} as {role:?}: {}", refused.body);
@@ -397,7 +396,7 @@ async fn every_route_is_open_to_each_role_that_does() {
         world.own_key(&world.home, &json!({"api_key": tests::OWN_KEYS[0]}));
         world.llm.script(vec![Turn::text("Hello!"); 8]);
         let user = world.member(&world.home, stored);
-        // What deletes comes last.
+        // Deletions come last.
         let mut routes: Vec<Route> = of_users(&world).collect();
         routes.sort_by_key(|route| ["GET", "PATCH", "PUT", "POST", "DELETE"].iter().position(|it| *it == route.method));
         for route in routes.into_iter().filter(|route| least_role(route) <= role) {
@@ -405,12 +404,12 @@ async fn every_route_is_open_to_each_role_that_does() {
             let event = by(&world, &route, event, &user);
             let answer = world.send(&route.function, &event).await;
             if least_role(&route) == Role::Viewer && route.method == "DELETE" && role < Role::Admin {
-                // Members may remove themselves, not others (journeys/members.rs).
+                // Members may remove only themselves (journeys/members.rs).
                 assert_eq!((&route.function[..], answer.status), ("members", 403), "{route:?} as {stored:?}");
                 continue;
             }
             assert_ne!(answer.status, 403, "{route:?} as {stored:?}: {}", answer.body);
-            // A thread is its user's own, and these users have none.
+            // Threads are private, and these users have none.
             let found = answer.status == 200 || route.path == "/agent/threads/{id}";
             assert!(route.method != "GET" || found, "{route:?} as {stored:?}: {}", answer.body);
         }
@@ -566,7 +565,7 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
 #[tokio::test]
 async fn a_row_that_names_another_organization_is_not_shown_to_this_one() {
     let (world, ours, theirs) = world_with_tools().await;
-    // As if a fault had attached another organization's tool to our agent.
+    // Simulates a fault that attached another organization's tool to our agent.
     world.aws.put("agent_tools", &json!({
         "id": Uuid::new_v4().to_string(), "organization_id": world.home.organization_id, "agent_id": world.home.agent_id,
         "tool_id": theirs, "is_vapi_attached": true, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",

@@ -1,5 +1,6 @@
-//! What a tool call and a phone call cost on AWS, against the tables of `docs/operations.md`: the units of DynamoDB and the
-//! requests to SQS are measured, and the sums are made anew from the page's own prices and figures.
+//! The AWS cost of a tool call and of a phone call, against `docs/operations.md`.
+//!
+//! DynamoDB's units and SQS requests are measured; the sums are recomputed from the page's own prices and figures.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use tests::{
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
 
-/// What one event costs, in what AWS counts.
+/// The billed units of one event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Counted {
     read_units: f64,
@@ -37,7 +38,7 @@ impl Counted {
         Self { read_units: units(true), write_units: units(false), queue_requests, secrets_asked: secrets }
     }
 
-    /// By a queue: Lambda's poller receives the message and deletes it.
+    /// Adds delivery by a queue: Lambda's poller receives and deletes the message.
     fn delivered(mut self) -> Self {
         self.queue_requests += 2.0;
         self
@@ -60,13 +61,13 @@ async fn of_batch(world: &World, batch: Received) -> Counted {
     Counted::of(&world.aws.operations()).delivered()
 }
 
-/// An event as VAPI reports it.
+/// VAPI's report of an event.
 fn reported(world: &World, message: &Value) -> Event {
     let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
     Event::post("/api/vapi/events", &json!({ "message": message })).header("authorization", &bearer)
 }
 
-/// A phone call from beginning to end, twice: what it costs in processes that have served one before.
+/// The units of a complete phone call, its second in the same processes.
 async fn measured() -> BTreeMap<&'static str, Counted> {
     let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
     crm.inject(
@@ -91,7 +92,7 @@ async fn measured() -> BTreeMap<&'static str, Counted> {
         let (before, _) = twiml.as_str().unwrap().split_once("/transport").unwrap();
         let id = before.rsplit('/').next().unwrap().to_owned();
 
-        // Each message in a batch of its own: the dearest way.
+        // Each message in a batch of its own, which costs the most.
         let batch = world.aws.receive("executions", 0).unwrap();
         let both = of_batch(&world, batch).await;
         let each = Counted {
@@ -143,16 +144,16 @@ fn number(cell: &str) -> f64 {
     cell.parse().unwrap_or_else(|_| panic!("{cell} is not a number"))
 }
 
-/// What the page says of a path: requests to the API, invocations, milliseconds, units read and written, requests to queues,
-/// kilobytes of log.
+/// A row of the page: API requests, invocations, milliseconds, read units, write units, queue requests, kilobytes of
+/// log.
 struct Row([f64; 7]);
 
-/// In US dollars: Lambda, DynamoDB, API, queues, logs.
+/// US dollars for Lambda, DynamoDB, API, queues and logs.
 fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
     let price = |what: &str| number(&price.get(what).unwrap_or_else(|| panic!("no price of {what}"))[0]);
     let million = |what: &str| price(what) / 1e6;
     let Row([requests, invocations, milliseconds, read, written, queue, log]) = row;
-    // 256 MB, as the template gives each function.
+    // 256 MB, the template's memory of every function.
     let gigabyte_seconds = milliseconds / 1000.0 * 0.25;
     [
         invocations * million("a million invocations") + gigabyte_seconds * million("a million GB-seconds, arm64"),
@@ -175,7 +176,7 @@ async fn what_calls_cost_is_what_the_page_for_operators_says() {
             continue;
         };
         let [read_units, write_units, queue_requests] = [3, 4, 5].map(|column: usize| number(&row[column]));
-        // Secrets are remembered, the deployment's own for a minute.
+        // Secrets are cached, the deployment's own for a minute.
         let said = Counted { read_units, write_units, queue_requests, secrets_asked: 0 };
         if said != *counted {
             wrong.push(format!("{path}: measured {counted:?}, the page says {said:?}"));

@@ -1,4 +1,4 @@
-//! What breaks while a tool is made or run, and what is left behind: nothing, or what the answer says.
+//! Faults during creation and execution of a tool: nothing remains beyond the answer's statement.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn what_cannot_be_taken_back_is_logged() {
     assert!(logs.at("ERROR").len() >= 4, "{:?}", logs.at("ERROR"));
 }
 
-/// Whatever goes wrong with what a failure left behind, the user gets the failure, and the log names it first.
+/// If settling fails as well, the user gets the first failure, and the log names it first.
 #[tokio::test]
 async fn an_error_while_settling_never_takes_the_place_of_the_first() {
     let logs = Logs::capture();

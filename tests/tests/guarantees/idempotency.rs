@@ -1,4 +1,4 @@
-//! An effect happens once, however often and however concurrently it is asked for, and whatever breaks on the way.
+//! An effect happens once, under repetition, concurrency and faults.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn sent_to(world: &World) -> Vec<String> {
     to
 }
 
-/// An SMS to the caller and to the given numbers.
+/// An SMS to the caller and to these numbers.
 fn to_several(others: &[String]) -> Value {
     let mut config = ai_sms();
     let caller = std::iter::once("{{caller_phone_number}}".to_owned());
@@ -119,7 +119,7 @@ async fn after_the_window_the_same_call_is_a_new_effect() {
     let recorded = &world.aws.rows("idempotency")[0];
     let ends = recorded["window_until"].as_i64().unwrap();
     assert!(ends <= Timestamp::now().as_seconds() + 1, "a window of one second");
-    // The moment it ends, while the row is there.
+    // The window has just ended, but the row still exists.
     world.aws.change(
         "idempotency",
         recorded["id"].as_str().unwrap(),
@@ -134,7 +134,7 @@ async fn after_the_window_the_same_call_is_a_new_effect() {
 async fn each_recipient_has_its_own_outcome_and_only_the_failed_one_is_tried_again() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2), phone(3)])).await;
-    // Twilio refuses whichever comes first.
+    // Twilio refuses the first message.
     let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
     world.twilio.inject(refused);
     let call = world.call(&tool, json!({"text": "Hello"}));
@@ -313,7 +313,7 @@ async fn a_twilio_that_cannot_be_reached_did_nothing() {
     assert_eq!(statuses(&world), ["failed", "succeeded"]);
 }
 
-/// Twilio where nobody listens.
+/// A Twilio client whose address has no server.
 fn nowhere() -> shared::clients::Twilio {
     shared::clients::Twilio::new(shared::clients::http_client().unwrap(), tests::clients::nowhere())
 }
@@ -361,7 +361,7 @@ async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
     assert_eq!(world.twilio.requests().len(), 1);
 }
 
-/// The claim of a process that died holding it.
+/// The claim of a process that died.
 async fn left_in_progress(world: &World, call: &ToolCall, lease_until: i64) {
     world.call_tool(call).await.result();
     let mut record = world.aws.rows("idempotency").remove(0);
@@ -430,7 +430,7 @@ async fn an_outcome_that_cannot_be_recorded_is_answered_and_not_repeated() {
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.aws.inject(Fault::throttled("UpdateItem", "idempotency").after(1));
     world.call_tool(&call).await.result();
-    // The claim runs out, as if its owner had died.
+    // Expires the lease, as if its owner had died.
     let record = world.aws.rows("idempotency").remove(0);
     assert_eq!(record["status"], "in_progress");
     let ended = json!({"lease_until": Timestamp::now().as_millis() - 1});
@@ -478,7 +478,7 @@ async fn reading_claims_nothing() {
     assert!(world.aws.dynamodb().iter().all(|operation| !operation.on.contains(&"idempotency".to_owned())));
 }
 
-/// The request of a call with other metadata; `null` takes a member away.
+/// The request of a call with changed metadata; `null` removes a member.
 fn with_metadata(world: &World, call: &ToolCall, metadata: &Value) -> tests::Event {
     let event = world.vapi_event(call);
     let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
@@ -508,7 +508,7 @@ async fn strangers_do_not_share_an_effect() {
     config["recipients"] = json!({"mode": "fixed", "value": [phone(5)]});
     let tool = world.attached(&config).await;
     let call = world.call(&tool, json!({"text": "Somebody asks to be called back."}));
-    // Nothing, a word, a blocked number as networks write it: none of them names a caller.
+    // Empty, a word, a network's placeholder for a withheld number: none identifies a caller.
     let mut sent = 0;
     for caller in ["", "anonymous", "+266696687", "{{ customer.number }}"] {
         let unknown = json!({"callId": "", "callerPhoneNumber": caller});
@@ -547,7 +547,7 @@ async fn what_is_unknown_of_one_recipient_is_remembered_with_what_is_known_of_th
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.call_tool(&call).await.sentence();
     assert_eq!(world.twilio.messages().len(), 2);
-    // The part that was refused fails again, then succeeds; hours lie between.
+    // The refused part fails again and then succeeds, with hours in between.
     for (tries, sent) in [(1, 2), (0, 3), (0, 3)] {
         world.age_claims(3 * 3_600);
         world.twilio.inject(refused.clone().times(tries));
@@ -608,7 +608,7 @@ async fn the_same_effect_in_other_words_is_the_same_effect() {
             json!({"recipients": others, "text": "Hello", "_placeholder": "", "count": null}),
         ] {
             let again = ToolCall { arguments: arguments.as_object().unwrap().clone(), ..call.clone() };
-            // A tool that VAPI was told of before its arguments were sent along.
+            // A tool from before VAPI sent its arguments.
             let event = if old_tool {
                 with_metadata(&world, &again, &json!({"arguments": null}))
             } else {
@@ -648,7 +648,7 @@ async fn numbers_and_empty_lists_have_many_spellings() {
     }
 }
 
-/// A `tool-calls` message of VAPI's.
+/// A `tool-calls` message of VAPI.
 fn tool_calls(world: &World, tool: &Value, call: &ToolCall, id: &str) -> tests::Event {
     let message = json!({"message": {
         "type": "tool-calls",
@@ -664,7 +664,7 @@ async fn a_redelivery_is_told_from_a_repetition_by_the_id_of_the_tool_call() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
-    // The call's ids in order, the hours that pass before each, and the messages that have been sent by then.
+    // Tool call ids in order, hours before each, and the number of messages sent by then.
     for (id, hours, sent) in
         [("call_1", 0, 1), ("call_2", 0, 1), ("call_1", 20, 1), ("call_2", 2, 1), ("call_3", 0, 2), ("call_1", 1, 2)]
     {
@@ -733,7 +733,7 @@ async fn empty_values_within_an_argument_are_values() {
     }
 }
 
-/// Each has one effect of two that the other waits for.
+/// Each delivery holds the claim for which the other waits.
 #[tokio::test]
 async fn two_deliveries_of_a_message_with_several_calls_do_not_wait_for_each_other() {
     let world = World::start().await;
@@ -761,11 +761,11 @@ async fn two_deliveries_of_a_message_with_several_calls_do_not_wait_for_each_oth
     assert_eq!(world.twilio.messages().len(), 2);
 }
 
-/// What may be delivered again is remembered for longer than it can be delivered.
+/// A claim outlives every possible redelivery of its message.
 #[test]
 fn claims_are_kept_for_longer_than_any_queue_keeps_a_message() {
     let template = tests::Template::read();
-    // Of a dead-letter queue nothing is delivered; what an operator moves back from one is too old to be done.
+    // Dead-letter queues deliver nothing, and messages that an operator moves back are too old to run.
     let queues =
         template.resources("AWS::SQS::Queue").into_iter().filter(|(_, queue)| queue.get("RedrivePolicy").is_some());
     let kept: Vec<u64> = queues.map(|(_, queue)| queue["MessageRetentionPeriod"].as_u64().unwrap()).collect();

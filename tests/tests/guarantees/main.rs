@@ -1,4 +1,4 @@
-//! What must hold whatever breaks and whoever asks: once, tenants apart, roles that fit, no waiting, nothing left behind.
+//! Guarantees: once only, separate tenants, access by role, few round trips, complete settling.
 
 mod access;
 mod costs;

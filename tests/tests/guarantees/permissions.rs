@@ -1,5 +1,6 @@
-//! The roles of `infra/template.yaml` against what the functions really ask of AWS: nothing is missing, which would only
-//! show on AWS, and nothing is granted that no path needs.
+//! The roles of `infra/template.yaml` grant exactly the functions' real AWS requests.
+//!
+//! A missing permission would show only on AWS; an unused one is too much.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,26 +35,26 @@ use tests::{
 
 const STACK: &str = "switchboard";
 
-/// Per function, the permissions as `dynamodb:Query tools/index/by_organization`.
+/// The permissions of each function, such as `dynamodb:Query tools/index/by_organization`.
 type Permissions = BTreeMap<&'static str, BTreeSet<String>>;
 
-/// Writes down what was asked since the last time, and begins with the next function.
+/// Records the permissions of the last requests for `function`, and prepares the next one.
 fn note(permissions: &mut Permissions, function: &'static str, world: &mut World) {
     let needs = world.aws.operations().iter().flat_map(needed).collect::<Vec<_>>();
     permissions.entry(function).or_default().extend(needs);
-    // The next function knows nothing yet: on Lambda it is another process.
+    // The next function runs in another process on Lambda, without these caches.
     world.restart();
     world.aws.clear_operations();
 }
 
-/// Every path of every function that asks something else of AWS; for an organization with a VAPI account of its own, or on the
+/// Every path of every function with different AWS requests, for an organization with its own VAPI account or on the
 /// platform's.
 #[expect(clippy::too_many_lines, reason = "it is a list of paths")]
 async fn asked(own: bool) -> Permissions {
     let mut asked = Permissions::new();
     let call_tool = vec![
         ("MCP_CALL_TOOL", "true".to_owned()),
-        // Nobody is there; what matters is what is asked of AWS before.
+        // No server is there; only the earlier AWS requests matter.
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
         ("ALERT_SECRET", format!("{STACK}/alerts")),
     ];
@@ -109,7 +110,7 @@ async fn asked(own: bool) -> Permissions {
     settle(&mut asked, &mut world, &sms).await;
 
     catalogue(&mut asked, &mut world).await;
-    // Looking at an agent's tools repairs what differs: one is missing in the table, one at VAPI.
+    // Listing an agent's tools repairs differences: one tool is missing in the table, one at VAPI.
     let (missing, stale) = (world.tool(&ai_sms()).await, world.attached(&ai_sms()).await);
     let mut model = world.model();
     model["toolIds"] = json!([sms["external_tool_id"], missing["external_tool_id"]]);
@@ -178,7 +179,7 @@ async fn asked(own: bool) -> Permissions {
     asked
 }
 
-/// A call, a run and everything of a number are deleted.
+/// Deletes a call, a run and all data of a number.
 async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     let now = Timestamp::now();
     let execution = |more: Value| {
@@ -232,19 +233,17 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     note(asked, "erasures", world);
 }
 
-/// A transfer to somebody's phone.
 fn connect() -> Value {
     json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}})
 }
 
-/// A tool with a secret.
 fn with_secret() -> Value {
     let mut config = api_request("GET", "https://nobody.example/");
     config["headers"] = json!({"X-Api-Key": "s3cret-key", "X-Line": "s3cret-line"});
     config
 }
 
-/// Attaching bases and detaching them; and what attaching, removing an agent and settling ask for because of it.
+/// Attaches and detaches knowledge bases; then attaches tools, removes an agent and settles with them.
 async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
     let base = world.knowledge_base(&json!([]), &json!([{"text": "House"}])).await;
     let base = base["id"].as_str().unwrap();
@@ -267,7 +266,7 @@ async fn knowledge_of_agents(asked: &mut Permissions, world: &mut World) {
 
     world.attach_as(&world.home, &agents[1], tool.as_str().unwrap()).await.expect(201);
     note(asked, "attach", world);
-    // A removal that fails, and cannot be settled at once.
+    // A removal that fails and cannot be settled at once.
     world.vapi.inject(Fault::body(json!("not JSON")).with_effect(Effect::First).on("PATCH", "/assistant"));
     world.vapi.inject(Fault::status(400).on("PATCH", "/assistant"));
     ask(world, "agents", "DELETE", &format!("agents/{}", agents[0]), &Value::Null).await.expect(502);
@@ -317,7 +316,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.update(&one, &json!({"name": "two", "attach_to_agent": true})).await.expect(502);
     note(asked, "update", world);
 
-    // An edit that is given up is left to settle, which is woken.
+    // An abandoned edit is left to settle, which is invoked.
     world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(9));
     world.update(&attached, &preemptive_sms()).await.expect(202);
     world.vapi.clear_faults();
@@ -343,7 +342,7 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     note(&mut Permissions::new(), "settle", world);
 }
 
-/// A call that comes in both ways, and one that is not Twilio's.
+/// Incoming calls, forwarded and bypassed, each also with a forged signature.
 async fn call_start(asked: &mut Permissions, world: &mut World) {
     world.attached(&preemptive_sms()).await;
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
@@ -361,7 +360,7 @@ async fn call_start(asked: &mut Permissions, world: &mut World) {
     note(asked, "run-tool", world);
 }
 
-/// Delivers a queued run of each of these tools.
+/// Delivers a queued execution of each of these tools.
 async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     for tool in tools {
         let begun = PhoneCall {
@@ -379,7 +378,7 @@ async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
         });
         world.aws.post("executions", &run.to_string());
     }
-    // One whose tool was deleted meanwhile.
+    // The execution's tool was deleted in the meantime.
     let run = json!({
         "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
         "tool_id": uuid::Uuid::now_v7().to_string(), "caller": phone(1), "arguments": {}, "trigger": "conversation",
@@ -406,7 +405,7 @@ async fn automations(asked: &mut Permissions, world: &mut World, tools: &[&Value
     Box::pin(streams::stream(asked, world, tools)).await;
 }
 
-/// An automation that is carried out, one that asks a model, and one that is paused because its tool changed.
+/// Runs automations with actions and with a prompt; another is paused because its tool changed.
 async fn automation_runs(asked: &mut Permissions, world: &mut World) {
     pay_service(world);
     world.restart();
@@ -444,7 +443,7 @@ async fn automation_runs(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_operations();
     world.run_loop(AMPLE).await;
     note(asked, "run-loop", world);
-    // Cancelled while somebody was at it, who died.
+    // Cancelled while a process held it that died.
     let run = world.start_automation(&automation, "cancelled", &json!({})).await;
     let rows = world.aws.rows("automation_runs");
     let mut row = rows.into_iter().find(|row| row["id"] == json!(run.id) && row["part"] == "run").unwrap();
@@ -456,7 +455,7 @@ async fn automation_runs(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_operations();
 }
 
-/// What a run asks, in its table.
+/// Adds an approval of a run to its table.
 fn approval(world: &World, run: &Value) -> String {
     let id = uuid::Uuid::now_v7().to_string();
     world.aws.put("approvals", &json!({
@@ -468,7 +467,7 @@ fn approval(world: &World, run: &Value) -> String {
     id
 }
 
-/// Gives the home organization a key of its own for an LLM; gives the keys that it had before.
+/// Gives the home organization its own LLM key; returns its previous keys.
 fn own_llm(world: &World) -> Value {
     let key = uuid::Uuid::now_v7().to_string();
     let home = &world.home.organization_id;
@@ -482,7 +481,7 @@ fn own_llm(world: &World) -> Value {
     before
 }
 
-/// Conversations: each kind of tool is called, one is asked about, a thread is deleted.
+/// Conversations: every kind of tool is called, one asks for consent, a thread is deleted.
 async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let mut config = sms_without_call(&world.home);
     config["label"] = json!("Ask first");
@@ -529,14 +528,14 @@ async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     ] {
         assert_eq!(world.threads(&user, method, &path).await.status, status, "{method} {path}");
     }
-    // With a key of its own for an LLM, which leads nowhere.
+    // With the organization's own LLM key, whose address has no server.
     let before = own_llm(world);
     assert!(world.chat("Hi").await.status >= 500);
     world.aws.change("organizations", &world.home.organization_id, json!({"own_keys": before}));
     note(asked, "chat", world);
 }
 
-/// A definition that anybody may deploy.
+/// A definition that needs no other service.
 fn definition(name: &str) -> Value {
     json!({
         "name": name, "trigger_type": "webhook", "trigger_config": {"service": "Slack", "event_type": "message"},
@@ -544,7 +543,7 @@ fn definition(name: &str) -> Value {
     })
 }
 
-/// What an agent finds, deploys and calls from outside.
+/// External agents find tools, deploy automations and call tools.
 async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let sms = world.tool(&sms_without_call(&world.home)).await;
     let tools = [&[&sms], tools].concat();
@@ -590,7 +589,6 @@ async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     note(asked, "mcp", world);
 }
 
-/// A run that finds tools and deploys an automation.
 async fn building_agent(asked: &mut Permissions, world: &mut World) {
     let calls = format!(
         "return initial_md_fetch([\"Slack\"]);\nreturn search_tools(\"message\");\nreturn pay_list();\nreturn deploy_automation({{automation: {}}});",
@@ -602,7 +600,7 @@ async fn building_agent(asked: &mut Permissions, world: &mut World) {
     world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
     world.restart();
     world.aws.clear_operations();
-    // Refused, once it is known with whose accounts the tools would act.
+    // Rejected, after the accounts of the tools were read.
     let named = json!(["pay_list", "slack_post_message", "sms_send", "no_such_tool"]);
     world.start_run(&json!({"prompt": "Build it", "tools": named})).await;
     note(asked, "runs", world);
@@ -621,7 +619,7 @@ async fn building_agent(asked: &mut Permissions, world: &mut World) {
     }
 }
 
-/// What is looked for, by each route, and a service connected and disconnected in each way there is.
+/// Searches on each route, and every way to connect and disconnect a service.
 async fn discover(asked: &mut Permissions, world: &mut World) {
     let fields = json!([{"name": "api_key", "description": "Under Developers."}]);
     world.service("Slack", Some("slack"));
@@ -638,7 +636,7 @@ async fn discover(asked: &mut Permissions, world: &mut World) {
     let overview = Event::get(&format!("/api/{}/discover/initial_md_fetch", world.home.slug)).user(&world.home.user_id);
     let overview = overview.query("service", "slack").query("service", "twilio").query("service", "slakc");
     world.send("discover", &overview).await.expect(200);
-    // The second takes the place of the first.
+    // The second credential replaces the first.
     for _credential in 0..2 {
         ask(world, "discover", "POST", "services/stripe/connect", &json!({"api_key": "sk_1"})).await.expect(200);
     }
@@ -646,12 +644,12 @@ async fn discover(asked: &mut Permissions, world: &mut World) {
         ask(world, "discover", "DELETE", &format!("services/{service}/connection"), &Value::Null).await.expect(204);
     }
     ask(world, "discover", "POST", "services/slack/connect", &json!({})).await.expect(200);
-    // Nobody has read the organization's row: it is read again.
+    // The organization's row is not cached, so it is read again.
     note(asked, "discover", world);
     world.pipedream.connect(&world.home.slack_account, &world.home.organization_id, "slack");
 }
 
-/// Carries a run on that calls each of these tools; and one by a model of the organization's own, which it may not reach.
+/// Executes a run that calls each of these tools, and one with the organization's own model, which is unreachable.
 async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let sms = world.tool(&sms_without_call(&world.home)).await;
     let tools = [&[&sms], tools].concat();
@@ -661,7 +659,7 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
         tools: tools.iter().map(|tool| (*tool).clone()).collect(),
         ..RunSpec::default()
     };
-    // Each tool takes one of the arguments: what it does not know is left out here.
+    // Each tool takes one of these arguments; unknown ones are left out.
     let statements: Vec<String> = tools
         .iter()
         .map(|tool| {
@@ -701,7 +699,7 @@ async fn run_loop(asked: &mut Permissions, world: &mut World, tools: &[&Value]) 
     world.aws.clear_operations();
 }
 
-/// Runs that are started, once and again, shown and cancelled.
+/// Starts runs, repeats a start, shows and cancels them.
 async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let body = json!({"prompt": "Hello", "tools": tools.iter().map(|tool| &tool["id"]).collect::<Vec<_>>()});
     world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
@@ -718,7 +716,7 @@ async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     note(asked, "runs", world);
 }
 
-/// A service whose tool shows a credential that the organization stored.
+/// A service whose tool uses a credential that the organization stored.
 fn pay_service(world: &World) {
     let field = json!({"name": "api_key", "description": "The key", "secret": true});
     world.service_with("Pay", &json!({"connection": {"type": "credential", "fields": [field]}}));
@@ -735,7 +733,7 @@ fn pay_service(world: &World) {
     world.aws.put_secret(&name, &json!({"api_key": "k"}));
 }
 
-/// Automations are saved, changed and deleted; tools of every kind are looked up and, where they are polled, called once.
+/// Saves, changes and deletes automations. Tools of every kind are resolved and, for polls, called once.
 async fn deploying(world: &World, query: &Value, lookup: &Value) {
     world.slack_service();
     world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
@@ -799,7 +797,7 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
     }
 }
 
-/// Automations are run by schedules and polls; their schedules are made, taken back and settled.
+/// Automations with schedules and polls; their schedules are created, removed and settled.
 async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value, lookup: &Value) {
     for service in ["SMS", "Slack"] {
         world.service_capabilities(service, &json!({"supports_polling": true}));
@@ -822,7 +820,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     }
     let gone = activated(world, &daily("Gone")).await;
     world.automation("DELETE", &format!("/{gone}"), &Value::Null).await.expect(204);
-    // Settle is woken when Scheduler is out of reach.
+    // Settle is invoked if Scheduler is unreachable.
     let throttled = || tests::Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException"));
     world.aws.inject(throttled().times(6));
     let saved = world.deploy(&daily("Late")).await.expect(201);
@@ -861,7 +859,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(3), &json!([])), "{report}");
     note(asked, "settle", world);
 
-    // The run is started, and started again when the queue of runs had refused it.
+    // The run is started, and started again after its queue refused the message.
     world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("InternalError")).times(9));
     world.run_scheduled().await;
     world.aws.clear_faults();
@@ -874,7 +872,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     }
     assert_eq!(world.aws.row("automations", &polled[2]).unwrap()["status"], "paused");
     assert!(world.aws.row("schedules", &polled[0]).unwrap()["last_poll"].is_string());
-    // One whose schedule does not follow it yet: what is due is put on the queue again.
+    // The schedule lags behind the automation: the due occurrence is queued again.
     let due = Timestamp::now();
     world.aws.change("schedules", &ids[0], json!({"automation_version": 9, "next_run_at": due}));
     let message = json!({
@@ -882,7 +880,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     });
     world.aws.post("scheduled", &message.to_string());
     world.run_scheduled().await;
-    // One that was deleted before its schedule.
+    // The automation was deleted before its schedule.
     world.aws.delete("automations", &late);
     world.aws.fire_schedules(Timestamp::now().plus(Duration::from_secs(400 * 24 * 3_600)));
     world.run_scheduled().await;
@@ -891,7 +889,7 @@ async fn by_the_clock(asked: &mut Permissions, world: &mut World, query: &Value,
     self::polled(asked, "schedule", "scheduled");
 }
 
-/// Deploys and activates; gives the id.
+/// Deploys and activates an automation; returns its id.
 async fn activated(world: &World, definition: &Value) -> String {
     let saved = world.deploy(definition).await.expect(201);
     let id = saved["automation"]["id"].as_str().unwrap().to_owned();
@@ -899,14 +897,14 @@ async fn activated(world: &World, definition: &Value) -> String {
     id
 }
 
-/// What Lambda needs of a queue to run a function from it, which asks for nothing itself.
+/// The permissions that Lambda's poller needs for a queue; the function itself does not use them.
 fn polled(asked: &mut Permissions, function: &'static str, queue: &str) {
     let needs = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"];
     let needs = needs.map(|action| format!("sqs:{action} {TABLE_PREFIX}{queue}"));
     asked.entry(function).or_default().extend(needs);
 }
 
-/// Settles an intent of each kind, made by hand.
+/// Settles a handmade intent of each kind.
 async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     let unknown = uuid::Uuid::now_v7().to_string();
     let (agent, external) = (world.home.agent_id.clone(), tool["external_tool_id"].clone());
@@ -951,12 +949,12 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     approval(world, &json!(unknown));
     let report = world.settle().await;
     assert_eq!((report["settled"].as_array().map(Vec::len), &report["left"]), (Some(10), &json!([])), "{report}");
-    // Another address: every tool is given it, when all processes know.
+    // A new address: every tool is updated once all processes know it.
     world.aws.change("tools", "reissue", json!({"fingerprint": "another"}));
     world.settle().await;
     world.aws.change("tools", "reissue", json!({"seen_at": "2026-01-01T00:00:00.000Z"}));
     world.settle().await;
-    // More than there is time for wakes it again.
+    // More work than time allows makes settle invoke itself again.
     let row = json!({
         "id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id, "change": "delete_tool",
         "tool_id": tool["id"], "created_at": "2026-01-01T00:00:00.000Z", "owner_until": 1,
@@ -968,7 +966,7 @@ async fn settle(asked: &mut Permissions, world: &mut World, tool: &Value) {
     world.aws.delete("intents", row["id"].as_str().unwrap());
 }
 
-/// A load, one that leaves something out, and an import.
+/// A load, a load that removes entries, and an import.
 async fn catalogue(asked: &mut Permissions, world: &mut World) {
     let invoke = async |event: Value| {
         let deadline = Deadline::after(Duration::from_secs(30));
@@ -986,13 +984,13 @@ async fn catalogue(asked: &mut Permissions, world: &mut World) {
     note(asked, "catalogue", world);
 }
 
-/// Asks as the home organization's user.
+/// Sends a request as the home organization's user.
 async fn ask(world: &World, function: &str, method: &str, path: &str, body: &Value) -> Answer {
     let event = tests::Event::new(method, &format!("/api/{}/{path}", world.home.slug)).user(&world.home.user_id);
     world.send(function, &if body.is_null() { event } else { event.text(body.to_string()) }).await
 }
 
-/// A member comes, is shown and changed, and goes; an owner leaves.
+/// Adds, lists, changes and removes a member; an owner leaves.
 async fn members(world: &World) {
     for (user, role) in [("one", "member"), ("two", "owner")] {
         ask(world, "members", "POST", "members", &json!({"user_id": user, "role": role})).await.expect(201);
@@ -1006,7 +1004,7 @@ async fn members(world: &World) {
     world.aws.put("organization_members", &row);
 }
 
-/// A call that is told of and looked at.
+/// Reports on a call, and its timeline.
 async fn calls(world: &World) {
     world.executions_of_call("unknown").await.expect(404);
     world.incoming_call(&world.home, "call-1", &phone(1));
@@ -1093,7 +1091,7 @@ async fn patch_hook(world: &World, path: &str, body: Value) -> Answer {
     world.hooks(&world.home, "PATCH", path, &body).await
 }
 
-/// Hooks made, changed and deleted; events that come in by them, and fail, and come again.
+/// Creates, changes and deletes hooks; their events arrive, fail and repeat.
 async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.slack_service();
     let automation = world.active(&world.urgent_messages()).await;
@@ -1119,7 +1117,7 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     let second = Signer::Slack("second");
     let urgent = slack_message("Ev1", "urgent");
     let shared = world.signed("/api/hooks/slack", second, &urgent);
-    // Its run is begun, and its message is lost; then it comes again.
+    // The run is stored but its message is lost; then the event comes again.
     world.aws.inject(tests::Fault::throttled("SendMessage", "runs"));
     assert!(world.send("trigger", &shared).await.status >= 500);
     for _again in 0..2 {
@@ -1131,7 +1129,7 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);
     world.deliver_signed(&notion, Signer::Unsigned, &token).await.expect(200);
-    // Filters that take long are looked at from the queue.
+    // Slow filters are evaluated from the queue.
     let words: Vec<String> = (0..400).map(|number| format!("word {number}")).chain(["urgent".to_owned()]).collect();
     let filter = json!({"path": "event.text", "op": "contains_any", "value": words}).to_string();
     world.aws.change("automations", &automation, json!({"trigger_filter": filter}));
@@ -1153,7 +1151,7 @@ async fn hooks(asked: &mut Permissions, world: &mut World) {
     note(asked, "hooks", world);
 }
 
-/// Another key, one of another account while there is nothing at VAPI, and back to the platform's.
+/// Replaces the key, changes to another account while VAPI holds nothing, and returns to the platform's.
 async fn keys(world: &World) -> Answer {
     let put = async |key: &str| world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": key})).await;
     world.aws.put(

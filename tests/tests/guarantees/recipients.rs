@@ -1,4 +1,4 @@
-//! One person gets one message: whoever else it goes to, however the numbers are written, and whatever breaks on the way.
+//! One person gets one message, for every set of recipients, notation of numbers, and fault.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -15,7 +15,7 @@ fn sent_to(world: &World) -> Vec<String> {
     to
 }
 
-/// An SMS to these numbers and to whom the model adds.
+/// An SMS to these numbers and to recipients of the model's choice.
 async fn extendable(world: &World, fixed: &[&str]) -> Value {
     let mut config = ai_sms();
     config["recipients"] = if fixed.is_empty() {
@@ -27,7 +27,7 @@ async fn extendable(world: &World, fixed: &[&str]) -> Value {
     world.attached(&config).await
 }
 
-/// The same call of the tool with other recipients.
+/// The same tool call with other recipients.
 fn to(call: &ToolCall, recipients: &[&str]) -> ToolCall {
     let mut call = call.clone();
     call.arguments.insert("recipients".to_owned(), json!(recipients));
@@ -129,7 +129,7 @@ async fn what_is_unknown_of_one_stays_unknown_in_every_set() {
     assert!(!sent_to(&world).contains(&a));
 }
 
-/// The process dies when the first of several messages is on its way.
+/// The process dies after it sent the first of several messages.
 #[tokio::test]
 async fn a_process_that_died_between_two_recipients_leaves_them_unknown() {
     let world = World::start().await;
@@ -163,7 +163,7 @@ async fn sets_that_overlap_at_the_same_time_reach_each_once_and_nobody_waits_for
     assert_eq!(sent_to(&world), [a, b, c]);
 }
 
-/// The row that an older version wrote of a set: it holds no word of single recipients.
+/// Rows of older versions record a set of recipients without single ones.
 #[tokio::test]
 async fn a_set_that_an_older_version_claimed_is_not_sent_to_again() {
     let world = World::start().await;
@@ -173,7 +173,7 @@ async fn a_set_that_an_older_version_claimed_is_not_sent_to_again() {
         let call = world.call(&tool, json!({"text": "Hello"}));
         world.call_tool(&to(&call, &[&b, &c])).await.result();
         let sent = world.twilio.messages().len();
-        // The set's row is the one whose answer names the most.
+        // The set's row has the longest answer.
         let mut rows = world.aws.rows("idempotency");
         rows.sort_by_key(|row| row["answer"].as_str().map_or(0, str::len));
         let mut set = rows.pop().unwrap();
@@ -188,7 +188,7 @@ async fn a_set_that_an_older_version_claimed_is_not_sent_to_again() {
             world.call_tool(&to(&call, &[&c, &b])).await;
             assert_eq!(world.twilio.messages().len(), sent, "{status} {fixed:?}");
         }
-        // Of a set that was done in part, the rest.
+        // A partly completed set: the rest is sent.
         set["status"] = json!("partial");
         set["done"] = fixed.iter().copied().chain([b.as_str()]).map(|to| (to.to_owned(), json!("sent"))).collect();
         set["done_until"] = json!(Timestamp::now().as_seconds() + 100);
@@ -219,7 +219,7 @@ async fn an_outage_between_the_claims_sends_nothing_and_holds_nothing_back() {
     }
 }
 
-/// An asynchronous tool: `run-tool` sends it, by the same claims.
+/// An asynchronous tool: `run-tool` sends it under the same claims.
 #[tokio::test]
 async fn queued_executions_claim_each_recipient_too() {
     let world = World::start().await;

@@ -1,5 +1,6 @@
-//! After a new key of the tokens or a new public address VAPI's tools are given both by themselves, calls go on meanwhile, and
-//! VAPI is asked nothing when there is nothing to do.
+//! After a new token key or a new public address, `settle` reissues VAPI's tools.
+//!
+//! Calls continue meanwhile, and without changes VAPI gets no requests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::collections::BTreeSet;
@@ -9,18 +10,18 @@ use tests::{Answer, Event, World, agreement, ai_sms, aws, phone, preemptive_sms,
 
 const TOKEN_KEY: &str = "switchboard/tool-token";
 
-/// A new key in the place of the one there was, and processes that know it.
+/// Replaces the token key and restarts the processes with it.
 fn rotate(world: &mut World, key: &str) {
     world.aws.put_secret(TOKEN_KEY, &json!({"current": key}));
     world.restart();
 }
 
-/// Every process has had time to learn of the change.
+/// Lets enough time pass for every process to learn of the change.
 fn later(world: &World) {
     world.aws.change("tools", "reissue", json!({"seen_at": "2026-01-01T00:00:00.000Z"}));
 }
 
-/// What a run of `settle` asks VAPI, by method.
+/// The requests of one `settle` to VAPI, by method.
 async fn asked(world: &World) -> [usize; 2] {
     world.vapi.clear_requests();
     assert_eq!(world.settle().await, json!({"settled": [], "left": []}));
@@ -33,7 +34,7 @@ fn token(world: &World, tool: &Value) -> String {
     at_vapi["parameters"][0]["value"]["token"].as_str().unwrap().to_owned()
 }
 
-/// VAPI's request for a call of the tool, as VAPI would send it now.
+/// VAPI's current request for a call of the tool.
 fn calling(world: &World, tool: &Value) -> Event {
     world.vapi_event(&world.call(tool, json!({"text": phone(7)})))
 }
@@ -52,7 +53,7 @@ async fn a_new_key_reaches_every_tool_and_calls_go_on_meanwhile() {
     let before = tools.map(|tool| token(&world, tool));
     let rows = world.tools();
 
-    // What was made under this key and address is compared once.
+    // New tools of this key and address are compared once.
     assert_eq!(asked(&world).await, [0, 0]);
     later(&world);
     assert_eq!(asked(&world).await, [3, 0]);
@@ -61,7 +62,7 @@ async fn a_new_key_reaches_every_tool_and_calls_go_on_meanwhile() {
     let in_flight = [calling(&world, &one), calling(&world, &one)];
     rotate(&mut world, "another-key-of-the-tool-tokens");
     call(&world, &in_flight[0]).await.result();
-    // No sooner than every process knows the key.
+    // Not before every process knows the key.
     assert_eq!(asked(&world).await, [0, 0]);
     assert_eq!(tools.map(|tool| token(&world, tool)), before);
     later(&world);
@@ -74,7 +75,7 @@ async fn a_new_key_reaches_every_tool_and_calls_go_on_meanwhile() {
     call(&world, &in_flight[1]).await.result();
     call(&world, &calling(&world, &one)).await.result();
 
-    // Two keys hold, and no more.
+    // Only two keys are valid at a time.
     rotate(&mut world, "a-third-key-of-the-tool-tokens");
     call(&world, &in_flight[0]).await.expect(401);
     call(&world, &calling(&world, &one)).await.result();
@@ -123,7 +124,7 @@ async fn a_tool_that_fails_is_tried_again_and_holds_up_no_other() {
     later(&world);
     let before: Vec<String> = tools.iter().map(|tool| token(&world, tool)).collect();
     let at = |tool: &Value| format!("/tool/{}", tool["external_tool_id"].as_str().unwrap());
-    // One cannot be read, one cannot be changed, one is gone at VAPI.
+    // One tool cannot be read, one cannot be changed, one is missing at VAPI.
     world.vapi.inject(Fault::status(400).on("GET", &at(&tools[0])));
     world.vapi.inject(Fault::status(400).on("PATCH", &at(&tools[1])).times(2));
     world.at_vapi("DELETE", &at(&tools[2]), &Value::Null).await;

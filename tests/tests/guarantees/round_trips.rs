@@ -1,5 +1,7 @@
-//! Round trips that callers wait for, against the table in the design: every DynamoDB operation is slowed down alike, and
-//! the waves are counted. Not time, so that a slow machine changes nothing.
+//! The round trips that callers wait for, counted against the design's table.
+//!
+//! Every DynamoDB operation is equally slow, and the test counts waves instead of time, so a slow machine changes
+//! nothing.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -14,10 +16,10 @@ use tests::{
     waves::{summary, waves},
 };
 
-/// Far more than operations that were started together lie apart.
+/// Far more than the time between operations that start together.
 const DELAY: Duration = Duration::from_millis(150);
 
-/// What DynamoDB was asked while the caller waited, and all of it.
+/// The operations before the answer, and all of them.
 struct Asked {
     answer: Answer,
     waited: Vec<Operation>,
@@ -60,7 +62,7 @@ async fn execute_of_a_reading_tool_waits_for_one_read_before_and_none_after() {
     assert_eq!(summary(&all)[1..], afterwards, "the history is written after the answer, and the budget counted");
 }
 
-/// A tool's secrets cost one request the first time in a process, behind the reads and before the effect, and none after.
+/// A tool's secrets cost one request per process, between the reads and the effect.
 #[tokio::test]
 async fn execute_reads_the_secrets_of_a_tool_once_a_process_and_asks_for_none_where_there_are_none() {
     let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
@@ -130,7 +132,7 @@ async fn execute_with_an_effect_waits_for_one_read_before_and_one_write_after() 
     }
 }
 
-/// The claim is made before the tool is known, under the key that is expected.
+/// The claim is made before the tool is known, under the expected key.
 #[tokio::test]
 async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_be_foreseen() {
     let world = World::start().await;
@@ -153,7 +155,8 @@ async fn an_effect_in_odd_words_waits_for_one_more_only_where_the_words_cannot_b
     }
 }
 
-/// One recipient is claimed beside the read of the tool, whoever named it. Of several, each is claimed after that.
+/// A single recipient is claimed in parallel with the read of the tool, for fixed and model recipients alike. Several
+/// are claimed after it.
 #[tokio::test]
 async fn a_message_to_several_waits_for_one_more_round_trip_however_many_they_are() {
     let world = World::start().await;
@@ -176,7 +179,8 @@ async fn a_message_to_several_waits_for_one_more_round_trip_however_many_they_ar
         (&models, vec!["no number".to_owned(), phone(2)], vec![beside.clone(), claims(1), claims(2)]),
         (&both, vec![phone(2)], vec![beside.clone(), claims(2), claims(3)]),
         (&both, vec![phone(4), formatted.to_owned(), phone(3)], vec![beside.clone(), claims(4), claims(5)]),
-        // The model repeats the author's: the claim of the whole is another one than was expected, and made beside the rest.
+        // The model repeats the author's recipient, so the whole set's claim differs from the expected one and is made with the
+        // others.
         (
             &both,
             vec![phone(1), phone(2)],
@@ -188,7 +192,7 @@ async fn a_message_to_several_waits_for_one_more_round_trip_however_many_they_ar
         answer.expect(200);
         assert_eq!(summary(&waited), expected, "{recipients:?}");
     }
-    // Nobody is left to be sent to.
+    // Every recipient has the message already.
     let call = world.call(&models, json!({"text": "Hello", "recipients": [phone(2), phone(3)]}));
     world.call_tool(&call).await.result();
     let mut fewer = call.clone();
@@ -250,7 +254,7 @@ async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
     );
     assert_eq!(all.len(), waited.len(), "nothing follows the answer");
     let asked: Vec<String> = world.vapi.requests().iter().map(|request| request.method.clone()).collect();
-    // The tool is asked for beside the assistant.
+    // The tool is requested in parallel with the assistant.
     assert_eq!(asked, ["GET", "GET", "PATCH"]);
     let waves = waves(&waited);
     let at: Vec<_> = world.vapi.requests().iter().map(|request| moment(&request.at)).collect();
@@ -301,7 +305,7 @@ async fn list_waits_for_access_and_one_query() {
     }
 }
 
-/// A call that came in through us costs a transfer nothing more than any effect; of another one VAPI must be asked first.
+/// For a call through Switchboard a transfer costs no more than any effect; for other calls VAPI is asked first.
 #[tokio::test]
 async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     let world = World::start().await;
@@ -326,13 +330,13 @@ async fn a_transfer_reads_more_only_when_the_call_did_not_come_through_us() {
     let event = world.vapi_event(&world.call(&tool, json!({})));
     let Asked { answer, waited, .. } = measured(&world, "execute", &event).await;
     answer.result();
-    // As whose VAPI is asked is read for this very request: a key that was taken away a moment ago is not used.
+    // The account is read for each request, so a key that was just removed is not used.
     let account = vec!["GetItem organizations"];
     assert_eq!(summary(&waited), [before, account, vec!["GetItem agents"], vec!["GetItem agents"], after]);
     assert_eq!(world.vapi.requests().len(), 2);
 }
 
-/// Beside VAPI's own time the caller waits for two round trips, however many tools the call sets off.
+/// Besides VAPI's own time the caller waits for two round trips, regardless of the number of tools.
 #[tokio::test]
 async fn a_call_that_comes_in_waits_for_its_number_and_for_its_record() {
     let world = World::start().await;
@@ -396,7 +400,7 @@ async fn an_event_of_vapis_waits_for_two_reads_and_one_write() {
     }
 }
 
-/// What keeps a run within the budgets is part of the transaction that writes it down.
+/// The budget check is part of the transaction that stores the run.
 #[tokio::test]
 async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
     let world = World::start().await;
@@ -408,7 +412,8 @@ async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
     assert_eq!(summary(&waited), [access, vec!["TransactWriteItems automation_runs+usage"]]);
 }
 
-/// Services' tools in 1 query, beside the services and what they can do; nothing more for several services than their tools.
+/// The tools of services take one query, in parallel with services and capabilities; several services add only their
+/// tools.
 #[tokio::test]
 async fn discovery_reads_each_table_once_behind_the_access() {
     let world = World::start().await;
@@ -438,7 +443,7 @@ async fn discovery_reads_each_table_once_behind_the_access() {
             data.user(&home.user_id),
             vec![access.clone(), vec!["BatchGetItem service_tools", "Query tools", "Scan services"]],
         ),
-        // The first search of a process reads what it keeps.
+        // The first search of a process fills its cache.
         (
             search.clone(),
             vec![

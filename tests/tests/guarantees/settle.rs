@@ -1,5 +1,6 @@
-//! What a crash or a failure leaves between VAPI and the tables, and that settling brings them together. Each function that
-//! changes both is killed at each of its steps, and each step fails, before and after it took effect.
+//! Settling after crashes and failures between VAPI and the tables.
+//!
+//! Every function that changes both is killed at each step, and each step fails, before and after its effect.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use shared::{Deadline, models::Timestamp};
 use tests::{Answer, Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
 
-/// What is prepared before the function runs, and the request that is killed.
+/// The change whose request is killed; its preconditions are prepared.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Create,
@@ -31,7 +32,7 @@ enum Change {
     RemoveAgent,
 }
 
-/// Where the function is killed: at which step of which side, and whether that step still took effect.
+/// The step of a side at which the function is killed, before or after its effect.
 #[derive(Debug, Clone, Copy)]
 struct Kill {
     at_vapi: bool,
@@ -39,13 +40,13 @@ struct Kill {
     took_effect: bool,
 }
 
-/// Prepares the world; gives the function and the event to be killed.
+/// Prepares the world; returns function and event.
 async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let tools = format!("/api/{}/tools", home.slug);
     let of_agent = |what: &str| format!("/api/{}/agents/{}/tools/{what}", home.slug, home.agent_id);
     let labelled = |mut config: Value| {
-        // A name of its own, so that each try takes the same steps.
+        // A unique name, so that each attempt takes the same steps.
         config["label"] = json!(format!("Tool {}", uuid::Uuid::new_v4().simple()));
         config
     };
@@ -96,7 +97,7 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     (function, event.user(&home.user_id))
 }
 
-/// As [`prepare`], with a knowledge base that another agent or this one may have.
+/// Like [`prepare`], with a knowledge base for this or another agent.
 async fn prepare_base(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
@@ -115,7 +116,7 @@ async fn prepare_base(world: &World, change: Change) -> (&'static str, Event) {
     ("knowledge", Event::post(&path, &json!({"knowledge_base_id": base})).user(&home.user_id))
 }
 
-/// Runs the function until it is at the step, and kills it there. False: it ended before.
+/// Runs the function up to the step and kills it there. False if it ended before.
 async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> bool {
     let reached = async {
         if kill.at_vapi {
@@ -126,7 +127,7 @@ async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> boo
             }
             let stall = standins::Fault::delay(600_000);
             world.vapi.inject(if kill.took_effect { stall } else { stall.with_effect(standins::Effect::None) });
-            // The request is on record as soon as it has taken its effect, and waits for its answer.
+            // The request is on record once it has taken effect and waits for its answer.
             while world.vapi.requests().len() <= seen + kill.step as usize
                 || world.vapi.requests().iter().all(|request| request.status.is_some())
             {
@@ -146,13 +147,13 @@ async fn killed(world: &World, function: &str, event: &Event, kill: Kill) -> boo
     world.vapi.clear_faults();
     world.aws.clear_faults();
     if died {
-        // What was sent beside the step it died at still arrives.
+        // Operations in parallel with the fatal step still arrive.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     died
 }
 
-/// Kills the change at each of its steps; gives how often.
+/// Kills the change at each of its steps; returns the number of kills.
 async fn walk(change: Change) -> u32 {
     let mut kills = 0;
     for at_vapi in [false, true] {
@@ -170,7 +171,7 @@ async fn walk(change: Change) -> u32 {
                 let report = world.settle().await;
                 assert_eq!(report["left"], json!([]), "{change:?} {kill:?}: {report}");
                 assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?}: {report}");
-                // Nothing is left to do, and nothing is in the way of doing it again.
+                // Nothing is left to settle, and the change can be repeated.
                 assert_eq!(world.settle().await["settled"], json!([]));
                 let again = world.send(function, &event).await;
                 assert!(again.status < 500, "{change:?} {kill:?}: {}", again.body);
@@ -261,7 +262,7 @@ async fn a_base_whose_detaching_is_killed_at_any_step_stays_with_the_other_agent
     assert!(Box::pin(walk(Change::DetachBaseOfOne)).await >= 20);
 }
 
-/// A removal goes on where it is asked for again; until then VAPI has what the table has.
+/// A repeated removal resumes the first; until then VAPI and the table agree.
 #[tokio::test]
 async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool_when_removed() {
     let mut kills = 0;
@@ -300,7 +301,7 @@ async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool
     assert!(kills >= 20, "{kills}");
 }
 
-/// Which step fails, and how.
+/// The failing step and the kind of failure.
 #[derive(Debug, Clone, Copy)]
 struct Failure {
     at_vapi: bool,
@@ -310,15 +311,15 @@ struct Failure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// The step is refused, and the next one is not.
+    /// Only this step is refused.
     Refused,
-    /// The step takes effect, and its answer cannot be used.
+    /// The step takes effect, but its answer is lost.
     AnswerLost,
-    /// This step and all that follow on this side are refused.
+    /// This step and all later ones on its side are refused.
     RefusedFromThenOn,
 }
 
-/// Runs the function with the failing step. `None`: it ended before.
+/// Runs the function with the failing step. `None` if it ended before.
 async fn failed(
     world: &World,
     function: &str,
@@ -341,7 +342,7 @@ async fn failed(
         (!world.vapi.faults().contains(&fault), answer)
     } else {
         let fault = match how {
-            // As often as the SDK tries.
+            // All attempts of the SDK.
             How::AnswerLost => Fault::new("*", "*", Trouble::DropAfter).times(3),
             _ => Fault::new("*", "*", Trouble::Error("AccessDeniedException")).times(times),
         };
@@ -354,10 +355,10 @@ async fn failed(
     reached.then_some(answer)
 }
 
-/// Whether an intent may stay open although one step alone failed: it could not be closed, or a lease was acquired that nobody
-/// knows of, and settling has to wait until it runs out.
+/// Whether an intent may stay open after a single failed step: it could not be closed, or a lease was acquired
+/// without an answer and settling waits for its expiry.
 fn may_stay_open(world: &World, failure: Failure) -> bool {
-    // What was sent beside it may be on record before it.
+    // Parallel operations may precede the step in the log.
     let sent = world.aws.operations();
     let at = sent.iter().skip(failure.step.saturating_sub(1) as usize).take(3);
     let mut at = at.map(|operation| (operation.action.as_str(), operation.body.to_string()));
@@ -369,8 +370,8 @@ fn may_stay_open(world: &World, failure: Failure) -> bool {
         })
 }
 
-/// Has each step of the change fail. The answer is the error of that step, or the change was complete all the same; both sides
-/// agree at once, or an intent is on record and settled later. Gives how often a step failed.
+/// Makes each step of the change fail. The answer is that step's error unless the change was completed; both sides
+/// agree at once, or an intent stays on record and is settled later. Returns the number of failed steps.
 async fn fail(change: Change) -> u32 {
     let mut failures = 0;
     for how in [How::Refused, How::AnswerLost, How::RefusedFromThenOn] {
@@ -385,7 +386,7 @@ async fn fail(change: Change) -> u32 {
                 failures += 1;
                 let codes: &[&str] = match (at_vapi, how) {
                     (true, _) => &["upstream"],
-                    // The SDK sends again what was carried out already, and the condition of that is not met a second time.
+                    // The SDK repeats an operation that was carried out, whose condition then fails.
                     (false, How::AnswerLost) => &["unavailable", "upstream", "conflict"],
                     (false, _) => &["internal", "unavailable", "upstream"],
                 };
@@ -490,7 +491,7 @@ async fn an_agents_removal_whose_steps_fail_is_settled_at_once() {
     assert!(Box::pin(fail(Change::RemoveAgent)).await >= 30);
 }
 
-/// The detachment is settled after it was asked whether the base's tool is still needed.
+/// Settles the detachment after the check whether the base's tool is still needed.
 #[tokio::test]
 async fn a_base_whose_last_detaching_is_settled_late_loses_its_tool() {
     let world = World::start().await;
@@ -553,7 +554,7 @@ async fn what_cannot_be_settled_stays_and_is_reported() {
     assert_eq!(agreement::differences(&world), [""; 0]);
 }
 
-/// As many as fail may be more than there is time for: those that were not tried have the next turn.
+/// Failing changes may exceed the time of a run; changes without an attempt come first in the next one.
 #[tokio::test]
 async fn a_change_that_fails_each_time_keeps_no_other_from_being_settled() {
     let world = World::start().await;
@@ -580,7 +581,7 @@ async fn a_change_that_fails_each_time_keeps_no_other_from_being_settled() {
     };
     let first = run().await;
     assert_eq!((left(&first).len(), &left(&first)[1]), (2, &json!("no time left")), "{first}");
-    // Whoever tried it is gone, just now.
+    // The ownership of the attempt has just expired.
     let now = Timestamp::now().as_millis() - 1;
     world.aws.change("intents", failing["id"].as_str().unwrap(), json!({"owner_until": now}));
     let second = run().await;

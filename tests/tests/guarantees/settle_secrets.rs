@@ -1,6 +1,7 @@
-//! What a crash leaves between Secrets Manager and the tables: each function that stores a secret is killed after each of its
-//! steps, before and after the step took effect. At any moment every secret is named by a row or by an intent; after
-//! settling, by a row.
+//! Settling after crashes between Secrets Manager and the tables.
+//!
+//! Every function that stores a secret is killed at each step, before and after its effect. At any moment a row or an
+//! intent names every secret; after settling, a row does.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,12 +17,11 @@ use tests::{Event, Fault, OWN_KEYS, Trouble, World};
 
 const PREFIXES: [&str; 2] = ["switchboard/twilio/", "switchboard/organizations/"];
 
-/// The request that is killed.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     RegisterNumber,
     RenewCredentials,
-    /// The same for a row that was put by hand and names a secret of another kind.
+    /// The same for a handmade row that names a secret of another kind.
     RenewCredentialsByHand,
     RemoveNumber,
     StoreKey,
@@ -29,22 +29,21 @@ enum Change {
     RemoveKey,
     StoreLlmKey,
     CreateTool,
-    /// A tool that VAPI never hears of.
+    /// A tool without a counterpart at VAPI.
     CreatePreemptiveTool,
     ReplaceToolsSecret,
     RemoveToolsSecret,
-    /// The first edit of a row that an older version wrote.
+    /// The first edit of a row of an older version.
     MoveToolsSecret,
     DeleteTool,
     CreateHook,
     AddHookSecret,
     RemoveHookSecret,
     DeleteHook,
-    /// Notion gives its secret.
+    /// Notion sends its secret.
     ReceiveHookSecret,
 }
 
-/// A tool with a secret.
 fn lookup() -> Value {
     json!({
         "type": "api_request", "label": "Look up", "method": "GET", "url": "https://crm.example.com/",
@@ -52,7 +51,7 @@ fn lookup() -> Value {
     })
 }
 
-/// Prepares the world for a change of a tool; gives the function and the event to be killed.
+/// Prepares the world for a tool's change; returns function and event.
 async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let tools = format!("/api/{}/tools", home.slug);
@@ -86,11 +85,10 @@ async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
         Change::DeleteTool => ("delete", Event::new("DELETE", &event.path)),
         _ => (function, event),
     };
-    // As it would have been read by another process.
     (event.0, event.1.user(&home.user_id))
 }
 
-/// Prepares the world for a change of a hook; gives the function and the event to be killed.
+/// Prepares the world for a hook's change; returns function and event.
 async fn prepare_hook(world: &World, change: Change) -> (&'static str, Event) {
     let path = format!("/api/{}/hooks", world.home.slug);
     let slack = json!({"service": "Slack", "secret": "first"});
@@ -116,7 +114,7 @@ async fn prepare_hook(world: &World, change: Change) -> (&'static str, Event) {
     ("hooks", event)
 }
 
-/// Prepares the world; gives the function and the event to be killed.
+/// Prepares the world; returns function and event.
 fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let numbers = format!("/api/{}/phone-numbers", home.slug);
@@ -157,12 +155,12 @@ fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     (function, event.user(&home.user_id))
 }
 
-/// Secrets of ours that are there.
+/// The existing secrets under our prefixes.
 fn there(world: &World) -> BTreeSet<String> {
     PREFIXES.iter().flat_map(|prefix| world.aws.secret_names(prefix)).collect()
 }
 
-/// Secrets of ours that rows name.
+/// The secrets in rows.
 fn named(world: &World) -> BTreeSet<String> {
     let numbers = world.aws.rows("phone_numbers");
     let numbers = numbers.iter().filter_map(|row| row["credentials_secret"].as_str()).map(str::to_owned);
@@ -190,12 +188,12 @@ fn named(world: &World) -> BTreeSet<String> {
         .collect()
 }
 
-/// Secrets that intents name.
+/// The secrets in intents.
 fn recorded(world: &World) -> BTreeSet<String> {
     world.aws.rows("intents").iter().filter_map(|row| row["secret"].as_str()).map(str::to_owned).collect()
 }
 
-/// Runs the function until it is at the step, and kills it there. False: it ended before.
+/// Runs the function up to the step and kills it there. False if it ended before.
 async fn killed(world: &World, function: &str, event: &Event, step: u32, took_effect: bool) -> bool {
     let trouble = if took_effect { Trouble::StallAfter } else { Trouble::StallBefore };
     world.aws.inject(Fault::new("*", "*", trouble).after(step));
@@ -206,13 +204,13 @@ async fn killed(world: &World, function: &str, event: &Event, step: u32, took_ef
     };
     world.aws.clear_faults();
     if died {
-        // What was sent beside the step it died at still arrives.
+        // Operations in parallel with the fatal step still arrive.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     died
 }
 
-/// Kills the change at each of its steps; gives how often, and how often something was left to settle.
+/// Kills the change at each of its steps; returns the number of kills, and how many of them left work to settle.
 async fn walk(change: Change) -> (u32, u32) {
     let (mut kills, mut left) = (0, 0);
     for took_effect in [false, true] {
@@ -254,7 +252,7 @@ async fn walk(change: Change) -> (u32, u32) {
             left += u32::from(report["settled"] != json!([]));
             assert_eq!(report["left"], json!([]), "{at}: {report}");
             assert_eq!((there(&world), recorded(&world).len()), (named(&world), 0), "{at}: {report}");
-            // Nothing is left to do, and nothing is in the way of doing it again.
+            // Nothing is left to settle, and the change can be repeated.
             assert_eq!(world.settle().await["settled"], json!([]));
             let again = world.send(function, &event).await;
             assert!(again.status < 500, "{at}: {}", again.body);
@@ -386,7 +384,7 @@ async fn a_secret_that_cannot_be_deleted_stays_on_record() {
     assert!(world.aws.secret(&secret).is_none());
 }
 
-/// What stands in an intent is believed only as far as it fits its owner: of anything else the secret stays.
+/// An intent's secret must match its owner; any other secret is kept.
 #[tokio::test]
 async fn a_secret_that_is_not_named_as_its_owners_is_never_deleted() {
     let world = World::start().await;
@@ -417,8 +415,8 @@ async fn a_secret_that_is_not_named_as_its_owners_is_never_deleted() {
     }
 }
 
-/// A row may name its secret by an ARN, which ends in six characters that are not the name's; another organization's row
-/// names nothing.
+/// A row may name its secret by ARN, which ends in six characters beyond the name. Rows of other organizations do not
+/// count.
 #[tokio::test]
 async fn a_row_names_its_secret_by_name_or_arn_and_for_its_own_organization_only() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! The store where DynamoDB answers in part: pages, and batches with items left out.
+//! The store under partial answers of DynamoDB: pages, and batches with unprocessed items.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::{Deadline, Error, error, models::ToolId};
 use tests::{Event, Fault, Trouble, World, aws::Operation, logs::Logs, preemptive_sms};
 
-/// A quarter of what DynamoDB reads for one page.
+/// A quarter of DynamoDB's page size, in bytes.
 const LARGE: usize = 256 * 1024;
 
 async fn tools_of_agent(world: &World) -> Value {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use shared::models::Timestamp;
+use shared::{models::Timestamp, store::Cursor};
 use tests::{
     Answer, Event, Options, World, ai_sms, api_request,
     logs::Logs,
@@ -251,9 +251,9 @@ async fn runs_of_another_organization_are_shown_to_nobody_else() {
     let page = world.executions_of_call_as(&world.other, &call_id).await.expect(200);
     assert_eq!(all(&page, "tool_id"), [&theirs["id"]]);
     // A cursor opens nothing.
-    let cursor = of_call(&world, &call).await["items"][0]["id"].clone();
-    let page =
-        world.executions_of_call_as(&world.other, &format!("{call_id}?cursor={}", cursor.as_str().unwrap())).await;
+    let page = of_call(&world, &call).await;
+    let cursor = Cursor(id(&page["items"][0]));
+    let page = world.executions_of_call_as(&world.other, &format!("{call_id}?cursor={cursor}")).await;
     assert!(page.status == 404 || all(&page.body, "tool_id").iter().all(|id| **id == theirs["id"]), "{}", page.body);
 }
 

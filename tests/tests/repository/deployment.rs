@@ -1,4 +1,4 @@
-//! `make deploy` and `make destroy` as an operator meets them: the real programs, before a stand-in for the AWS CLI.
+//! `make deploy` and `make destroy` as an operator runs them, with a stand-in for the AWS CLI.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod account;
@@ -9,16 +9,16 @@ pub(crate) use account::evaluate;
 use account::{Account, Run};
 use serde_json::json;
 
-/// What a shell, a file and JSON would each like to change.
+/// Characters that a shell, a file or JSON would each alter.
 const SECRET: &str = r"k,ey='x' é$HOME == #1 `id` \n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_deployment_protects_its_tables_once_all_is_made() {
     let account = Account::new().await;
-    // As Windows writes it, with a mark at the beginning, and blanks where people put them.
+    // A file as Windows writes it, with a byte order mark, and with blanks around keys and values.
     let text = account.good().replace("VapiApiKey=key", &format!("  VapiApiKey =  {SECRET}  ")).replace('\n', "\r\n");
     account.parameters(&format!("\u{feff}# ours\r\n\r\n{text}"));
-    // The template takes no backslash in this one: that is told before anything is built.
+    // The template forbids a backslash in this parameter; the operator learns this before anything is built.
     let refused = account.deploy(&[]);
     refused.failed_with(&["VapiApiKey is what stands there, which is not like"]);
     account.parameters(&format!("\u{feff}# ours\r\n\r\n{}", text.replace('\\', "")));
@@ -90,7 +90,7 @@ async fn a_later_deployment_keeps_what_it_is_not_told() {
     ]);
     account.run("infra/deploy", &["--failures"], &[]).says("ToolsTable (AWS::DynamoDB::Table): Throttled");
 
-    // A release that was left out: both its index and the next one's are new.
+    // A skipped release: both its index and the next one's are new.
     let id = account.stack_id();
     let deployed = account.state()["stacks"][&id]["template"].as_str().unwrap().to_owned();
     account.set_at(

@@ -1,4 +1,4 @@
-//! `events/<function>.json`: one real event of API Gateway's for each function, over the demo data of `infra/local`.
+//! `events/<function>.json`: a real API Gateway event per function, on the demo data of `infra/local`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use secrecy::ExposeSecret;
@@ -26,7 +26,7 @@ fn body(event: &Value) -> Value {
     serde_json::from_str(event["body"].as_str().unwrap()).unwrap()
 }
 
-/// The demo organization as the local stack seeds it, and the user of the events as its member.
+/// The demo organization as the local stack seeds it, with the events' user as a member.
 async fn demo() -> World {
     let data = read("infra/local/demo.json");
     let text = |path: &str| data.pointer(path).and_then(Value::as_str).unwrap_or_else(|| panic!("{path}")).to_owned();
@@ -41,7 +41,7 @@ async fn demo() -> World {
         ..Tenant::new(&text("/organization/slug"), &text("/phone_number/number"))
     };
     let token_secret = json!({"current": text("/tool_token_key")});
-    // What the event is signed for: the local stack on its usual ports.
+    // The event's signature covers this address: the local stack on its default ports.
     let public_url = "http://127.0.0.1:4500".to_owned();
     let world = World::with(Options { home, token_secret, public_url, ..Options::default() }).await;
     for tool in data["tools"].as_array().unwrap() {
@@ -62,11 +62,11 @@ async fn demo() -> World {
     world
 }
 
-/// Sends a function its event, with what no file can hold: a token that is good now, and what the model says.
+/// Sends a function its event, completed with a currently valid token and the model's answers.
 async fn answer(world: &World, function: &str) -> Answer {
     let mut event = event(function);
     if ["mcp", "stream"].contains(&function) {
-        // Where no authorizer has checked it, the token must be one.
+        // Without an authorizer the function checks the token itself.
         let bearer = format!("Bearer {}", world.issuer.token(&world.home.user_id));
         event["headers"]["authorization"] = bearer.into();
     }
@@ -95,11 +95,11 @@ async fn every_functions_event_is_answered_with_success() {
 
 #[tokio::test]
 async fn the_events_can_be_sent_in_any_order_and_again() {
-    // What is gone cannot be taken away again.
+    // These requests succeed only once.
     const ONCE: [&str; 2] = ["delete", "detach"];
     let world = demo().await;
     let mut all: Vec<String> = functions().into_iter().chain(["stream".to_owned()]).collect();
-    // What one takes away or shows, another has brought.
+    // Some events need the results of others.
     all.sort_by_key(|function| !["attach", "execute"].contains(&function.as_str()));
     for function in &all {
         let answer = answer(&world, function).await;

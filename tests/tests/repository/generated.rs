@@ -1,5 +1,7 @@
-//! What follows from the declared routes and is committed: the operations of `docs/openapi.yaml`, the API in `infra/template.yaml`,
-//! the routes in README's table, and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes it.
+//! Committed files that are generated from the declared routes.
+//!
+//! These are the operations of `docs/openapi.yaml`, the API in `infra/template.yaml`, the routes in README's table,
+//! and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod yaml;
@@ -18,7 +20,7 @@ use tests::{
 
 use crate::structure::source::{directories, pascal, read, root};
 
-/// These change nothing of the organization's and are open to every role; leaving is each member's own affair.
+/// These routes do not change the organization and are open to every role; any member may leave.
 const WRITES_OF_VIEWERS: [(&str, &str); 5] = [
     ("DELETE", "/api/{slug}/mcp"),
     ("DELETE", "/api/{slug}/members/{user_id}"),
@@ -33,7 +35,7 @@ fn described(declared: &Declared) -> Document {
     document
 }
 
-/// Holds a file against its text as generated, or writes it.
+/// Compares a file with its generated text; with `UPDATE` set, writes the file first.
 fn hold(path: &str, generated: &str) {
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(root().join(path), generated).unwrap();
@@ -45,7 +47,7 @@ fn hold(path: &str, generated: &str) {
     );
 }
 
-/// The text with other lines between `# generated: name` and `# generated: end`.
+/// Replaces the lines between `# generated: name` and `# generated: end`.
 fn with_section(text: &str, name: &str, lines: &str) -> String {
     let begin = format!("# generated: {name}\n");
     let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("no `{begin}`"));
@@ -119,7 +121,7 @@ fn the_template_has_the_routes_as_they_are_declared() {
     hold("infra/template.yaml", &with_section(&read("infra/template.yaml"), "routes", &lines));
 }
 
-/// `POST`, `GET /api/{slug}/members`: the methods of a path beside each other.
+/// The routes with the methods of each path together: `POST`, `GET /api/{slug}/members`.
 fn routes_in_words(routes: &[Route]) -> String {
     let mut words = String::new();
     for (at, route) in routes.iter().enumerate() {
@@ -180,7 +182,8 @@ fn the_table_of_roles_is_as_the_routes_are_declared() {
     hold("docs/roles.md", &text);
 }
 
-/// A role that is too low is not noticed by comparing: document, template and access follow from the same line.
+/// Generated files cannot show a role that is too low: document, template and access follow from the same
+/// declaration.
 #[test]
 fn who_only_reads_may_only_get() {
     let open: BTreeSet<(&str, &str)> = least_roles()
@@ -191,7 +194,7 @@ fn who_only_reads_may_only_get() {
     assert_eq!(open, BTreeSet::from(WRITES_OF_VIEWERS));
 }
 
-/// No program has the prose and the schemas in it: the linker drops what nothing calls.
+/// The prose and schemas are not linked into a program unless it calls `describe`.
 #[test]
 fn no_function_describes_itself_at_run_time() {
     for function in directories("functions") {

@@ -1,4 +1,4 @@
-//! The repository against itself: its shape, its events, its API document.
+//! Tests the repository itself: its structure, its events, its API document.
 
 mod deployment;
 mod events;

@@ -1,5 +1,6 @@
-//! `docs/openapi.yaml` against the real handlers: every answer they give is described there, every answer described there is
-//! given, and every example is accepted.
+//! `docs/openapi.yaml` against the real handlers.
+//!
+//! Every answer is described, every described answer occurs, and every example is accepted.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod agents_and_phone_numbers;
@@ -38,7 +39,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// A route of the dashboard's as the home organization's user asks for it.
+/// A dashboard request of the home organization's user.
 fn asked(world: &World, method: &str, path: &str) -> Event {
     Event::new(method, &format!("/api/{}{path}", world.home.slug)).user(&world.home.user_id)
 }
@@ -70,7 +71,7 @@ fn deleting(world: &World, tool: &str) -> Event {
     asked(world, "DELETE", &format!("/tools/{tool}"))
 }
 
-/// A request that would succeed, for each operation of the dashboard's.
+/// A valid request for each dashboard operation.
 fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 22] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
@@ -100,7 +101,7 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
     ]
 }
 
-/// Answers, each with its operation and the status it must have.
+/// Answers with their operation and expected status.
 #[derive(Default)]
 struct Given(Vec<(&'static str, u16, Answer)>);
 
@@ -110,8 +111,8 @@ impl Given {
     }
 }
 
-/// Runs a part of the test on a thread and a runtime of its own: beside each other, because some wait for time to pass, and
-/// none holding another up.
+/// Runs a part of the test on its own thread and runtime: the parts run in parallel, because some wait for time to
+/// pass.
 fn part<F: Future<Output = Given>>(begin: impl FnOnce() -> F + Send + 'static) -> JoinHandle<Given> {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -199,7 +200,7 @@ async fn changes() -> Given {
     given.note("detachTool", 200, &world.detach(tool).await);
     given.note("detachTool", 404, &world.detach(tool).await);
 
-    // Too late to begin with an agent, so all of it is left.
+    // Too little time to start with an agent, so all work is left.
     let row = world.attached(&ai_sms()).await;
     let late = deleting(&world, text(&row["id"])).within(Duration::from_secs(4));
     let begun = world.send("delete", &late).await;
@@ -210,7 +211,7 @@ async fn changes() -> Given {
     given
 }
 
-/// An agent's tools, while VAPI has one that the table lacks.
+/// An agent's tools, while VAPI has a tool that is missing in the table.
 async fn comparisons() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -235,7 +236,7 @@ async fn comparisons() -> Given {
     given
 }
 
-/// A tool that VAPI keeps, and one whose agent is being changed by somebody else for longer than there is time.
+/// Deletes a tool that VAPI keeps, and one whose agent stays locked for too long.
 async fn deletions() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -251,7 +252,7 @@ async fn deletions() -> Given {
     given
 }
 
-/// A creation whose reserved name another tool takes while VAPI makes the tool.
+/// A creation whose reserved name is taken by another tool while VAPI creates the tool.
 async fn overtaken(world: &World) -> Answer {
     let reserved = |row: &&Value| row.get("reserved_until").is_some();
     world.vapi.inject(Standin::delay(300).on("POST", "/tool"));
@@ -267,7 +268,7 @@ async fn overtaken(world: &World) -> Answer {
     answer
 }
 
-/// Somebody else is in the middle of a change of this row.
+/// Holds the row's lease for somebody else.
 fn hold(world: &World, table: &str, id: &str) {
     world.aws.change(table, id, json!({"lease_token": "somebody-else", "lease_until": 9_999_999_999_999_u64}));
 }
@@ -284,7 +285,7 @@ async fn knowledge() -> Given {
     let base = a_base(&world).await;
     for (operation, function, event) in dashboard(&world, NOBODY, &base).into_iter().filter(|it| it.1 == "knowledge") {
         match operation {
-            // Last, and below.
+            // Tested last, below.
             "deleteKnowledgeBase" => {}
             "createKnowledgeBase" | "attachKnowledgeBase" => {
                 given.note(operation, 201, &world.send(function, &event).await);
@@ -348,7 +349,7 @@ async fn refusals() -> Given {
                 given.note(operation, 400, &world.send(function, &event.clone().text(unreadable)).await);
             }
             for wrong in ["[]", "{}", "null", r#"{"tool_id": 7, "label": "x", "type": "fax"}"#] {
-                // An edit of nothing is one.
+                // An empty edit is valid.
                 let status = if (operation, wrong) == ("updateTool", "{}") { 200 } else { 422 };
                 given.note(operation, status, &world.send(function, &event.clone().text(wrong)).await);
             }
@@ -397,7 +398,7 @@ async fn refusals() -> Given {
     given
 }
 
-/// Every operation that a viewer may not ask for, asked for by one.
+/// Every operation above the viewer's role, requested by a viewer.
 async fn lesser_roles() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -423,7 +424,7 @@ async fn lesser_roles() -> Given {
     given
 }
 
-/// The role that is named beside the JWT; none for what is let in otherwise.
+/// The documented role beside the JWT; `None` for other kinds of access.
 fn documented_role(operation: &Operation) -> Option<String> {
     match &operation.value["security"] {
         Value::Array(schemes) => {
@@ -450,7 +451,7 @@ async fn outages() -> Given {
         world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
         given.note(operation, 500, &world.send(function, &event).await);
     }
-    // A row that cannot be read, as if a newer version had written it.
+    // An unreadable row, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, function, event) in dashboard(&world, tool, &base) {
         given.note(operation, 503, &world.send(function, &event).await);
@@ -458,7 +459,7 @@ async fn outages() -> Given {
     given
 }
 
-/// Whatever VAPI does, nothing is left there, and no tool is lost.
+/// However VAPI fails, nothing remains there and no tool is lost.
 async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -496,7 +497,7 @@ async fn vapi_fails(operation: &'static str, function: &'static str) -> Given {
     }
     world.vapi.inject(Standin::delay(LATE).on(route.0, route.1));
     given.note(operation, 504, &world.send(function, &event.within(Duration::from_secs(8))).await);
-    // The query tool goes when it is settled that the agent has lost it, which may have been done at once.
+    // Settling removes the query tool after the agent's detachment, which may happen at once.
     let most = if operation == "detachKnowledgeBase" { 2 } else { 1 };
     let tools = world.vapi.tools().len();
     assert!((1..=most).contains(&tools), "{operation} leaves {tools} tools at VAPI");

@@ -1,11 +1,11 @@
-//! The pages for people: their examples can be read, and say the same where they say the same thing twice.
+//! The pages for people: examples are valid, and repeated statements agree.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{path::Path, process::Command};
 
 use serde_json::Value;
 
-/// Those with examples. README.md and docs/getting-started.md are played by the end-to-end test, too.
+/// Pages with examples. The end-to-end test also runs README.md and docs/getting-started.md.
 const PAGES: [&str; 6] = [
     "README.md",
     "docs/getting-started.md",
@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The code between fences that say this language.
+/// The code blocks of this language.
 fn code(page: &str, language: &str) -> Vec<String> {
     let text = read(page);
     let fence = format!("```{language}\n");
@@ -32,7 +32,7 @@ fn the_pages_json_can_be_read() {
     let mut seen = 0;
     for page in PAGES {
         for json in code(page, "json") {
-            // A member of an object stands without its braces.
+            // A member of an object, shown without the braces.
             let whole = if json.starts_with('"') { format!("{{{json}}}") } else { json.clone() };
             let read: Result<Value, _> = serde_json::from_str(&whole);
             assert!(read.is_ok(), "{page}: {read:?} in\n{json}");

@@ -1,8 +1,11 @@
-//! The shape of the repository: one name in four places, arrows that go one way, a template that has what the code uses, and
-//! pages whose links lead somewhere.
+//! The structure of the repository: names, dependencies, template, and links.
+//!
+//! Each function has its name in four places, modules depend only downwards, the template matches the code, and links
+//! have targets.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod concurrency;
+mod dependencies;
 mod operations;
 mod requests;
 pub(crate) mod source;
@@ -27,9 +30,9 @@ use shared::{
 use source::{Source, between, crate_modules, directories, kebab, pages, pascal, read, root, rust};
 use tests::{Template, aws::identity, template::Route};
 
-/// The modules of `shared`, lowest first; one may use what stands on an earlier line.
+/// The modules of `shared`, lowest first; a module may use those of earlier lines.
 const LAYERS: [&[&str]; 17] = [
-    &["error", "config", "cut", "deadline", "described", "invocation", "ranking"],
+    &["error", "config", "cut", "deadline", "described", "invocation", "placeholder", "ranking"],
     &["models", "fields", "backoff"],
     &["redaction"],
     &["telemetry", "clients", "json_schema"],
@@ -50,7 +53,7 @@ const LAYERS: [&[&str]; 17] = [
 
 const LONGEST_FILE: usize = 600;
 
-/// The functions that only an operator invokes.
+/// Functions that only operators invoke.
 const OPERATED: [&str; 1] = ["catalogue"];
 
 fn functions() -> BTreeSet<String> {
@@ -160,7 +163,7 @@ fn an_event_is_one_of_its_functions_routes() {
     }
 }
 
-/// The functions that a schedule runs.
+/// Functions that a schedule invokes.
 fn scheduled(template: &Template) -> BTreeSet<String> {
     let schedules = template.resources("AWS::Scheduler::Schedule");
     set(schedules.values().map(|schedule| {
@@ -169,7 +172,7 @@ fn scheduled(template: &Template) -> BTreeSet<String> {
     }))
 }
 
-/// The functions that a queue runs, with the logical id of the queue and the trigger's properties.
+/// Functions behind a queue, with the queue's logical id and the trigger's properties.
 fn triggers(template: &Template) -> BTreeMap<String, (String, Value)> {
     let mappings = template.resources("AWS::Lambda::EventSourceMapping");
     let triggers = mappings.values().map(|mapping| {
@@ -185,13 +188,13 @@ fn queue_name(id: &str) -> String {
     name.replace("${AWS::StackName}", "switchboard")
 }
 
-/// The functions that nobody waits for.
+/// Functions without a waiting caller.
 fn unattended(template: &Template) -> BTreeSet<String> {
     scheduled(template).into_iter().chain(triggers(template).into_keys()).chain(set(OPERATED)).collect()
 }
 
-/// What neither cfn-lint nor `CloudFormation` notices: a message is not delivered again while its function may still be at
-/// it, a batch is not failed as a whole, and a message that cannot be handled is kept.
+/// Neither cfn-lint nor `CloudFormation` checks this: a message is not redelivered while its function may still run,
+/// a batch does not fail as a whole, and failed messages are kept.
 #[test]
 fn a_queue_fits_its_function() {
     let template = Template::read();
@@ -206,7 +209,7 @@ fn a_queue_fits_its_function() {
         assert!(visible_after >= 6 * own.as_u64().unwrap_or(usual), "{queue}: {visible_after} s");
         let main = read(&format!("functions/{function}/src/main.rs"));
         if !main.contains("queue::serve") {
-            // Its messages say no more than "go", one at a time, and a schedule goes as well.
+            // Its messages only start it, one at a time; a schedule starts it too.
             assert!(trigger["BatchSize"] == 1 && scheduled(&template).contains(&function), "{function}");
             continue;
         }
@@ -260,7 +263,7 @@ fn every_function_has_a_route_and_a_permission_for_each() {
     }
 }
 
-/// IAM's `ArnLike` within one component: `*` stands for any text, slashes included.
+/// IAM's `ArnLike` within one component: `*` matches any text, slashes included.
 fn like(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -282,7 +285,7 @@ fn arrows_go_one_way() {
             continue; // lib.rs
         };
         for used in file.uses_of_crate() {
-            // The names that lib.rs gives to everybody.
+            // The names that lib.rs re-exports.
             let module = match used.as_str() {
                 "idempotency" => "store",
                 "Error" | "Result" => "error",
@@ -303,6 +306,34 @@ fn arrows_go_one_way() {
     }
     for forbidden in functions().iter().map(String::as_str).chain(["local", "tests"]) {
         assert!(!read("shared/Cargo.toml").contains(&format!("\n{forbidden} = ")), "shared depends on {forbidden}");
+    }
+}
+
+/// Modules form no circle. In a crate with a module `deps`, no module uses the crate's root either.
+#[test]
+fn the_modules_of_a_function_stand_in_no_circle() {
+    for function in functions() {
+        let folder = format!("functions/{function}/src");
+        let root = read(&format!("{folder}/lib.rs"));
+        let modules = crate_modules(&root);
+        let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for file in rust(&folder) {
+            let own = file.path.strip_prefix(&format!("{folder}/")).unwrap().split(['/', '.']).next().unwrap();
+            let Some(own) = modules.iter().find(|module| **module == own) else { continue }; // lib.rs, main.rs
+            let used = file.uses_of_crate();
+            let of_root: Vec<_> = used.iter().filter(|used| !modules.contains(&used.as_str())).collect();
+            assert!(!modules.contains(&"deps") || of_root.is_empty(), "{} uses {of_root:?} of lib.rs", file.path);
+            let used = modules.iter().filter(|module| *module != own && used.contains(**module));
+            uses.entry(own).or_default().extend(used);
+        }
+        // Removes modules without remaining uses, until none is left or only a circle.
+        while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(module, _)| *module) {
+            uses.remove(lowest);
+            for used in uses.values_mut() {
+                used.remove(lowest);
+            }
+        }
+        assert!(uses.is_empty(), "a circle of modules in functions/{function}: {uses:?}");
     }
 }
 
@@ -334,7 +365,7 @@ fn files_are_named_by_what_is_in_them() {
 
 // --------------------------------------------------------------------------------------------------- the template
 
-/// Logical ids of tables, by the name the code gives them.
+/// The tables' logical ids and properties, by the code's name of the table.
 fn tables(template: &Template) -> BTreeMap<String, (String, Value)> {
     let named = template.resources("AWS::DynamoDB::Table").into_iter().map(|(id, properties)| {
         let name = properties["TableName"]["Fn::Sub"].as_str().unwrap();
@@ -369,7 +400,7 @@ fn keys_and_indexes_are_those_of_the_template() {
     for file in rust("shared/src") {
         let Some(name) = file.tables().into_iter().next() else { continue };
         let (_, table) = &tables[&name];
-        // Of every table that stands in the file: a transaction may check a row of another.
+        // Of every table in the file: a transaction may check a row of another table.
         let schemas: Vec<_> =
             file.tables().iter().map(|name| hash_and_range(&tables[name].1["KeySchema"]).join(" ")).collect();
         let mut keys: Vec<String> =
@@ -403,7 +434,7 @@ fn keys_and_indexes_are_those_of_the_template() {
     assert!(queries > 10, "the queries were found: {queries}");
 }
 
-/// DynamoDB drops rows by `expires_at`, and only in tables whose rows are written with one.
+/// DynamoDB deletes expired rows by `expires_at`, only in tables whose rows have it.
 #[test]
 fn rows_that_expire_do() {
     for (name, (id, table)) in tables(&Template::read()) {
@@ -420,7 +451,7 @@ fn rows_that_expire_do() {
 
 type Wiring = fn(&Platform) -> Result<()>;
 
-/// How each function is put together.
+/// The wiring of each function.
 const WIRINGS: [(&str, Wiring); 31] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
@@ -455,8 +486,8 @@ const WIRINGS: [(&str, Wiring); 31] = [
     ("usage", |platform| usage::Deps::new(platform).map(drop)),
 ];
 
-/// Puts a function together where every variable is a number, but for those in `without`; gives the variables that were looked
-/// up, less those of AWS's own.
+/// Wires a function with a number in every variable except `without`; returns the variables that it read, except
+/// AWS's own.
 fn wire(wiring: Wiring, without: &[&str]) -> (Result<()>, BTreeSet<String>) {
     let looked_up = Rc::new(RefCell::new(BTreeSet::new()));
     let (noted, without) = (looked_up.clone(), set(without.iter().copied()));
@@ -542,8 +573,8 @@ fn statements(policy: &Value) -> Vec<&Value> {
     policy["PolicyDocument"]["Statement"].as_array().unwrap().iter().collect()
 }
 
-/// Each waits longer than what it waits for: we answer VAPI before it gives up, the function ends before the API does, and
-/// what must not be held by two outlasts the function.
+/// Each limit exceeds the limits inside it: we answer VAPI before it gives up, the function ends before the API does,
+/// and leases and name reservations outlast the function.
 #[test]
 fn time_limits_stand_in_each_other() {
     let template = Template::read();
@@ -592,7 +623,7 @@ fn links_lead_somewhere() {
         for name in between(&text, "`", "`") {
             let is_path = name.contains('/') && !name.contains([' ', '<', '*', '{', '$', ':']);
             let of_ours = ["shared/", "functions/", "infra/", "tests/", "events/", "docs/"];
-            // What everybody writes for themselves is not in the repository.
+            // Personal files are not in the repository.
             let is_own = ignored.lines().any(|line| line.trim_start_matches('/') == name);
             if is_path && !is_own && of_ours.iter().any(|start| name.starts_with(start)) {
                 assert!(root().join(name).exists(), "{page} names {name}, which is not there");
@@ -606,7 +637,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// What `deny.toml` bans is not in the lock file either: `make lint` alone has cargo-deny.
+/// The crates that `deny.toml` bans are not in the lock file; only `make lint` runs cargo-deny.
 #[test]
 fn no_banned_crate_is_locked() {
     let deny = read("deny.toml");
@@ -642,7 +673,7 @@ fn semver(version: &str) -> Vec<u64> {
     version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
 }
 
-// ------------------------------------------------------------------------------------- how the tests read what they read
+// ---------------------------------------------------------------------------------------- how the tests read source code
 
 #[test]
 fn code_is_read_as_it_is_written() {

@@ -1,5 +1,7 @@
-//! What watches a deployment: alarms that are about something there is and reach somebody, a dashboard that shows it, metrics that
-//! the code really writes, and ids under which a request is found.
+//! Monitoring of a deployment: alarms, dashboard, metrics, and request ids.
+//!
+//! Alarms watch existing resources and notify somebody, the dashboard shows them, the code writes their metrics, and
+//! ids lead to a request's log.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,13 +23,13 @@ use tests::{Template, metrics::Metric};
 
 const STACK: &str = "switchboard";
 
-/// What AWS writes for resources like ours: namespace, names, and the one dimension they come with. Lambda's are also there
-/// without one, for the account.
+/// AWS's metrics of the template's resources: namespace, names, and their only dimension. Lambda's also exist without
+/// it, for the account.
 const OF_AWS: [(&str, &[&str], &str); 4] = [
     ("AWS/Lambda", &["Invocations", "Errors", "Throttles", "Duration"], "FunctionName"),
     ("AWS/SQS", &["ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"], "QueueName"),
     ("AWS/ApiGateway", &["Count", "4xx", "5xx", "Latency"], "ApiId"),
-    // Those of REST APIs.
+    // The metrics of REST APIs.
     ("AWS/ApiGateway", &["Count", "4XXError", "5XXError", "Latency", "IntegrationLatency"], "ApiName"),
 ];
 const OF_ACCOUNT: [&str; 3] = ["ConcurrentExecutions", "Errors", "Throttles"];
@@ -40,14 +42,13 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// A resource of the template.
 fn resource<'a>(template: &'a Template, id: &str) -> &'a Value {
     let resource = &template.0["Resources"][id];
     assert!(resource.is_object(), "the template has no {id}");
     resource
 }
 
-/// What a text of the template is on AWS, for a stack called `switchboard`; ids that AWS makes stand there as `<Api>`.
+/// The text on AWS for a stack called `switchboard`; ids that AWS assigns become placeholders such as `<Api>`.
 fn resolved(template: &Template, value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
@@ -69,7 +70,7 @@ fn resolved(template: &Template, value: &Value) -> String {
     whole + rest
 }
 
-/// `Queue`, `Queue.QueueName`, `AWS::StackName`.
+/// The target of `Queue`, `Queue.QueueName` or `AWS::StackName`.
 fn referred(template: &Template, name: &str) -> String {
     let (id, attribute) = name.split_once('.').unwrap_or((name, ""));
     match id {
@@ -86,8 +87,8 @@ fn referred(template: &Template, name: &str) -> String {
     }
 }
 
-/// A metric of AWS's must be one that there is, of a resource that the template has; one of ours is returned, for the code to
-/// have written it.
+/// Checks that a metric of AWS exists and belongs to a resource of the template; returns a metric of our own, for
+/// comparison with the code's.
 fn checked(
     template: &Template,
     by: &str,

@@ -1,6 +1,8 @@
-//! An agent builds an automation over the Model Context Protocol, as a user asked: "alert me when someone posts 'urgent' in
-//! Slack". It finds the services, reads two schemas, deploys, is refused, repairs what it was told, and is accepted; a person
-//! activates it, and pauses it again.
+//! An agent builds an automation over the Model Context Protocol.
+//!
+//! The user asked: "alert me when someone posts 'urgent' in Slack". The agent finds the services, reads two schemas,
+//! deploys, is rejected, repairs the definition and is accepted. A person activates the automation and pauses it
+//! again.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use super::user::{User, must, text};
 use crate::{Error, Result, progress::Progress};
 
-/// Of what is shown of an answer, in lines.
+/// Maximum lines printed of an answer.
 const LINES: usize = 8;
 const PROTOCOL: &str = "2025-11-25";
 
@@ -24,7 +26,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     must(names.clone().any(|name| name == "deploy_automation"), "the MCP server does not list deploy_automation")?;
     let names: Vec<&str> = names.filter_map(Value::as_str).collect();
 
-    // What a user has to do once: an account for the notifications.
+    // The user connects an account for notifications once.
     let credential = json!({"account_name": "On call", "user_key": "demo-user-key", "api_token": "demo-api-token"});
     user.ask(Method::POST, "/services/push_notifications/connect", Some(&credential)).await?;
 
@@ -50,7 +52,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let activated = user.ask(Method::POST, &path, Some(&json!({"version": version}))).await?;
     let active = activated.pointer("/automation/status").is_some_and(|status| status == "active");
     must(active, &format!("the automation was not activated: {activated}"))?;
-    // Its notifications would go to a service that the demo has no stand-in for.
+    // Paused, because the demo has no stand-in for the notification service.
     let id = text(&automation, "id")?;
     user.ask(Method::POST, &format!("/automations/{id}/pause"), None).await?;
     step.done("it is active");
@@ -75,7 +77,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// What the agent writes.
+/// The automation that the agent writes.
 fn definition(fingerprint: &str, message: &str, operator: &str) -> Value {
     json!({
         "name": "Urgent in Slack",
@@ -90,14 +92,13 @@ fn definition(fingerprint: &str, message: &str, operator: &str) -> Value {
     })
 }
 
-/// An MCP client, as small as one can be.
+/// A minimal MCP client.
 struct Client<'a> {
     user: &'a User<'a>,
     next_id: u64,
 }
 
 impl Client<'_> {
-    /// The result of a request.
     async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         let about = &self.user.stack.description;
         let address = format!("{}/api/{}/mcp", about.api_url, about.slug);
@@ -110,7 +111,7 @@ impl Client<'_> {
         answer.get("result").cloned().ok_or_else(|| Error::Demo(format!("MCP's {method} was answered {answer}")))
     }
 
-    /// Whether a tool failed, and what it answered.
+    /// Whether the tool failed, and its result.
     async fn call(&mut self, tool: &str, arguments: &Value) -> Result<(bool, Value)> {
         let result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments})).await?;
         Ok((result.get("isError").is_some_and(|failed| *failed == true), result))
@@ -123,7 +124,6 @@ fn fingerprint(schemas: &Value, tool: &str) -> Result<String> {
     text(read.unwrap_or(&Value::Null), "fingerprint")
 }
 
-/// The text of a tool's answer.
 fn said(result: &Value) -> &str {
     result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default()
 }

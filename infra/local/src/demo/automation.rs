@@ -1,5 +1,7 @@
-//! A run of an automation reads a page of the stand-in site with `wget`, makes a mistake, is corrected, and ends in JSON that
-//! fits its schema. The LLM's stand-in plays the model; a real one, if there is one, may find its own way.
+//! A run reads a page of the stand-in site with `wget` and ends in JSON of its schema.
+//!
+//! The LLM's stand-in plays the model, including a mistake and its correction. A real LLM, if configured, may take
+//! another path.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use crate::{Error, Result, progress::Progress, standins::llm::Turn};
 
 /// A real model takes seconds for each answer.
 const OVER_WITHIN: Duration = Duration::from_secs(120);
-/// Of a line of the trace, in characters.
+/// Maximum characters of a line of the trace.
 const WIDTH: usize = 120;
 
 pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
@@ -49,8 +51,8 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// What the stand-in says: a call that names no format there is, the same corrected, and the answer, first in a form that does
-/// not fit.
+/// The stand-in's turns: a call with an unknown format, the corrected call, and the answer, first in JSON that
+/// violates the schema.
 fn script(page: &str) -> [Turn; 5] {
     let calls = |line: &str| format!("````tool\n{line}\n````");
     [
@@ -66,7 +68,7 @@ fn script(page: &str) -> [Turn; 5] {
     .map(|content| Turn::text(&content))
 }
 
-/// The run as it is when it is over.
+/// The finished run.
 async fn over(user: &User<'_>, id: &str) -> Result<Value> {
     let until = Instant::now() + OVER_WITHIN;
     loop {
@@ -102,7 +104,6 @@ fn show(run: &Value, progress: &Progress) {
     line(2, &format!("spent:  {}", said(run.get("spent"))));
 }
 
-/// On one line.
 fn said(value: Option<&Value>) -> String {
     let text = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,5 +1,8 @@
-//! Automations run: a signed Slack event leads to an alert and, once a person has approved it, to an e-mail; another event leads to
-//! nothing and says why; Gmail's pushes are verified; a schedule fires; a stored event is replayed without any effect.
+//! Events, an approval and a schedule run automations.
+//!
+//! A signed Slack event leads to an alert and, after a person's approval, to an e-mail. Another event matches no
+//! automation and records the reason. Gmail's pushes are verified, a schedule fires, and a stored event is replayed
+//! without effects.
 
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use uuid::Uuid;
 use super::user::{User, answer, must, text};
 use crate::{Error, Result, progress::Progress};
 
-/// Of one thing that is waited for: a schedule's queue takes a few seconds.
+/// The limit of one wait; a schedule's queue takes a few seconds.
 const WITHIN: Duration = Duration::from_secs(60);
 const SIGNING_SECRET: &str = "demo-signing-secret";
 const ALERTS: &str = "C0ALERTS";
@@ -26,7 +29,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let fingerprints = fingerprints(user, &["slack_post_message", "gmail_send_email"]).await?;
     let automation = active(user, &on_urgent(&fingerprints)).await?;
 
-    // One that must lead to something, and one that must not.
+    // The first message matches the automation, the second does not.
     let before = user.stack.pipedream.runs().len();
     slack.says("urgent: pump 3 leaks").await?;
     slack.says("lunch?").await?;
@@ -81,7 +84,7 @@ pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// A change of a mailbox is taken from the service account of the hook, and from no other.
+/// A mailbox change is accepted only from the hook's service account.
 async fn gmail_pushes(user: &User<'_>) -> Result<()> {
     let account = "gmail-push@demo.iam.gserviceaccount.com";
     let hook = user.ask(Method::POST, "/hooks", Some(&json!({"service": "Gmail", "service_account": account}))).await?;
@@ -100,7 +103,7 @@ async fn gmail_pushes(user: &User<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Posts an alert, and tells a customer once somebody approves that.
+/// Posts an alert and, after an approval, informs a customer.
 fn on_urgent(fingerprints: &Value) -> Value {
     json!({
         "name": "Urgent pumps",
@@ -135,7 +138,7 @@ fn on_schedule(fingerprints: &Value, at: &Value) -> Value {
     })
 }
 
-/// Slack, as far as it tells of messages.
+/// Sends Slack's message events.
 struct Slack<'a> {
     user: &'a User<'a>,
     address: String,
@@ -169,7 +172,7 @@ async fn fingerprints(user: &User<'_>, tools: &[&str]) -> Result<Value> {
     Ok(Value::Object(read))
 }
 
-/// Saves an automation and activates it; gives its id.
+/// Saves an automation and activates it; returns its id.
 async fn active(user: &User<'_>, definition: &Value) -> Result<String> {
     let saved = user.ask(Method::POST, "/automations", Some(definition)).await?;
     let id = text(saved.get("automation").unwrap_or(&Value::Null), "id")?;
@@ -177,7 +180,7 @@ async fn active(user: &User<'_>, definition: &Value) -> Result<String> {
     Ok(id)
 }
 
-/// The first run of an automation, once it has this status.
+/// The automation's first run, once it has this status.
 async fn first_run(user: &User<'_>, automation: &str, status: &str) -> Result<Value> {
     let until = Instant::now() + WITHIN;
     loop {
@@ -191,7 +194,7 @@ async fn first_run(user: &User<'_>, automation: &str, status: &str) -> Result<Va
     }
 }
 
-/// A run with its actions, once it is over.
+/// The finished run with its actions.
 async fn ended(user: &User<'_>, id: &str) -> Result<Value> {
     let until = Instant::now() + WITHIN;
     loop {
@@ -208,7 +211,7 @@ async fn ended(user: &User<'_>, id: &str) -> Result<Value> {
     }
 }
 
-/// Why the last event that began nothing did not.
+/// Why the last unmatched event started no run.
 async fn passed_over(user: &User<'_>) -> Result<String> {
     let events = user.ask(Method::GET, "/events?matched=false", None).await?;
     let unmatched = events.pointer("/items/0/unmatched").and_then(Value::as_array).into_iter().flatten();
@@ -218,7 +221,7 @@ async fn passed_over(user: &User<'_>) -> Result<String> {
     Ok(why.unwrap_or_default())
 }
 
-/// The actions that Pipedream has run since.
+/// The actions that Pipedream has run since `before`.
 fn sent(user: &User<'_>, before: usize) -> Vec<String> {
     user.stack.pipedream.runs().into_iter().skip(before).map(|run| run.id).collect()
 }

@@ -1,5 +1,7 @@
-//! A call comes in, signed as Twilio signs. Two tools run before the agent speaks, a look-up in the company's CRM and one in a
-//! knowledge base; what they found out appears in the conversation, and the agent uses a tool that it was given.
+//! A signed call comes in, and two tools run before the agent speaks.
+//!
+//! One looks the caller up in the company's CRM, the other in a knowledge base. Their results appear in the
+//! conversation, and the agent uses one of its tools.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::{
     },
 };
 
-/// The context comes within a second when the functions are warm; a cold start on a busy machine takes longer.
+/// Warm functions deliver the context within a second; a cold start on a busy machine takes longer.
 const CONTEXT_WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) async fn play(user: &User<'_>, sms: &Value, progress: &Progress) -> Result<()> {
@@ -73,7 +75,7 @@ pub(super) async fn play(user: &User<'_>, sms: &Value, progress: &Progress) -> R
     show_timeline(user, call_id, progress).await
 }
 
-/// What the call's control URL took, as soon as it has.
+/// The messages sent to the call's control URL, once there are any.
 async fn context(user: &User<'_>, call_id: &str) -> Result<String> {
     let until = Instant::now() + CONTEXT_WITHIN;
     loop {
@@ -88,7 +90,7 @@ async fn context(user: &User<'_>, call_id: &str) -> Result<String> {
     }
 }
 
-/// VAPI tells how the call goes.
+/// Sends VAPI's event about the call.
 async fn tell(user: &User<'_>, call_id: &str, event: Event) -> Result<()> {
     let url = format!("{}/api/vapi/events", user.stack.description.api_url);
     let bearer = format!("Bearer {}", user.stack.data.vapi.webhook_bearer);

@@ -1,5 +1,6 @@
-//! A tool becomes one that runs on call start only, and back; then it is deleted while the agent has it. VAPI and the tables
-//! agree after each step.
+//! A tool becomes call-start only and back, and is deleted while attached.
+//!
+//! VAPI and the tables agree after each step.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A knowledge base is filled and attached to the agent, which looks something up in the middle of a call.
+//! A knowledge base is filled and attached; the agent queries it during a call.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A tool is tried before it is live: a dry run shows the request and sends nothing.
+//! A tool is tested before it is live: a dry run shows the request without sending it.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The agent transfers the caller, to somebody on the tool's own list and nobody else.
+//! The agent can transfer the caller only to the destinations on the tool's list.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

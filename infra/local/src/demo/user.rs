@@ -1,4 +1,4 @@
-//! Who plays: the organization's user over the API, and VAPI by its stand-in.
+//! The actors: the organization's user over the API, and VAPI through its stand-in.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ impl<'a> User<'a> {
         Self { stack }
     }
 
-    /// A request below `/api/{slug}`; its answer must be a success.
+    /// Sends a request below `/api/{slug}`; any status but a success is an error.
     pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
         let about = &self.stack.description;
         let address = format!("{}/api/{}{path}", about.api_url, about.slug);
@@ -26,7 +26,7 @@ impl<'a> User<'a> {
         answer(&what, &address, request).await
     }
 
-    /// A tool made over the API and attached to the demo's agent.
+    /// Creates a tool over the API and attaches it to the demo's agent.
     pub(super) async fn attached(&self, config: &Value) -> Result<Value> {
         let tool = self.ask(Method::POST, "/tools", Some(config)).await?;
         let path = format!("/agents/{}/tools/attach", self.stack.description.agent_id);
@@ -34,7 +34,7 @@ impl<'a> User<'a> {
         Ok(tool)
     }
 
-    /// Lets VAPI's stand-in call the tool; gives what it sent and received, which must be a success.
+    /// Lets VAPI's stand-in call the tool; returns request and response. A failure is an error.
     pub(super) async fn call(&self, tool: &Value, arguments: &Value, call_id: &str) -> Result<Value> {
         let about = &self.stack.description;
         let address = format!("{}/simulate/tool-call", about.standins.vapi);
@@ -56,7 +56,7 @@ impl<'a> User<'a> {
         Err(Error::Demo(format!("VAPI called the tool and got {}", came.unwrap_or(&Value::Null))))
     }
 
-    /// What Twilio has received.
+    /// The messages that Twilio's stand-in has received.
     pub(super) async fn messages(&self) -> Result<Vec<Value>> {
         let address = format!("{}/messages", self.stack.description.standins.twilio);
         match answer("reading what Twilio received", &address, self.stack.http.get(&address)).await? {
@@ -65,7 +65,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Whether the demo's assistant has this tool in its `toolIds`.
+    /// Whether the tool is in the `toolIds` of the demo's assistant.
     pub(super) fn assistant_has(&self, tool: &Value) -> bool {
         let assistant = self.stack.vapi.assistant(&self.stack.description.assistant_id).unwrap_or_default();
         let ids = assistant.pointer("/model/toolIds").and_then(Value::as_array);
@@ -73,7 +73,7 @@ impl<'a> User<'a> {
     }
 }
 
-/// Sends a request; its answer must be a success and JSON.
+/// Sends a request; the response must be a success with JSON.
 pub(super) async fn answer(what: &str, address: &str, request: RequestBuilder) -> Result<Value> {
     let failed = |source| Error::Http { address: address.to_owned(), source };
     let answer = request.send().await.map_err(failed)?;
@@ -89,13 +89,12 @@ pub(super) async fn answer(what: &str, address: &str, request: RequestBuilder) -
         .map_err(|_not_json| Error::Demo(format!("{what} was answered {status} without JSON: {body}")))
 }
 
-/// A field of text that an answer must have.
 pub(super) fn text(object: &Value, field: &str) -> Result<String> {
     let missing = || Error::Demo(format!("an answer has no `{field}`: {object}"));
     object.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(missing)
 }
 
-/// Stops the demo unless this holds.
+/// Ends the demo with an error unless the condition holds.
 pub(super) fn must(holds: bool, otherwise: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::Demo(otherwise.to_owned())) }
 }

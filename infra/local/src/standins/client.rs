@@ -4,7 +4,8 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Sends what a stand-in sends by itself. Names under `.localhost` are this machine's, whatever the system resolver says.
+/// The client for a stand-in's own requests. Names under `.localhost` resolve to this machine, regardless of the
+/// system resolver.
 #[expect(
     clippy::disallowed_methods,
     reason = "a vendor's side of the wire has its own limits and follows its own names"

@@ -1,4 +1,4 @@
-//! The time as the stand-ins' services write it.
+//! The time, in the format of the stand-ins' services.
 
 use jiff::Timestamp;
 

@@ -1,6 +1,7 @@
-//! Stand-in for a company's own CRM: somebody who calls is looked up by number.
+//! Stand-in for a company's own CRM, which looks callers up by number.
 //!
-//! `GET /customers?phone=+1…` with `x-api-key`: 200 with the customer, 401 without the key, 404 for a number nobody has.
+//! `GET /customers?phone=+1…` with `x-api-key`: 200 with the customer, 401 without the key, 404 for an unknown
+//! number.
 
 use std::{io, net::SocketAddr};
 
@@ -15,7 +16,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Options {
     pub api_key: String,
-    /// Each with its `phone`.
+    /// Customers; each has a `phone`.
     pub customers: Vec<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! What goes in and out of a stand-in, apart from the HTTP library.
+//! Requests and answers of the stand-ins, independent of the HTTP library.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -66,7 +66,7 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(super) enum Payload {
     Whole(Vec<u8>),
-    /// Sent one by one, as a streaming server does, with a pause before each but the first.
+    /// Sent one by one, as a streaming server does, with a pause before each except the first.
     Frames(Vec<String>, Duration),
 }
 
@@ -96,7 +96,7 @@ impl Answer {
         Self { status, headers: BTreeMap::new(), payload: Payload::Whole(Vec::new()) }
     }
 
-    /// A body chosen by a test: text as it is, anything else as JSON.
+    /// A body chosen by a test: a string as text, any other value as JSON.
     pub(super) fn chosen(status: u16, body: &Value) -> Self {
         match body {
             Value::String(text) => Self::text(status, "text/plain; charset=utf-8", text.as_str()),
@@ -110,7 +110,7 @@ impl Answer {
     }
 }
 
-/// The answer of a control route to something it cannot use.
+/// The answer of a control route to invalid input.
 pub(super) fn refused(problem: impl std::fmt::Display) -> Answer {
     Answer::json(400, &serde_json::json!({ "error": problem.to_string() }))
 }

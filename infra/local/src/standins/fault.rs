@@ -1,4 +1,4 @@
-//! Failures a stand-in is told to show.
+//! Faults that a stand-in shows on command.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{exchange::Request, locked};
 
-/// Where the connection is cut, seen from the effect of the request.
+/// Whether the connection is cut before or after the request takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DropAt {
@@ -15,7 +15,7 @@ pub enum DropAt {
     After,
 }
 
-/// Whether the request is carried out although the fault shows, and when, seen from the delay.
+/// Whether and when a request with a fault is carried out, relative to the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -27,10 +27,10 @@ pub enum Effect {
     None,
 }
 
-/// A failure for the next `times` requests that match. The first fault of the list that matches is the one that shows.
+/// A fault for the next `times` matching requests. The first matching fault of the list applies.
 ///
-/// A request whose answer is replaced by `status` or `body` is not carried out, any other one is, before the delay; `effect`
-/// says otherwise. `drop` decides alone: `before` never carries the request out, `after` always does.
+/// By default a request is carried out before the delay, unless `status` or `body` replaces its answer; `effect`
+/// overrides this. `drop` takes precedence: `before` never carries the request out, `after` always does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fault {
@@ -38,11 +38,11 @@ pub struct Fault {
     pub method: Option<String>,
     /// A part of the path; any path if absent.
     pub path: Option<String>,
-    /// Answered with the service's own error body for this status unless `body` is given.
+    /// Answered with the service's own error body for this status, unless `body` is given.
     pub status: Option<u16>,
-    /// Text is sent as it is, any other value as JSON; with status 200 if none is given.
+    /// A string is sent as text, any other value as JSON; the default status is 200.
     pub body: Option<Value>,
-    /// Added to the answer, whoever made it.
+    /// Added to the real answer and to a replaced one.
     pub headers: BTreeMap<String, String>,
     pub delay_ms: u64,
     /// The connection is closed without an answer.
@@ -69,17 +69,16 @@ impl Default for Fault {
 }
 
 impl Fault {
-    /// The service refuses with this status and the body it has for it.
     pub fn status(status: u16) -> Self {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// 200 with this body in place of the real answer.
+    /// With status 200.
     pub fn body(body: Value) -> Self {
         Self { body: Some(body), ..Self::default() }
     }
 
-    /// Carried out at once, answered late.
+    /// Carried out at once, answered after the delay.
     pub fn delay(milliseconds: u64) -> Self {
         Self { delay_ms: milliseconds, ..Self::default() }
     }
@@ -158,7 +157,7 @@ impl Faults {
         locked(&self.0).push(fault);
     }
 
-    /// Takes one fault or a list of them in place of those there are.
+    /// Replaces all pending faults by one fault or a list.
     pub(super) fn replace(&self, faults: Value) -> Result<(), String> {
         let faults = match faults {
             Value::Array(items) => items,
@@ -183,7 +182,7 @@ impl Faults {
         locked(&self.0).clear();
     }
 
-    /// The fault this request meets, used once.
+    /// The fault that applies to this request; uses one of its `times`.
     pub(super) fn meet(&self, request: &Request) -> Option<Fault> {
         let mut faults = locked(&self.0);
         faults.retain(|fault| fault.times > 0);

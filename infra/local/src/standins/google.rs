@@ -1,10 +1,11 @@
-//! Stand-in for Google, as far as Gmail's notifications need it: the keys that Google signs tokens with, and Pub/Sub's pushes.
+//! Stand-in for Google: its token signing keys, and Pub/Sub's pushes for Gmail.
 //!
-//! `GET /oauth2/v3/certs` answers the keys as a JWK set, with the `cache-control` of Google's.
+//! `GET /oauth2/v3/certs` answers the keys as a JWK set, with Google's `cache-control`.
 //!
-//! `POST /simulate/gmail-push` with a [`Push`] sends a mailbox's change as a Pub/Sub subscription with authentication does, and
-//! answers `{message_id, status, body, failure}`: the receiver's answer, or why there is none.
-//! <https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions>, <https://developers.google.com/gmail/api/guides/push>
+//! `POST /simulate/gmail-push` with a [`Push`] sends a mailbox's change as an authenticated Pub/Sub subscription
+//! does, and answers `{message_id, status, body, failure}`: the receiver's answer, or the reason why there is none.
+//! <https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions>,
+//! <https://developers.google.com/gmail/api/guides/push>
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -30,18 +31,18 @@ use super::{
 /// Made with OpenSSL for this stand-in; it signs nothing else.
 const SIGNING_KEY: &str = include_str!("google/signing_key.pkcs8.base64");
 const KEY_ID: &str = "local-google-key";
-/// Seconds that a token is good for.
+/// Lifetime of a token in seconds.
 const TOKEN_LIFE: i64 = 3_600;
-/// The deadline of a subscription for an acknowledgement, unless it is changed.
+/// The default acknowledgement deadline of a subscription.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// A change of a mailbox, and the push subscription that tells of it.
+/// A mailbox change and its push subscription.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Push {
     /// The subscription's push endpoint.
     pub url: String,
-    /// E-mail address of the service account whose tokens the subscription sends.
+    /// E-mail address of the service account in the subscription's tokens.
     pub service_account: String,
     /// The mailbox.
     pub email_address: String,
@@ -49,7 +50,7 @@ pub struct Push {
     /// The token's audience; `url` if absent.
     #[serde(default)]
     pub audience: Option<String>,
-    /// Pub/Sub's id of the message, the same when it is delivered again; a new one if absent.
+    /// Pub/Sub's message id, which a redelivery repeats; a new one if absent.
     #[serde(default)]
     pub message_id: Option<String>,
 }
@@ -69,7 +70,7 @@ pub fn start(address: SocketAddr) -> io::Result<Standin<Google>> {
 }
 
 impl Standin<Google> {
-    /// Where its keys are.
+    /// The address of the signing keys.
     pub fn keys_url(&self) -> String {
         format!("{}/oauth2/v3/certs", self.url)
     }
@@ -114,7 +115,7 @@ impl Google {
         let Some(token) = self.token(push) else { return refused("the token cannot be signed") };
         let data = json!({"emailAddress": push.email_address, "historyId": push.history_id});
         let at = clock::iso(clock::now());
-        // Pub/Sub repeats the id and the time under their older names.
+        // Pub/Sub repeats id and time under their older names.
         let body = json!({
             "message": {
                 "data": STANDARD.encode(data.to_string()),
@@ -138,7 +139,7 @@ impl Google {
         Answer::json(200, &told)
     }
 
-    /// The token of a push, an RS256 JWT; none if the key cannot sign.
+    /// The RS256 JWT of a push; `None` if the key cannot sign.
     fn token(&self, push: &Push) -> Option<String> {
         let now = clock::now().as_second();
         let header = json!({"alg": "RS256", "kid": KEY_ID, "typ": "JWT"});

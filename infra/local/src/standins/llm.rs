@@ -1,10 +1,11 @@
-//! Stand-in for an OpenAI-compatible LLM gateway: it says what a script tells it to, turn by turn.
+//! Stand-in for an OpenAI-compatible LLM gateway that answers by a script, turn by turn.
 //!
-//! `PUT /script` takes the turns ([`Turn`]) in place of those left, `GET /script` shows what is left. A request that no turn is
-//! left for is answered 500, but for those of the chat with [`Options::plain`]. With `"stream": true` an answer is sent as chunks, a word at a time, at the pace of the turn. A slow
-//! answer is a [`Fault`] with a delay: faults are met in the order of the requests, as turns are.
+//! `PUT /script` replaces the remaining turns ([`Turn`]), `GET /script` shows them. Without a remaining turn, a
+//! request is answered with 500, except chat requests under [`Options::plain`]. With `"stream": true` an answer is
+//! sent as chunks, one per word, at the pace of the turn. For a slow answer use a [`Fault`] with a delay: faults
+//! apply to requests in order, as turns do.
 //!
-//! It lets in its API key, and tokens that `POST /oauth/token` gives out for client credentials (RFC 6749, 4.4).
+//! Accepts its API key, and tokens that `POST /oauth/token` issues for client credentials (RFC 6749, 4.4).
 //!
 //! [`Fault`]: super::Fault
 
@@ -37,13 +38,13 @@ pub struct Options {
     pub api_key: String,
     pub client_id: String,
     pub client_secret: String,
-    /// What tokens may be asked for; any scope if absent.
+    /// The required scope of a token request; any scope if absent.
     pub scope: Option<String>,
-    /// The only one, if there is one.
+    /// The required audience; any audience if absent.
     pub audience: Option<String>,
-    /// Seconds that a token lasts.
+    /// Lifetime of a token in seconds.
     pub token_life: u32,
-    /// Whether the chat is answered without a script, too, by a few rules (`plain.rs`).
+    /// Whether the chat is answered without a script, by a few rules (`plain.rs`).
     pub plain: bool,
 }
 
@@ -61,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// One answer. `stream` and `body` are sent exactly as they are; without them the answer is a completion with this content and
+/// One answer. `stream` and `body` are sent unchanged; without them the answer is a completion with this content and
 /// these tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -72,10 +73,10 @@ pub struct Turn {
     /// `stop` or `tool_calls` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-    /// In credits; a millionth for each token if absent.
+    /// In credits; by default a millionth per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// With `body`, 200 if absent.
+    /// Only with `body`; 200 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -85,7 +86,7 @@ pub struct Turn {
     /// The whole text of an event stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// Milliseconds between the events of a stream: what a person sees grow. None if absent; whole answers have no pause.
+    /// Milliseconds between the events of a stream; no pause if absent. Whole answers have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<u16>,
 }
@@ -95,14 +96,12 @@ impl Turn {
         Self { content: Some(content.to_owned()), ..Self::default() }
     }
 
-    /// So many milliseconds between the events of its stream.
     #[must_use]
     pub fn pausing(mut self, milliseconds: u16) -> Self {
         self.pause_ms = Some(milliseconds);
         self
     }
 
-    /// A call of one tool.
     pub fn tool(name: &str, arguments: Value) -> Self {
         let call = ToolCall { id: None, name: name.to_owned(), arguments };
         Self { tool_calls: vec![call], ..Self::default() }
@@ -112,11 +111,11 @@ impl Turn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
-    /// `call_…`; made up if absent.
+    /// `call_…`; generated if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     pub name: String,
-    /// Text is sent as it is, valid JSON or not.
+    /// A string is sent unchanged, even if it is not valid JSON.
     #[serde(default)]
     pub arguments: Value,
 }
@@ -135,22 +134,21 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Llm>> 
 }
 
 impl Standin<Llm> {
-    /// Plays these turns in place of those left.
+    /// Replaces the remaining turns.
     pub fn script(&self, turns: impl IntoIterator<Item = Turn>) {
         *locked(&self.service.script) = turns.into_iter().collect();
     }
 
-    /// The turns that no request has been answered with: none, when a script was played to its end.
+    /// The unused turns: empty after a complete script.
     pub fn script_left(&self) -> Vec<Turn> {
         locked(&self.service.script).iter().cloned().collect()
     }
 
-    /// How many tokens were given out.
     pub fn tokens_granted(&self) -> usize {
         self.service.tokens.granted()
     }
 
-    /// Every token given out so far is refused from here on.
+    /// Invalidates every token issued so far.
     pub fn expire_tokens(&self) {
         self.service.tokens.expire();
     }
@@ -219,7 +217,7 @@ fn error(status: u16, message: &str) -> Answer {
     Answer::json(status, &json!({ "error": { "code": status, "message": message } }))
 }
 
-/// The events of a stream, each with the blank line that ends it.
+/// The events of a stream, each with its closing blank line.
 fn frames(text: &str) -> Vec<String> {
     text.split_inclusive("\n\n").map(str::to_owned).collect()
 }
@@ -246,7 +244,7 @@ impl Completion {
             let arguments = call.arguments.as_str().map_or_else(|| call.arguments.to_string(), str::to_owned);
             (id, call.name.clone(), arguments)
         });
-        // About four characters make a token; what matters is that the sum is right.
+        // A token has about four characters; only the sum must be consistent.
         let prompt = request.get("messages").map_or(0, |messages| messages.to_string().len() / 4);
         let answer = turn.content.as_ref().map_or(0, |content| content.len() / 4) + turn.tool_calls.len();
         let finish_reason = if turn.tool_calls.is_empty() { "stop" } else { "tool_calls" };

@@ -1,8 +1,8 @@
-//! Stand-in for Pipedream Connect: client credentials, the catalogue of actions, and running one.
+//! Stand-in for Pipedream Connect: client credentials, catalogue of actions, and runs.
 //!
-//! A run is carried out only with a known action, an account of the very external user, and props of the declared names and
-//! types. Beside the request log it keeps the runs: `GET /runs` and `DELETE /runs`, or [`Standin::runs`]; and the deployed
-//! triggers: `GET /triggers`, or [`Standin::triggers`].
+//! A run needs a known action, an account of the request's external user, and props of the declared names and types.
+//! The stand-in records runs (`GET /runs`, `DELETE /runs`, [`Standin::runs`]) and deployed triggers (`GET /triggers`,
+//! [`Standin::triggers`]).
 
 mod catalogue;
 mod components;
@@ -32,7 +32,7 @@ use super::{
 const PAGE: usize = 10;
 const LARGEST_PAGE: usize = 100;
 const LONGEST_USER_ID: usize = 250;
-/// Seconds a token is said to last.
+/// The declared lifetime of a token, in seconds.
 const TOKEN_LIFE: u32 = 3600;
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Options {
     pub project_id: String,
     pub accounts: Vec<Account>,
     pub actions: Vec<Action>,
-    /// Components that can be deployed.
+    /// Deployable components.
     pub triggers: Vec<Action>,
 }
 
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// An account an external user connected.
+/// The connected account of an external user.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// `apn_…`.
@@ -81,18 +81,18 @@ pub struct Account {
     pub external_user_id: String,
     /// The app's slug, `google_sheets`.
     pub app: String,
-    /// Whether its service still takes it.
+    /// Whether the app still accepts the account.
     pub healthy: bool,
 }
 
 impl Account {
-    /// What the service calls it.
+    /// The account's name at its app.
     fn name(&self) -> String {
         format!("{}@{}.example", self.id.trim_start_matches("apn_"), self.app)
     }
 }
 
-/// An action that was run, also if it failed at its service.
+/// An action that was run, even if it failed at its service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Run {
     /// The action's key.
@@ -101,9 +101,9 @@ pub struct Run {
     pub configured_props: Value,
     /// `development` or `production`.
     pub environment: String,
-    /// What the action itself reported in `os`.
+    /// The error that the action itself reported in `os`.
     pub error: Option<String>,
-    /// When, ISO 8601.
+    /// The time of the run, ISO 8601.
     pub at: String,
 }
 
@@ -112,11 +112,11 @@ pub struct Pipedream {
     options: Options,
     tokens: Mutex<BTreeSet<String>>,
     accounts: Mutex<Vec<Account>>,
-    /// Tokens of Connect links, and for whom.
+    /// External users by the token of their Connect link.
     links: Mutex<BTreeMap<String, String>>,
     runs: Mutex<Vec<Run>>,
     deployed: Mutex<Vec<DeployedTrigger>>,
-    /// Signing keys are told by their regeneration alone.
+    /// If set, only a regeneration reveals a signing key.
     hides_keys: AtomicBool,
 }
 
@@ -135,7 +135,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Pipedr
 }
 
 impl Standin<Pipedream> {
-    /// What was run, in order.
+    /// The runs in order.
     pub fn runs(&self) -> Vec<Run> {
         locked(&self.service.runs).clone()
     }
@@ -155,13 +155,13 @@ impl Standin<Pipedream> {
         locked(&self.service.accounts).push(account);
     }
 
-    /// The account's service refuses it from here on.
+    /// From now on the app rejects the account.
     pub fn expire(&self, id: &str) {
         let mut accounts = locked(&self.service.accounts);
         accounts.iter_mut().filter(|account| account.id == id).for_each(|account| account.healthy = false);
     }
 
-    /// Every token given out so far is refused from here on.
+    /// Invalidates every token issued so far.
     pub fn revoke_tokens(&self) {
         locked(&self.service.tokens).clear();
     }
@@ -252,7 +252,7 @@ impl Pipedream {
         Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "Bearer", "expires_in": TOKEN_LIFE })))
     }
 
-    /// The environment asked for, if token, project and environment are right.
+    /// The requested environment, if token, project and environment are valid.
     fn let_in(&self, project: &str, request: &Request) -> Result<String, Problem> {
         let known = request.bearer().is_some_and(|token| locked(&self.tokens).contains(token));
         if !known {
@@ -269,13 +269,13 @@ impl Pipedream {
         Ok(environment)
     }
 
-    /// The newest version of an action, which is the last.
+    /// The newest version of an action, the last in the list.
     fn find(&self, key: &str) -> Result<&Action, Problem> {
         let found = self.options.actions.iter().rfind(|action| action.key == key);
         found.ok_or_else(|| Problem::new(404, "component_not_found", format!("no action with key {key}")))
     }
 
-    /// The accounts of an external user, or of all.
+    /// The accounts of one external user, or of all.
     fn connected(&self, request: &Request) -> Result<Answer, Problem> {
         let limit = limit(request)?;
         let (user, app) = (request.parameter("external_user_id"), request.parameter("app"));
@@ -319,7 +319,7 @@ impl Pipedream {
         }
     }
 
-    /// A link on which a person connects an account: `POST /connect/<token>?app=<slug>` at this stand-in does it.
+    /// A link for connecting an account; `POST /connect/<token>?app=<slug>` at this stand-in completes it.
     fn link(&self, request: &Request) -> Result<Answer, Problem> {
         const FIELDS: [&str; 6] = [
             "external_user_id",
@@ -352,7 +352,7 @@ impl Pipedream {
         ))
     }
 
-    /// What a person does on the page of a link.
+    /// Connects the account, as a person does on the link's page.
     fn let_in_by_person(&self, token: &str, request: &Request) -> Answer {
         let Some(user) = locked(&self.links).remove(token) else {
             return Answer::json(404, &json!({"error": "this link was used, or is none"}));
@@ -446,7 +446,7 @@ impl Pipedream {
     }
 }
 
-/// How many items of a list are asked for.
+/// The requested number of list items.
 fn limit(request: &Request) -> Result<usize, Problem> {
     match request.parameter("limit").map(str::parse::<usize>) {
         None => Ok(PAGE),
@@ -455,12 +455,12 @@ fn limit(request: &Request) -> Result<usize, Problem> {
     }
 }
 
-/// The action's key and the external user, if the body holds them and nothing that is not known.
+/// The action's key and the external user of a valid body; unknown fields are rejected.
 fn asked(body: &Map<String, Value>) -> Result<(&str, &str), Problem> {
     asked_of(body, &["id", "external_user_id", "version", "configured_props", "dynamic_props_id", "stash_id"])
 }
 
-/// As [`asked`], of a body that may have these fields.
+/// Like [`asked`], for a body with these fields.
 fn asked_of<'b>(body: &'b Map<String, Value>, fields: &[&str]) -> Result<(&'b str, &'b str), Problem> {
     if let Some(unknown) = body.keys().find(|name| !fields.contains(&name.as_str())) {
         return Err(Problem::new(400, "invalid_request", format!("unknown field: {unknown}")));
@@ -475,7 +475,7 @@ fn asked_of<'b>(body: &'b Map<String, Value>, fields: &[&str]) -> Result<(&'b st
     Ok((key, user))
 }
 
-/// An action that failed at its service: HTTP 200 all the same, and the error among the observations.
+/// An action that failed at its service: status 200, with the error among the observations.
 fn failed_inside(message: &str) -> Value {
     let now = clock::now().as_millisecond();
     json!({

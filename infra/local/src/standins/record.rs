@@ -1,4 +1,4 @@
-//! What a stand-in received.
+//! The log of requests that a stand-in received.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -18,9 +18,9 @@ pub struct Recorded {
     pub headers: BTreeMap<String, String>,
     /// The value if it is JSON, a list of `[name, value]` if it is a form, else the text; null if there is none.
     pub body: Value,
-    /// When it arrived, ISO 8601.
+    /// Time of arrival, ISO 8601.
     pub at: String,
-    /// The status answered; absent while the answer is under way and when the connection was dropped.
+    /// The status of the answer; absent while it is pending and if the connection was dropped.
     pub status: Option<u16>,
 }
 
@@ -34,7 +34,7 @@ struct Entries {
 }
 
 impl Log {
-    /// Writes a request down and gives the number to [`Log::answered`] later.
+    /// Logs a request and returns its number for [`Log::answered`].
     pub(super) fn received(&self, request: &Request) -> u64 {
         let recorded = Recorded {
             method: request.method.clone(),

@@ -1,4 +1,4 @@
-//! The HTTP server under every stand-in: request log, faults, and the door that can be slammed.
+//! The HTTP server of every stand-in: request log, faults, and cut connections.
 
 use std::{
     collections::BTreeMap,
@@ -35,30 +35,30 @@ use super::{
     record::{Log, Recorded},
 };
 
-/// The biggest body that is read; VAPI's messages carry a whole assistant and its history.
+/// The largest body that is read; VAPI's messages carry a whole assistant and its history.
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 
-/// What makes one stand-in different from another.
+/// The behaviour of one stand-in.
 pub(super) trait Service: Send + Sync + 'static {
     /// Carries a request out and answers it as the real service would.
     fn answer(&self, request: &Request) -> impl Future<Output = Answer> + Send;
 
-    /// The service's own error answer for a status that a fault asks for.
+    /// The service's own error answer for a fault's status.
     fn failure(&self, status: u16) -> Answer;
 
-    /// How long the real service takes for it.
+    /// The real service's typical delay.
     fn pause(&self, _: &Request) -> Duration {
         Duration::ZERO
     }
 
-    /// Answers a request meant for the stand-in and unknown to the real service; nothing for any other.
+    /// Answers a control request of the stand-in; `None` for requests of the real service.
     fn control(&self, request: &Request) -> impl Future<Output = Option<Answer>> + Send;
 }
 
 /// A running stand-in. Dropping it closes its port and every connection.
 #[derive(Debug)]
 pub struct Standin<S> {
-    /// `http://127.0.0.1:<port>`, without a slash at the end.
+    /// `http://127.0.0.1:<port>`, without a trailing slash.
     pub url: String,
     address: SocketAddr,
     pub(super) service: Arc<S>,
@@ -73,7 +73,7 @@ impl<S> Standin<S> {
         self.address
     }
 
-    /// Every request so far in order of arrival, control routes left out.
+    /// Every request so far in order of arrival, without control routes.
     pub fn requests(&self) -> Vec<Recorded> {
         self.log.all()
     }
@@ -82,12 +82,12 @@ impl<S> Standin<S> {
         self.log.clear();
     }
 
-    /// Adds a fault after those that are still to come.
+    /// Appends a fault to the pending ones.
     pub fn inject(&self, fault: Fault) {
         self.faults.add(fault);
     }
 
-    /// The faults not used up yet.
+    /// The pending faults.
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.left()
     }
@@ -101,7 +101,7 @@ impl<S> Drop for Standin<S> {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in there was printed where it happened; there is nothing left to stop.
+            // The thread's panic was printed there; nothing is left to stop.
             drop(thread.join());
         }
     }
@@ -119,7 +119,7 @@ impl<S> Clone for Shared<S> {
     }
 }
 
-/// Binds and serves on a thread of its own, so that a test's paused clock or blocked runtime does not reach it.
+/// Binds and serves on a separate thread, out of reach of a test's paused clock or blocked runtime.
 pub(super) fn serve<S: Service>(address: SocketAddr, service: S) -> io::Result<Standin<S>> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -142,7 +142,7 @@ pub(super) fn serve<S: Service>(address: SocketAddr, service: S) -> io::Result<S
                 _ = stopped => {}
             }
         });
-        // Without waiting for a name that is being looked up.
+        // Does not wait for a pending name look-up.
         runtime.shutdown_background();
     })?;
     Ok(Standin {
@@ -169,7 +169,7 @@ async fn receive<S: Service>(
         return response(answer);
     }
     let number = shared.log.received(&request);
-    // On a task of its own, because a service carries on when the caller hangs up.
+    // On a separate task, because a service carries on when the caller hangs up.
     let handled = tokio::spawn(async move {
         let fault = shared.faults.meet(&request).unwrap_or_default();
         let answer = shared.handle(&request, &fault).await;
@@ -213,7 +213,7 @@ impl<S: Service> Shared<S> {
         Some(answer)
     }
 
-    /// The answer, or nothing if the connection is to be cut.
+    /// The answer; `None` if the connection must be cut.
     async fn handle(&self, request: &Request, fault: &Fault) -> Option<Answer> {
         let delay = Duration::from_millis(fault.delay_ms) + self.service.pause(request);
         let carried_out = match fault.effect() {
@@ -286,7 +286,7 @@ fn response(answer: Answer) -> http::Response<Body> {
     })
 }
 
-/// Whether a connection is to be cut in place of the next answer.
+/// Whether a connection is cut instead of answering.
 #[derive(Clone, Debug, Default)]
 struct Door(Arc<AtomicBool>);
 
@@ -314,7 +314,7 @@ impl Listener for Doors {
 
     async fn accept(&mut self) -> (Doorway, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // A socket that refuses this is slower, not wrong.
+        // A socket that refuses the option is slower, not wrong.
         drop(stream.set_nodelay(true));
         (Doorway { stream, door: Door::default() }, address)
     }
@@ -324,7 +324,7 @@ impl Listener for Doors {
     }
 }
 
-/// A connection that writes nothing once its door is slammed: the server gives it up and closes it.
+/// A connection that writes nothing after its door is slammed, so the server gives it up and closes it.
 struct Doorway {
     stream: TcpStream,
     door: Door,

@@ -1,14 +1,13 @@
-//! Stand-in for a web site: a bicycle shop's, as shops' sites are, with menus, scripts, tables and a consent banner around what
-//! somebody wants to know.
+//! Stand-in for a bicycle shop's web site, with menus, scripts, tables and a consent banner.
 //!
 //! | page | what is there |
 //! |---|---|
 //! | `/` | the start page, with links to the others |
 //! | `/opening-hours` | a table of hours |
 //! | `/prices` | prices of repairs and bicycles |
-//! | `/order` | the form with which one orders, and what delivery costs |
+//! | `/order` | the order form, and the delivery prices |
 //! | `/robots.txt` | plain text |
-//! | `/api/stock.json` | what is in stock, as JSON |
+//! | `/api/stock.json` | the stock, as JSON |
 //! | `/hours` | redirects to `/opening-hours` |
 //! | `/slow` | like the start page, after 3 seconds |
 //! | `/catalogue` | a page of 300 KB |
@@ -26,7 +25,7 @@ use super::{
     server::{self, Service},
 };
 
-/// How long the slow page takes.
+/// Delay of the slow page.
 const SLOW: Duration = Duration::from_secs(3);
 const HTML: &str = "text/html; charset=utf-8";
 /// Entries of the catalogue.
@@ -95,7 +94,7 @@ impl Service for Site {
     }
 }
 
-/// What every page of the site has around its own part.
+/// A page of the site: `main` within header, menus and footer.
 fn page(title: &str, main: &str) -> Answer {
     let page = format!(
         r##"<!doctype html>

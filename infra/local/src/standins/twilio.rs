@@ -1,12 +1,13 @@
 //! Stand-in for Twilio's Messages and `IncomingPhoneNumbers` resources (API of 2010-04-01).
 //!
-//! Knows the accounts and numbers given at the start and no other. Beside the request log it keeps what was sent, which is
-//! what a test of "at most once" counts: `GET /messages` and `DELETE /messages`, or [`Standin::messages`].
+//! Knows only the accounts and numbers of its options. Records sent messages, so that a test can count them:
+//! `GET /messages`, `DELETE /messages`, or [`Standin::messages`].
 //!
-//! Somebody calls a number of an account with `POST /simulate/incoming-call` and `{from, to, url = the number's voice URL,
-//! call_sid = a new one}`: the URL gets the form, signed with the account's auth token; answered is `{call_sid, request: {url,
-//! headers, body} | null, response: {status, content_type, body} | null, failure: text | null}`. Tests make an
-//! [`IncomingCall`].
+//! `POST /simulate/incoming-call` with `{from, to, url, call_sid}` calls a number of an account; `url` defaults to
+//! the number's voice URL, `call_sid` to a new one. The URL gets the form, signed with the account's auth token; the
+//! answer is
+//! `{call_sid, request: {url, headers, body} | null, response: {status, content_type, body} | null, failure: text | null}`.
+//! Tests build an [`IncomingCall`].
 
 mod incoming;
 mod numbers;
@@ -34,7 +35,7 @@ const LONGEST_BODY: usize = 1600;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub accounts: Vec<Account>,
-    /// Recipients who replied STOP: sending to them is refused with 21610.
+    /// Recipients who replied STOP: sending to them fails with 21610.
     pub unsubscribed: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ pub struct Account {
     pub auth_token: String,
     /// Pairs of key sid (`SK…`) and secret.
     pub api_keys: Vec<(String, String)>,
-    /// The numbers it may send from, E.164.
+    /// The account's sender numbers, E.164.
     pub numbers: Vec<String>,
 }
 
@@ -84,7 +85,7 @@ pub struct Message {
     pub to: String,
     pub from: String,
     pub body: String,
-    /// When, ISO 8601.
+    /// Time of sending, ISO 8601.
     pub at: String,
 }
 
@@ -104,7 +105,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio
 }
 
 impl Standin<Twilio> {
-    /// What was sent, in order.
+    /// The sent messages, in order.
     pub fn messages(&self) -> Vec<Message> {
         locked(&self.service.sent).clone()
     }
@@ -113,13 +114,12 @@ impl Standin<Twilio> {
         locked(&self.service.sent).clear();
     }
 
-    /// Where the calls to a number (E.164) go: its voice URL, as a POST.
+    /// Sets a number's voice URL (number in E.164; method POST).
     pub fn set_voice_url(&self, number: &str, url: &str) {
         self.service.numbers.set(number, "voice_url", url);
         self.service.numbers.set(number, "voice_method", "POST");
     }
 
-    /// The voice URL of a number, if it has one.
     pub fn voice_url(&self, number: &str) -> Option<String> {
         self.service.numbers.voice(number).map(|(url, _method)| url)
     }
@@ -141,7 +141,7 @@ impl Service for Twilio {
                 found.unwrap_or_else(|problem| problem.json())
             }
             ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers", file] => {
-                // Without the suffix it would answer XML, which nobody here asks for.
+                // Without the suffix Twilio answers XML, which this project never requests.
                 let Some(sid) = file.strip_suffix(".json") else {
                     return Problem::not_found(&request.path).for_path(&request.path);
                 };
@@ -191,7 +191,7 @@ impl Twilio {
     }
 
     fn send(&self, account: &Account, request: &Request) -> Result<Answer, Problem> {
-        // A body in another format is not read, so every field is missing from it.
+        // A body in another format is not read, so all its fields are missing.
         let form = if request.is_form() { request.form() } else { Vec::new() };
         let field = |name: &str| {
             let value = form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
@@ -237,7 +237,7 @@ impl Twilio {
     }
 }
 
-/// The Message resource: every value is text or null, `error_code` apart.
+/// The Message resource: every value is a string or null, except `error_code`.
 fn resource(message: &Message) -> Value {
     let now = DateTimePrinter::new().zoned_to_string(&clock::now().to_zoned(TimeZone::UTC)).unwrap_or_default();
     let uri = format!("/2010-04-01/Accounts/{}/Messages/{}", message.account_sid, message.sid);
@@ -265,8 +265,8 @@ fn resource(message: &Message) -> Value {
     })
 }
 
-/// Parts a text is sent in: 160 characters of the GSM alphabet in one part or 153 in each of several; 70 and 67 UTF-16 units
-/// for any other text.
+/// The number of parts of a text: one part holds 160 characters of the GSM alphabet, several hold 153 each; other
+/// texts count 70 and 67 UTF-16 units.
 fn segments(body: &str) -> usize {
     const EXTENDED: &str = "^{}\\[~]|€";
     const BASIC: &str = "@£$¥èéùìòÇØøÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./:;<=>?¡ÄÖÑÜ§¿äöñüà\n\r";
@@ -280,7 +280,7 @@ fn segments(body: &str) -> usize {
     if length <= alone { 1 } else { length.div_ceil(joined) }
 }
 
-/// `+`, then 7 to 15 digits of which the first is not 0.
+/// `+`, then 7 to 15 digits without a leading 0.
 fn is_e164(number: &str) -> bool {
     number.strip_prefix('+').is_some_and(|digits| {
         (7..=15).contains(&digits.len())
@@ -326,7 +326,7 @@ impl Problem {
         Answer::json(self.status, &body)
     }
 
-    /// JSON where the path asks for it, else the API's default, XML.
+    /// JSON if the path asks for it, otherwise the API's default, XML.
     fn for_path(&self, path: &str) -> Answer {
         let json_asked = std::path::Path::new(path).extension().is_some_and(|extension| extension == "json");
         if json_asked {

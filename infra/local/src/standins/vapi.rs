@@ -1,29 +1,29 @@
-//! Stand-in for VAPI: tools, assistants, phone calls, and the requests it sends to a tool's URL.
+//! Stand-in for VAPI: tools, assistants, phone calls, and its requests to tools' URLs.
 //!
-//! Refuses what VAPI's validator refuses, in its words, answers lists as plain arrays and replaces each field of a PATCH whole.
-//! A phone call is at `GET /call/{id}`, and takes messages at `/{id}/control`, its `monitor.controlUrl`, while its media is
-//! connected: before and after that it is a 404.
+//! Rejects requests with the words of VAPI's validator, answers lists as plain arrays and replaces each field of a
+//! PATCH as a whole. A phone call is at `GET /call/{id}`. Its `monitor.controlUrl`, `/{id}/control`, accepts messages
+//! while the call's media is connected and is a 404 before and after.
 //!
-//! A call comes in as Twilio's form at `POST /twilio/inbound_call`, without a key, on a number VAPI knows; the same `CallSid`
-//! again is the same call. `POST /call` makes calls with the provider bypassed and no others. The media of both kinds connects
-//! by itself a moment after ([`Options::media`]).
+//! A call comes in as Twilio's form at `POST /twilio/inbound_call`, without a key, for a number that VAPI knows; a
+//! repeated `CallSid` is the same call. `POST /call` supports only calls that bypass the provider. The media of both
+//! kinds connects by itself a moment later ([`Options::media`]).
 //!
-//! Own routes, without credentials:
+//! Control routes, without credentials:
 //!
-//! - `POST /simulate/tool-call`: a [`ToolCall`]; calls the tool as VAPI would in a phone call and answers
+//! - `POST /simulate/tool-call` with a [`ToolCall`] calls the tool as VAPI would in a phone call and answers
 //!   `{call_id, tool_call_id, request: {method, url, headers, body}, attempts, response: {status, body} | null,
-//!   content_for_model: text | null, failure: text | null}`. 404 if assistant or tool are unknown or not attached, 400 if
-//!   the tool cannot be called. A call that there was not is begun, its media connected.
-//! - `POST /simulate/call`: a [`PhoneCall`]; begins it and answers it as the API does.
-//! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}]}`, what its control URL took.
-//! - `PUT /simulate/call/{id}`: `{"status": "connected"}`, its media, or `{"status": "ended"}`.
-//! - `POST /simulate/call/{id}/server-message`: a [`ServerMessage`]; sends it as VAPI would and answers a [`Told`]. 404 if
-//!   there is no such call.
-//! - `PUT /simulate/credential`: a [`Credential`], `{value, header, id = a new one}`: as a person makes one in the dashboard.
-//!   Answers `{id}`.
-//! - `PUT /simulate/number`: `{number, assistant_id, id = a new one}`; the number's calls are that assistant's from now on.
-//!   Answers the number as VAPI keeps it; 404 if the assistant is unknown.
-//! - `PUT /simulate/pin`: `{tool_id, pinned = true}`; deleting a pinned tool is refused with 409 `tool_pinned`.
+//!   content_for_model: text | null, failure: text | null}`. 404 if assistant or tool are unknown or not attached,
+//!   400 if the tool cannot be called. A call that does not exist yet is begun with its media connected.
+//! - `POST /simulate/call` with a [`PhoneCall`] begins a call and answers it as the API does.
+//! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}]}`, the messages to its control URL.
+//! - `PUT /simulate/call/{id}`: `{"status": "connected"}` connects its media, `{"status": "ended"}` ends it.
+//! - `POST /simulate/call/{id}/server-message` with a [`ServerMessage`] sends it as VAPI would and answers a
+//!   [`Told`]. 404 if there is no such call.
+//! - `PUT /simulate/credential` with a [`Credential`], `{value, header, id = a new one}`, creates it as the dashboard
+//!   does. Answers `{id}`.
+//! - `PUT /simulate/number` with `{number, assistant_id, id = a new one}` assigns the number to the assistant.
+//!   Answers VAPI's record of the number; 404 if the assistant is unknown.
+//! - `PUT /simulate/pin` with `{tool_id, pinned = true}`: deleting a pinned tool fails with 409 `tool_pinned`.
 
 mod calls;
 mod control;
@@ -72,22 +72,21 @@ use super::{
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The private key a request carries as its bearer token, and the account whose key it is.
+    /// The private key (bearer token) of the account `org_id`.
     pub api_key: String,
     pub org_id: String,
-    /// More keys, each with the account it is of; one account does not see what another has.
+    /// More keys, each with its account; accounts cannot see each other's objects.
     pub more_keys: Vec<(String, String)>,
-    /// Assistants there are from the start: bodies of `POST /assistant`, with an `id` if it matters.
+    /// Initial assistants: bodies of `POST /assistant`, with an optional `id`.
     pub assistants: Vec<Value>,
-    /// The same for tools.
+    /// Initial tools, in the same form.
     pub tools: Vec<Value>,
-    /// What a tool's or a server's `credentialId` stands for.
+    /// The credentials that a tool's or a server's `credentialId` can name.
     pub credentials: Vec<Credential>,
-    /// The numbers it takes calls on.
     pub numbers: Vec<Number>,
-    /// Where Twilio is; without it no number can be imported.
+    /// Twilio's address; without it no number can be imported.
     pub twilio: Option<String>,
-    /// When the media of a call that comes in connects.
+    /// When the media of an incoming call connects.
     pub media: Media,
 }
 
@@ -108,7 +107,6 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Adds an assistant of the usual kind, without tools.
     #[must_use]
     pub fn with_assistant(mut self, id: &str) -> Self {
         self.assistants.push(json!({
@@ -131,7 +129,6 @@ impl Options {
         self
     }
 
-    /// Adds a key of the account `org_id`.
     #[must_use]
     pub fn with_key(mut self, api_key: &str, org_id: &str) -> Self {
         self.more_keys.push((api_key.to_owned(), org_id.to_owned()));
@@ -144,14 +141,14 @@ impl Options {
         self
     }
 
-    /// Adds a number (E.164) whose calls an assistant of these options takes.
+    /// Adds a number (E.164) for an assistant of these options.
     #[must_use]
     pub fn with_number(mut self, number: &str, assistant_id: &str) -> Self {
         self.numbers.push(Number { number: number.to_owned(), assistant_id: assistant_id.to_owned(), id: None });
         self
     }
 
-    /// The same, with VAPI's id of the number.
+    /// Like `with_number`, with VAPI's id of the number.
     #[must_use]
     pub fn with_number_id(mut self, id: &str, number: &str, assistant_id: &str) -> Self {
         let id = Some(id.to_owned());
@@ -168,12 +165,11 @@ impl Options {
 
 #[derive(Debug)]
 pub struct Vapi {
-    /// Keys, each with the account it is of.
     keys: Vec<(String, String)>,
     credentials: Credentials,
     twilio: Option<String>,
     client: reqwest::Client,
-    /// Its own address, known when it serves.
+    /// Its own address, set once it serves.
     url: OnceLock<String>,
     media: Mutex<Media>,
     state: Mutex<State>,
@@ -192,7 +188,6 @@ struct State {
 }
 
 impl State {
-    /// Gives a changed or new tool its next version.
     fn publish(versioned: bool, tool: &mut Map<String, Value>) {
         if versioned {
             let label = format!("v{}", versions(tool) + 1);
@@ -200,7 +195,8 @@ impl State {
         }
     }
 
-    /// What is wrong with the versions that an assistant pins. One that it also has without a version is kept pinned alone.
+    /// Problems with an assistant's pinned tool versions. A tool that is listed both with and without a version is
+    /// kept only pinned.
     fn settle_refs(&self, assistant: &mut Map<String, Value>) -> Vec<String> {
         let Some(model) = assistant.get_mut("model").and_then(Value::as_object_mut) else { return Vec::new() };
         let refs = model.get("toolRefs").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -212,7 +208,7 @@ impl State {
         let unknown = refs.iter().filter(|pinned| {
             let tool = self.tools.get(&text(pinned, "toolId"));
             let number = text(pinned, "version").strip_prefix('v').and_then(|number| number.parse::<u32>().ok());
-            // A tool may have been deleted since.
+            // The tool may have been deleted since.
             tool.is_some_and(|tool| !number.is_some_and(|number| (1..=versions(tool)).contains(&number)))
         });
         let problem = |pinned: &Value| {
@@ -228,7 +224,7 @@ impl State {
         }
     }
 
-    /// The time, later than any it gave before, so that lists have one order and pages lose nothing.
+    /// The current time, later than any earlier result, so that lists have a stable order and pages are complete.
     fn time(&mut self) -> String {
         let next = self.latest.checked_add(1.millisecond()).unwrap_or(self.latest);
         self.latest = clock::now().max(next);
@@ -251,8 +247,8 @@ impl Collection {
     }
 }
 
-/// Starts the stand-in; fails if the address is taken, an assistant or tool of the options is not valid, or a number's
-/// assistant is not among them.
+/// Starts the stand-in. Fails if the address is taken, an assistant or tool of the options is invalid, or a number's
+/// assistant is missing from them.
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>> {
     let org_id = options.org_id;
     let keys = [(options.api_key, org_id.clone())].into_iter().chain(options.more_keys).collect();
@@ -278,7 +274,7 @@ pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Vapi>>
         vapi.register(number).map_err(io::Error::other)?;
     }
     let standin = server::serve(address, vapi)?;
-    // Before anybody knows the address to ask for a call.
+    // Set before anybody can ask for a call.
     standin.service.url.get_or_init(|| standin.url.clone());
     Ok(standin)
 }
@@ -302,7 +298,7 @@ impl Standin<Vapi> {
         locked(&self.service.state).assistants.get(id).cloned().map(Value::Object)
     }
 
-    /// Keeps versions of tools from now on: each has one, and gets another whenever it is changed.
+    /// From now on tools keep versions: each change adds one.
     pub fn keep_versions(&self) {
         let mut state = locked(&self.service.state);
         state.versioned = true;
@@ -316,7 +312,7 @@ impl Standin<Vapi> {
         locked(&self.service.state).pinned.insert(tool_id.to_owned());
     }
 
-    /// The request VAPI would send for this call, not sent: for handlers that are driven without a server.
+    /// VAPI's request for this tool call, without sending it: for handlers that run without a server.
     pub fn outgoing(&self, call: &ToolCall) -> Result<Outgoing, CallError> {
         self.service.outgoing(call)
     }
@@ -432,7 +428,6 @@ fn yes() -> bool {
 }
 
 impl Vapi {
-    /// The account whose private key a request carries.
     fn account(&self, request: &Request) -> Option<&str> {
         let key = self.keys.iter().find(|(key, _)| request.bearer() == Some(key.as_str()));
         key.map(|(_, org)| org.as_str())
@@ -526,13 +521,12 @@ impl Vapi {
     }
 }
 
-/// How many versions of a tool there are.
 fn versions(tool: &Map<String, Value>) -> u32 {
     let label = tool.get("latestVersion").and_then(Value::as_str).and_then(|label| label.strip_prefix('v'));
     label.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// VAPI ignores these two on an `apiRequest` tool, though they are none of its fields.
+/// VAPI ignores these two fields of an `apiRequest` tool, although they are undocumented.
 fn drop_tolerated(tool: &mut Map<String, Value>) {
     if tool.get("type").and_then(Value::as_str) == Some("apiRequest") {
         tool.remove("async");
@@ -540,7 +534,7 @@ fn drop_tolerated(tool: &mut Map<String, Value>) {
     }
 }
 
-/// Where an `apiRequest` tool has a `function`, VAPI overwrites its parameters with the body's schema.
+/// If an `apiRequest` tool has a `function`, VAPI overwrites its parameters with the body's schema.
 fn mirror_body(tool: &mut Map<String, Value>) {
     if tool.get("type").and_then(Value::as_str) == Some("apiRequest")
         && let Some(schema) = tool.get("body").cloned()
@@ -550,7 +544,7 @@ fn mirror_body(tool: &mut Map<String, Value>) {
     }
 }
 
-/// The body's object; empty if the body is not declared to be JSON, since then the service does not read it.
+/// The body's object; empty unless the body is declared as JSON, because VAPI does not read other bodies.
 fn body(request: &Request) -> Result<Map<String, Value>, Vec<String>> {
     if !request.is_json() {
         return Ok(Map::new());
@@ -566,7 +560,7 @@ fn bad_request(problems: &[String]) -> Answer {
     Answer::json(400, &json!({ "message": problems, "error": "Bad Request", "statusCode": 400 }))
 }
 
-/// A refusal that is one text, not the validator's list.
+/// An error with a single text instead of the validator's list.
 fn bad_request_saying(problem: &str) -> Answer {
     Answer::json(400, &json!({ "message": problem, "error": "Bad Request", "statusCode": 400 }))
 }

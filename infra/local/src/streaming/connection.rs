@@ -1,4 +1,4 @@
-//! Connections on which small pieces do not wait for one another.
+//! Connections that send and acknowledge small pieces without delay.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A listener whose connections say and acknowledge everything at once.
+/// A listener whose connections send and acknowledge at once.
 pub(super) struct Prompt(pub(super) TcpListener);
 
 impl Listener for Prompt {
@@ -22,7 +22,7 @@ impl Listener for Prompt {
 
     async fn accept(&mut self) -> (PromptStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // A socket that refuses this is slower, not wrong.
+        // A socket that refuses the option is slower, not wrong.
         let _slower = stream.set_nodelay(true);
         (PromptStream(stream), address)
     }
@@ -35,8 +35,8 @@ impl Listener for Prompt {
 pub(super) struct PromptStream(TcpStream);
 
 impl PromptStream {
-    /// The runtime of a function holds a small piece back until the one before is acknowledged, and the system acknowledges 40 ms
-    /// late if nothing is to be answered. It must be told so after each piece.
+    /// Acknowledges the last piece at once; must be called after each piece. The function's runtime holds a small
+    /// piece back until the previous one is acknowledged, and Linux delays an acknowledgement without data by 40 ms.
     fn acknowledge(&self) {
         #[cfg(target_os = "linux")]
         let _slower = self.0.set_quickack(true);

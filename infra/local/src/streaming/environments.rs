@@ -1,5 +1,6 @@
-//! Execution environments: processes of the function, one for each request at a time, started as they are needed and used
-//! again when they are idle.
+//! Execution environments: processes of the function, each serving one request at a time.
+//!
+//! They are started on demand and reused when idle.
 
 use std::{
     collections::HashMap,
@@ -20,32 +21,31 @@ use uuid::Uuid;
 
 use super::head::Head;
 
-/// How long an environment may take until it asks for its first event.
+/// How long an environment may take before it asks for its first event.
 const LONGEST_START: Duration = Duration::from_secs(10);
 
-/// An environment that nobody needed for so long is ended.
+/// An environment idle for this long is ended.
 const LONGEST_IDLE: Duration = Duration::from_mins(10);
 
-/// One that is older is not used again: its credentials do not last for ever.
+/// An older environment is not reused, because its credentials expire.
 const OLDEST: Duration = Duration::from_hours(6);
 
-/// Where lines go that tell what happens.
+/// Receives log lines.
 pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Starts the function's program.
 pub(super) trait Launch: Send + Sync {
-    /// A process that finds its runtime API at `runtime_api`. The task ends when the process has, and says how; to abort the
-    /// task is to kill the process.
+    /// Starts a process whose runtime API is at `runtime_api`. The task ends with the process and returns how it
+    /// ended; aborting the task kills the process.
     fn launch(&self, runtime_api: String) -> BoxFuture<'_, Result<JoinHandle<String>, String>>;
 }
 
-/// What the function answers a request.
+/// The function's answer to a request.
 pub(super) struct Answer {
     pub(super) head: Head,
     pub(super) body: mpsc::UnboundedReceiver<io::Result<Bytes>>,
 }
 
-/// A request on its way to the function. `client` is dropped if there is no answer.
+/// A request on its way to the function. `client` is dropped if no answer comes.
 pub(super) struct Invocation {
     pub(super) request_id: String,
     pub(super) event: Bytes,
@@ -53,21 +53,20 @@ pub(super) struct Invocation {
     pub(super) client: oneshot::Sender<Answer>,
 }
 
-/// What `next` hands to a process.
+/// The event that `next` returns to a process.
 pub(super) struct Handed {
     pub(super) request_id: String,
     pub(super) event: Bytes,
     pub(super) trace: String,
-    /// When the function's time is over, in milliseconds since 1970.
+    /// The invocation's deadline, in milliseconds since 1970.
     pub(super) deadline: i64,
 }
 
-/// All environments of the function.
 pub(super) struct Environments {
     launch: Box<dyn Launch>,
-    /// The function's own limit of time for an invocation.
+    /// The function's time-out per invocation.
     time_out: Duration,
-    /// Address of the runtime API, to which an environment's id is added.
+    /// Base address of the runtime API; an environment's id is appended.
     runtime_api: String,
     log: Log,
     pool: Mutex<Pool>,
@@ -88,31 +87,31 @@ pub(super) struct Environment {
 }
 
 enum Phase {
-    /// Takes this when it first asks for an event.
+    /// Takes the invocation when it first asks for an event.
     Starting {
         invocation: Invocation,
         _limit: Timer,
     },
     Idle,
-    /// Is about to take this.
+    /// About to take the invocation.
     Offered(Invocation),
     Busy(Busy),
     Ended,
 }
 
-/// An invocation under way, until the process asks for the next.
+/// A running invocation; it ends when the process asks for the next one.
 struct Busy {
     request_id: String,
     since: Instant,
-    /// Waits for the head.
+    /// Receives the head.
     client: Option<oneshot::Sender<Answer>>,
-    /// Reads the body.
+    /// Receives the body.
     body: Option<mpsc::UnboundedSender<io::Result<Bytes>>>,
     answered: bool,
     _time_out: Timer,
 }
 
-/// Something that happens later, unless this is dropped.
+/// A delayed action; dropping the timer cancels it.
 struct Timer(AbortHandle);
 
 impl Drop for Timer {
@@ -126,7 +125,7 @@ impl Environments {
         Arc::new(Self { launch, time_out, runtime_api, log, pool: Mutex::default() })
     }
 
-    /// Gives `invocation` to an idle environment, or to a new one.
+    /// Passes `invocation` to an idle environment or to a new one.
     pub(super) async fn invoke(self: &Arc<Self>, mut invocation: Invocation) {
         loop {
             let idle = self.pool().idle.pop();
@@ -178,10 +177,10 @@ impl Environments {
         self.pool().all.get(id).cloned()
     }
 
-    /// The next event of an environment, when there is one.
+    /// The next event of an environment; waits until there is one.
     ///
     /// # Errors
-    /// With a sentence if it may not ask: it has not answered the last one, or it is over.
+    /// With the reason if it may not ask: its last invocation is unanswered, or it has ended.
     pub(super) async fn next(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Handed, &'static str> {
         loop {
             let step = self.step(environment)?;
@@ -255,7 +254,7 @@ impl Environments {
         (self.log)(&format!("REPORT RequestId: {id}\tDuration: {duration} ms"));
     }
 
-    /// Kills an environment, whatever it does; its client's connection breaks. Once only.
+    /// Kills an environment in any phase and breaks its client's connection. Repeated calls do nothing.
     pub(super) fn end(&self, environment: &Arc<Environment>, why: &str) {
         let was = std::mem::replace(&mut *environment.phase(), Phase::Ended);
         if matches!(was, Phase::Ended) {
@@ -275,13 +274,12 @@ impl Environments {
         if let Phase::Busy(busy) = was {
             self.report(&busy);
             if let Some(body) = busy.body {
-                // A client that is gone hears nothing of it.
+                // A client that has left cannot receive the error.
                 let _gone = body.send(Err(io::Error::other("the function ended in the middle of its answer")));
             }
         }
     }
 
-    /// Kills them all.
     pub(super) fn end_all(&self) {
         let all: Vec<Arc<Environment>> = self.pool().all.values().cloned().collect();
         for environment in all {
@@ -304,7 +302,7 @@ impl Environments {
 }
 
 impl Environment {
-    /// Gives it an invocation; gives that back if it is not idle any more.
+    /// Offers the environment an invocation; returns it if the environment is no longer idle.
     fn offer(&self, invocation: Invocation) -> Option<Invocation> {
         let mut phase = self.phase();
         if !matches!(*phase, Phase::Idle) {
@@ -316,8 +314,8 @@ impl Environment {
         None
     }
 
-    /// Who waits for the answer to `request_id`, and where the body goes. Nothing if that is not what it was asked, or if it has
-    /// answered already.
+    /// The waiting client and the body's channel. `None` if the environment has another request or has answered
+    /// already.
     pub(super) fn begin_answer(&self, request_id: &str) -> Option<(oneshot::Sender<Answer>, Body)> {
         let mut phase = self.phase();
         let Phase::Busy(busy) = &mut *phase else { return None };
@@ -330,7 +328,7 @@ impl Environment {
         Some((client, Body { into, from }))
     }
 
-    /// Everything is said.
+    /// Completes the answer.
     pub(super) fn end_answer(&self) {
         if let Phase::Busy(busy) = &mut *self.phase() {
             busy.body = None;
@@ -344,7 +342,7 @@ impl Environment {
     }
 }
 
-/// Both ends of the way of an answer's body from the function to the client.
+/// Both ends of the channel that carries an answer's body from the function to the client.
 pub(super) struct Body {
     pub(super) into: mpsc::UnboundedSender<io::Result<Bytes>>,
     pub(super) from: mpsc::UnboundedReceiver<io::Result<Bytes>>,

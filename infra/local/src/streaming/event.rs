@@ -1,4 +1,4 @@
-//! A request as the function gets it: payload format 1.0, as a REST API sends it.
+//! The event of a request: payload format 1.0, as a REST API sends it.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use shared::models::Timestamp;
 use super::{STAGE, routes::Matched};
 use crate::{aws::REGION, front_door::end_to_end};
 
-/// The most that an invocation takes, in bytes of the event.
+/// Lambda's limit of an event, in bytes.
 pub(super) const LARGEST_EVENT: usize = 6 * 1024 * 1024;
 
-/// The stage of the API that a request came to.
+/// The API stage of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stage {
     /// Id of its API.
@@ -24,13 +24,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Host of the API on AWS, whatever it was reached by.
+    /// The API's host name on AWS, regardless of the request's own host.
     fn domain(&self) -> String {
         format!("{}.execute-api.{REGION}.amazonaws.com", self.api)
     }
 }
 
-/// The event of a request for `path`, which is the request's without the stage; `request_id` is the gateway's.
+/// The event of a request for `path` (without the stage); `request_id` is the gateway's.
 pub(super) fn event(
     request: &Parts,
     (path, matched): (&str, &Matched),
@@ -46,7 +46,7 @@ pub(super) fn event(
     for (name, value) in [
         ("Host", domain.as_str()),
         ("X-Amzn-Trace-Id", trace),
-        // Only this machine reaches the door.
+        // Only this machine can reach the door.
         ("X-Forwarded-For", "127.0.0.1"),
         ("X-Forwarded-Port", "443"),
         ("X-Forwarded-Proto", "https"),
@@ -62,7 +62,7 @@ pub(super) fn event(
         "httpMethod": request.method.as_str(),
         "headers": single(&headers),
         "multiValueHeaders": headers,
-        // What there is none of is null.
+        // API Gateway sends null for an empty collection.
         "queryStringParameters": if query.is_empty() { Value::Null } else { single(&query) },
         "multiValueQueryStringParameters": if query.is_empty() { Value::Null } else { json!(query) },
         "pathParameters": pairs(&matched.parameters),
@@ -84,13 +84,13 @@ pub(super) fn event(
             "resourcePath": matched.resource,
             "stage": STAGE,
         },
-        // The API names no binary media types, so that every body is taken for text.
+        // The API declares no binary media types, so API Gateway treats every body as text.
         "body": if body.is_empty() { Value::Null } else { String::from_utf8_lossy(body).into() },
         "isBase64Encoded": false,
     })
 }
 
-/// Headers as they were written, with all their values.
+/// Headers as written, with all their values.
 fn fields(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     let mut fields = BTreeMap::<String, Vec<String>>::new();
     for (name, value) in &end_to_end(headers) {
@@ -100,7 +100,7 @@ fn fields(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     fields
 }
 
-/// Decoded, with all values of each name.
+/// Decoded query parameters, with all values of each name.
 fn parameters(query: &str) -> BTreeMap<String, Vec<String>> {
     let mut parameters = BTreeMap::<String, Vec<String>>::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -109,7 +109,6 @@ fn parameters(query: &str) -> BTreeMap<String, Vec<String>> {
     parameters
 }
 
-/// The last value of each name.
 fn single(all: &BTreeMap<String, Vec<String>>) -> Value {
     let last = |(name, values): (&String, &Vec<String>)| Some((name.clone(), values.last()?.clone().into()));
     Value::Object(all.iter().filter_map(last).collect::<Map<_, _>>())

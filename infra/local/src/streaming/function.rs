@@ -1,4 +1,4 @@
-//! What the local AWS says of the deployed function.
+//! Reads the deployed function's settings from the local AWS.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,6 @@ use crate::{
 
 use super::{STAGE, event::Stage, routes::Routes};
 
-/// A function behind a REST API.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -23,20 +22,20 @@ pub(super) struct Function {
     /// In megabytes.
     pub(super) memory: u64,
     pub(super) time_out: Duration,
-    /// The variables of its environment, but for Lambda's own.
+    /// Its environment variables, without Lambda's own.
     pub(super) variables: BTreeMap<String, String>,
     pub(super) stage: Stage,
     pub(super) routes: Routes,
     pub(super) cors: Cors,
-    /// What the API may invoke it for, as patterns of `METHOD/path`.
+    /// The methods and paths for which the API may invoke the function, as patterns of `METHOD/path`.
     pub(super) granted: Vec<String>,
 }
 
 impl Function {
-    /// The function `name` of the stack; nothing if there is no REST API of its name.
+    /// The function `name` of the stack; `None` if there is no REST API of that name.
     ///
     /// # Errors
-    /// Also for an integration that does not stream, and for what API Gateway would refuse.
+    /// Also for an integration that does not stream, and for settings that API Gateway would reject.
     pub(super) async fn deployed(aws: &Aws, name: &str) -> Result<Option<Self>> {
         let name = format!("{STACK}-{name}");
         let Some(stage) = stage(aws, &name).await? else { return Ok(None) };
@@ -65,7 +64,7 @@ impl Function {
     }
 }
 
-/// The stage of the REST API `name`, which has one.
+/// The only stage of the REST API `name`; `None` if there is no such API.
 async fn stage(aws: &Aws, name: &str) -> Result<Option<Stage>> {
     let apis = read(aws, "apigateway", "/restapis?limit=500").await?.unwrap_or_default();
     let Some(api) = items(&apis).find(|api| api["name"] == name) else { return Ok(None) };
@@ -96,7 +95,7 @@ fn missing(action: &str, field: &'static str) -> Error {
     Error::AwsAnswer { action: action.to_owned(), field }
 }
 
-/// What `policy` lets the API with this id invoke the function for, in each of its stages.
+/// The methods and paths for which `policy` lets this API invoke the function, in any stage.
 fn granted(policy: &Value, api: &str) -> Vec<String> {
     let policy = policy.get("Policy").and_then(Value::as_str).unwrap_or_default();
     let policy: Value = serde_json::from_str(policy).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a streaming function says before the body: a JSON object and eight NULs.
+//! The head that a streaming function sends before its body: a JSON object and eight NULs.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,12 @@ use crate::front_door::end_to_end;
 
 const END: [u8; 8] = [0; 8];
 
-/// What a REST API calls `WWW-Authenticate`.
+/// API Gateway's name for `WWW-Authenticate`.
 const REMAPPED_CHALLENGE: HeaderName = HeaderName::from_static("x-amzn-remapped-www-authenticate");
 
-/// Longer ones have lost their end.
+/// In bytes. A longer head has lost its terminator.
 const LONGEST: usize = 1024 * 1024;
 
-/// Status and headers of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
@@ -43,17 +42,17 @@ fn ok() -> u16 {
     200
 }
 
-/// Collects a head, which may come in any number of pieces and bring the first of the body with it.
+/// Collects a head, which may arrive in any number of pieces, the last with the start of the body.
 #[derive(Default)]
 pub(super) struct HeadReader {
     read: Vec<u8>,
 }
 
 impl HeadReader {
-    /// The head and what already came of the body, as soon as the head is whole.
+    /// The head and the start of the body, once the head is complete.
     ///
     /// # Errors
-    /// With a sentence on what is wrong with it.
+    /// With the reason why the head is invalid.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<(Head, Bytes)>, String> {
         let seen = self.read.len().saturating_sub(END.len());
         self.read.extend_from_slice(bytes);
@@ -77,7 +76,7 @@ impl Head {
             .map_err(|_invalid| format!("has the status {}", prelude.status_code))?;
         let mut headers = HeaderMap::new();
         for (name, value) in prelude.headers {
-            // What AWS makes of a list is not known, so no function may count on it.
+            // AWS's treatment of a list is unknown, so no function may send one.
             let Value::String(value) = value else { return Err(format!("has the header {name} more than once")) };
             append(&mut headers, &name, &value)?;
         }
@@ -96,7 +95,7 @@ impl Head {
     }
 }
 
-/// Adds a header of the function's; API Gateway gives one of them another name.
+/// Adds a header of the function, under API Gateway's name for it.
 fn append(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
     let (Ok(mut name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
         return Err(format!("has a header {name} that HTTP does not allow"));

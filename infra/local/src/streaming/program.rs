@@ -1,4 +1,4 @@
-//! The deployed program as processes of this machine, as the local AWS runs the other functions.
+//! Runs the deployed program as local processes, as the local AWS runs the other functions.
 
 use std::{
     fs::{self, File},
@@ -24,10 +24,10 @@ use crate::{
     programs::Package,
 };
 
-/// How long credentials last, in seconds: the longest that a role's session may have.
+/// Lifetime of the credentials in seconds: the maximum of a role's session.
 const CREDENTIALS_LAST: &str = "43200";
 
-/// The code of a function, unpacked.
+/// The unpacked code of a function.
 pub(super) struct Program {
     directory: PathBuf,
     aws: Aws,
@@ -36,7 +36,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Unpacks what was deployed, so that a build beside the running stack changes nothing.
+    /// Unpacks the deployed package, so that a later build does not change the running stack.
     pub(super) fn unpack(
         package: &Package,
         directory: &Path,
@@ -56,14 +56,14 @@ impl Program {
         Ok(Self { directory: directory.to_owned(), aws: aws.clone(), function, log })
     }
 
-    /// The program, with the environment that Lambda gives it.
+    /// The program with the environment that Lambda sets.
     async fn command(&self, runtime_api: &str) -> Result<Command> {
         let function = &self.function;
         let [key, secret, token] = self.credentials().await?;
         let mut command = Command::new(self.directory.join("bootstrap"));
         command
             .current_dir(&self.directory)
-            // Nothing of the developer's shell must get in.
+            // The developer's shell must not leak into the environment.
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _value)| name == "PATH" || name == "LANG"))
             .envs(&function.variables)
@@ -71,7 +71,7 @@ impl Program {
                 ("AWS_REGION", REGION),
                 ("AWS_DEFAULT_REGION", REGION),
                 ("AWS_ENDPOINT_URL", self.aws.endpoint()),
-                // The local AWS has one host.
+                // The local AWS has a single host name.
                 ("AWS_DISABLE_HOST_PREFIX_INJECTION", "true"),
                 ("AWS_ACCESS_KEY_ID", &key),
                 ("AWS_SECRET_ACCESS_KEY", &secret),
@@ -111,7 +111,7 @@ impl Launch for Program {
     }
 }
 
-/// What a runtime must find in its environment.
+/// Sets the variables that every Lambda runtime reads.
 pub(super) fn as_lambda(command: &mut Command, function: &Function, runtime_api: &str) {
     command
         .env("AWS_LAMBDA_RUNTIME_API", runtime_api)
@@ -123,7 +123,7 @@ pub(super) fn as_lambda(command: &mut Command, function: &Function, runtime_api:
         .env("AWS_LAMBDA_LOG_STREAM_NAME", Uuid::new_v4().simple().to_string());
 }
 
-/// Starts a program whose output goes to `log`. Aborting the task kills it.
+/// Starts a program; its output goes to `log`. Aborting the task kills the program.
 pub(super) fn run(mut command: Command, log: Log) -> io::Result<JoinHandle<String>> {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;

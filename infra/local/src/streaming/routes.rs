@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// The integration with a function that streams ends so.
+/// The suffix of a streaming integration's URI.
 const STREAMS: &str = "/response-streaming-invocations";
 
-/// Methods of resources: some lead to the function, some the API answers itself.
+/// A REST API's resources. Some methods lead to the function, some are answered by the API itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Routes(Vec<Resource>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Resource {
-    /// With its variables, `/agents/{id}`.
+    /// With path variables, such as `/agents/{id}`.
     path: String,
     to_function: BTreeSet<String>,
     preflight: bool,
 }
 
-/// Where a path leads.
+/// The resource of a path and the values of its variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Matched {
     pub(super) resource: String,
@@ -31,22 +31,22 @@ pub(super) struct Matched {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Function(Matched),
-    /// The API itself, which says what pages may do.
+    /// The API itself answers the preflight.
     Preflight,
     Nobody,
 }
 
 impl Routes {
-    /// Reads what API Gateway says of resources and their methods.
+    /// Reads API Gateway's list of resources and their methods.
     ///
     /// # Errors
-    /// With a sentence on an integration that does not stream.
+    /// With the integration that does not stream.
     pub(super) fn read(resources: &Value) -> Result<Self, String> {
         let items = resources.get("item").and_then(Value::as_array);
         items.into_iter().flatten().map(Resource::read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Those of `methods` at `paths`, all for the function.
+    /// Routes of `methods` at `paths`, all to the function.
     #[cfg(test)]
     pub(super) fn to_function(paths: &[&str], methods: &[&str]) -> Self {
         let to_function: BTreeSet<String> = methods.iter().map(|method| (*method).to_owned()).collect();
@@ -54,7 +54,7 @@ impl Routes {
         Self(paths.iter().map(at).collect())
     }
 
-    /// As API Gateway finds it: what is written out goes before a variable.
+    /// Literal segments take precedence over variables, as in API Gateway.
     pub(super) fn target(&self, method: &str, path: &str) -> Target {
         let fitting = self.0.iter().filter_map(|resource| Some((resource, resource.parameters(path)?)));
         let Some((resource, parameters)) = fitting.min_by_key(|(_, parameters)| parameters.len()) else {
@@ -87,7 +87,7 @@ impl Resource {
         Ok(read)
     }
 
-    /// The values of its variables, where `path` is one of its paths.
+    /// The values of the path's variables; `None` if `path` does not match.
     fn parameters(&self, path: &str) -> Option<BTreeMap<String, String>> {
         let (mut wanted, mut given) = (self.path.split('/'), path.split('/'));
         let mut parameters = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The runtime API: what the function's processes ask and answer, each under a path of its own.
+//! Lambda's runtime API, under a separate path for each process of the function.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ use super::{
     head::HeadReader,
 };
 
-/// What a streamed answer may hold, in bytes.
+/// The limit of a streamed answer, in bytes.
 const LARGEST_ANSWER: usize = 200 * 1024 * 1024;
 
-/// So much of an answer, in bytes, goes out as fast as it can, the rest at [`BANDWIDTH`] bytes a second.
+/// This many bytes of an answer go out at full speed, the rest at [`BANDWIDTH`] bytes a second.
 const FAST_PART: usize = 6 * 1024 * 1024;
 const BANDWIDTH: f64 = 2.0 * 1024.0 * 1024.0;
 
-/// An error report is a name and a sentence.
+/// An error report holds a name and a sentence.
 const LARGEST_REPORT: usize = 1024 * 1024;
 
 const MODE: &str = "lambda-runtime-function-response-mode";
@@ -67,7 +67,7 @@ async fn next(State(api): State<Api>, Path(environment): Path<String>) -> Respon
             (headers, handed.event).into_response()
         }
         Err(why) => {
-            // Lambda's own words are in the status; the sentence is for whoever reads the log.
+            // Lambda's own error is in the status; the sentence is for readers of the log.
             api.environments.end(&environment, &format!("The function {why}"));
             refused(StatusCode::FORBIDDEN, "InvalidStateTransition", why)
         }
@@ -89,10 +89,10 @@ async fn respond(
     let (mut reader, mut waiting) = (HeadReader::default(), Some((client, body.from)));
     let mut sent = 0;
     while let Some(frame) = frames.next().await {
-        // Without its end the answer is none, and the client's connection breaks as this one did.
+        // An incomplete answer is discarded, and the client's connection breaks like this one.
         let Ok(mut frame) = frame else { return StatusCode::BAD_REQUEST.into_response() };
         if wrong.is_some() {
-            // The client waits no longer, the function may say what it has to say.
+            // The client stops waiting; the function may finish its answer.
             waiting = None;
             continue;
         }
@@ -107,7 +107,7 @@ async fn respond(
                     continue;
                 }
                 Ok(Some((head, rest))) => {
-                    // A client that has left is not missed: the function goes on.
+                    // The function goes on even if the client has left.
                     let _gone = client.send(Answer { head, body: from });
                     frame = rest;
                 }
@@ -140,7 +140,7 @@ async fn respond(
     accepted()
 }
 
-/// What tells that an answer is not one that streams, with a head.
+/// Why the answer is not a streamed one with a head; `None` if it is.
 fn not_streaming(headers: &HeaderMap) -> Option<String> {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|said| said == value);
     match (says(MODE, STREAMING), says("content-type", HEAD_FIRST)) {
@@ -150,7 +150,7 @@ fn not_streaming(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// An answer that comes from the function; if it breaks off, so does the environment.
+/// A function's unfinished answer; if it breaks off, the environment ends.
 struct Unfinished<'a> {
     api: &'a Api,
     environment: &'a Arc<Environment>,
@@ -186,7 +186,7 @@ async fn fail_to_start(State(api): State<Api>, Path(environment): Path<String>, 
     accepted()
 }
 
-/// What a process says of its failure.
+/// The error report of a process, as one line.
 async fn report(request: Request) -> String {
     let body = to_bytes(request.into_body(), LARGEST_REPORT).await.unwrap_or_default();
     let report: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -201,7 +201,7 @@ fn accepted() -> Response {
     (StatusCode::ACCEPTED, axum::Json(json!({"status": "OK"}))).into_response()
 }
 
-/// For a process that should be gone.
+/// The response to a process that should have ended.
 fn over() -> Response {
     refused(StatusCode::GONE, "Runtime.Ended", "this execution environment is over")
 }
@@ -210,7 +210,6 @@ fn refused(status: StatusCode, kind: &str, message: &str) -> Response {
     (status, axum::Json(json!({"errorType": kind, "errorMessage": message}))).into_response()
 }
 
-/// An event, as it goes out.
 pub(super) fn written(event: &Value) -> Bytes {
     Bytes::from(event.to_string())
 }

@@ -1,5 +1,7 @@
-//! The door before a real function (`lambda_http`, in a process of its own: this test program again) and before one that speaks the
-//! runtime API as it should not.
+//! Tests the door with a real function and with faulty ones.
+//!
+//! The real function (`lambda_http`) is this test program in another process; the faulty ones violate the runtime
+//! API.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +20,7 @@ use crate::cors::Cors;
 
 const ORIGIN: &str = "https://app.example";
 
-/// The function of these tests, if this process is one; otherwise nothing.
+/// The function, if this process was started as one; otherwise does nothing.
 #[tokio::test]
 async fn the_function_itself() {
     if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_some() {
@@ -64,7 +66,7 @@ async fn handle(request: lambda_http::Request) -> std::result::Result<Response, 
     })
 }
 
-/// So many events, a pause after each; `last` happens in place of the last one's pause.
+/// `count` events with a pause after each; `last` replaces the last pause.
 fn events(count: u64, pause: Duration, last: fn()) -> Response {
     let events = stream::unfold(1, move |number| async move {
         if number > count {
@@ -98,7 +100,7 @@ impl Launch for OwnProgram {
     }
 }
 
-/// A function that does what a test wants with its runtime API's address.
+/// A function that uses its runtime API's address as a test wants.
 struct Fake(fn(String, reqwest::Client) -> BoxFuture<'static, ()>);
 
 impl Launch for Fake {
@@ -150,7 +152,7 @@ impl Opened {
         assert_eq!(answer.text().await.unwrap(), r#"{"message":"Internal server error"}"#);
     }
 
-    /// Waits until so many lines contain `text`.
+    /// Waits until at least `times` lines contain `text`.
     async fn logged(&self, text: &str, times: usize) {
         for _attempt in 0..500 {
             if self.lines.lock().unwrap().iter().filter(|line| line.contains(text)).count() >= times {
@@ -189,7 +191,7 @@ fn function() -> Function {
     }
 }
 
-/// Whether the answer breaks off, after at least one piece.
+/// Whether the answer breaks off after at least one piece.
 async fn breaks_off(mut answer: reqwest::Response) -> bool {
     assert!(answer.chunk().await.unwrap().is_some());
     loop {
@@ -219,7 +221,7 @@ async fn each_piece_arrives_when_it_is_said() {
 async fn small_pieces_do_not_wait_for_one_another() {
     let opened = Opened::of(function());
     let mut fastest = Duration::MAX;
-    // The system is quick with the first pieces of a connection.
+    // The system acknowledges the first pieces of a connection quickly.
     for number in 0..10 {
         let asked = Instant::now();
         assert!(opened.get("/process").await.bytes().await.is_ok());
@@ -269,7 +271,7 @@ async fn the_function_goes_on_when_its_client_has_left() {
     drop(answer);
     opened.logged("said all 5", 1).await;
     opened.logged("REPORT", 1).await;
-    // Before the head, too.
+    // The client may also leave before the head.
     let url = format!("{}/process?pause=200", opened.url);
     assert!(http().get(url).timeout(Duration::from_millis(50)).send().await.is_err());
     opened.logged("REPORT", 2).await;
@@ -301,7 +303,7 @@ async fn a_failure_and_a_head_that_aws_may_not_take_are_a_502() {
     opened.logged("it cannot", 1).await;
     opened.refused("/twice").await;
     opened.logged("has the header x-twice more than once", 1).await;
-    // It lives on.
+    // The process survives.
     opened.logged("REPORT", 2).await;
     assert_eq!(opened.get("/events?count=1").await.text().await.unwrap(), "data: 1\n\n");
 }
@@ -309,7 +311,7 @@ async fn a_failure_and_a_head_that_aws_may_not_take_are_a_502() {
 #[tokio::test]
 async fn a_request_beyond_6_mb_is_refused() {
     let opened = Opened::of(function());
-    // As a text of JSON the second is twice as long.
+    // As a JSON string the second body is twice as long.
     for (byte, size) in [(b'a', LARGEST_EVENT + 1), (b'"', 4 * 1024 * 1024)] {
         let request = http().post(format!("{}/process", opened.url)).body(vec![byte; size]);
         let answer = request.send().await.unwrap();
@@ -340,7 +342,7 @@ async fn the_api_answers_preflights_itself_and_leaves_answers_to_the_function() 
     };
     assert!(origins("/process").await.is_empty(), "the function said nothing");
     assert_eq!(origins("/own-cors").await, ["https://of-the-function.example"]);
-    // What the API itself says.
+    // The API's own answer.
     assert_eq!(origins("/fails").await, ["*"]);
 }
 
@@ -380,7 +382,7 @@ async fn the_requests_id_is_the_gateways_and_not_lambdas() {
     assert_ne!(said["lambda"], of_gateway);
 }
 
-/// Asks for an event; gives its request's id.
+/// Asks for an event; returns its request id.
 async fn next(http: &reqwest::Client, api: &str) -> String {
     let answer = http.get(format!("{api}/invocation/next")).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -446,7 +448,7 @@ async fn a_function_that_does_not_start_is_a_502() {
     });
     opened.refused("/any").await;
     opened.logged("did not start: Config: TABLE_PREFIX is missing", 1).await;
-    // One that ends without a word is no better.
+    // A process that exits without an answer fails in the same way.
     let opened = Opened::before(|_api, _http| Box::pin(async {}));
     opened.refused("/any").await;
     opened.logged("it ended", 1).await;

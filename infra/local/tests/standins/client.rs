@@ -1,4 +1,4 @@
-//! The HTTP client of these tests.
+//! The HTTP client of the stand-ins' tests.
 #![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
 
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ pub(crate) fn anywhere() -> SocketAddr {
 
 #[expect(clippy::disallowed_methods, reason = "a test is the other side of the wire")]
 pub(crate) fn client() -> reqwest::Client {
-    // The second test of a process finds the provider installed.
+    // From the second test on, the process has the provider already.
     drop(rustls::crypto::ring::default_provider().install_default());
     reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client")
 }

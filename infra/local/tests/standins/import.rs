@@ -1,4 +1,4 @@
-//! A number of Twilio's is imported at VAPI, given back, and called: the stand-ins with each other.
+//! The stand-ins together: a Twilio number is imported at VAPI, released, and called.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test says what is missing and stops")]
 
 use local::standins::{

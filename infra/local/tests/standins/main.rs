@@ -1,4 +1,4 @@
-//! The stand-ins against what the services say of themselves: their examples, their errors, their signatures.
+//! Tests the stand-ins against the services' own examples, errors and signatures.
 
 mod client;
 mod import;

@@ -226,7 +226,7 @@ async fn components_of_the_catalogue_are_served_beside_older_versions() {
         let request = client().get(format!("{}{ACTIONS}{path}", pipedream.url)).bearer_auth(&token);
         json(request.header("x-pd-environment", "development")).await
     };
-    // The newest version is the one that is listed and looked up.
+    // The newest version is listed and looked up.
     let key = "google_sheets-add-single-row";
     let (_, page) = get("?app=google_sheets&limit=100").await;
     let listed: Vec<_> = page["data"].as_array().expect("a list").iter().filter(|item| item["key"] == key).collect();

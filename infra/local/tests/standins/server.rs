@@ -1,4 +1,5 @@
-//! What all stand-ins have in common: the request log, faults, and their end. Shown with Twilio's, which has an effect to lose.
+//! The parts that all stand-ins share: request log, faults, and shutdown. Uses Twilio's, whose requests have an
+//! effect.
 #![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
 
 use local::standins::{
@@ -28,7 +29,7 @@ async fn faults(twilio: &Standin<Twilio>, faults: Value) -> u16 {
     request.send().await.expect("an answer").status().as_u16()
 }
 
-/// Waits as long as it takes: the test runner stops a test that waits for ever.
+/// Has no time-out of its own: the test runner stops a hanging test.
 async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -1,4 +1,4 @@
-//! VAPI's stand-in in a phone call: what reaches a tool's URL, and what of the answer reaches the model.
+//! VAPI's stand-in in a phone call: requests to a tool's URL, and answers for the model.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -19,7 +19,7 @@ use crate::client::{anywhere, client, json};
 const ASSISTANT: &str = "33333333-3333-4333-8333-333333333333";
 const CREDENTIAL: &str = "66666666-6666-4666-8666-666666666666";
 
-/// VAPI, and any HTTP server that keeps what it receives and answers what it is told: here another stand-in.
+/// VAPI with a backend that records requests and answers as told: another stand-in.
 struct Stage {
     vapi: Standin<Vapi>,
     backend: Standin<Llm>,
@@ -220,8 +220,8 @@ async fn a_function_tool_gets_the_whole_message() {
     assert_eq!(received.headers.get("x-tool").map(String::as_str), Some("tool_01"));
 }
 
-/// Every key the documented message has is there, with a value of the same type. What the example's own tool, assistant and
-/// history hold is theirs.
+/// Checks that every key of the documented message is present with a value of the same type. The contents of the
+/// example's tool, assistant and history may differ.
 fn same_shape(path: &str, documented: &Value, received: &Value) {
     let theirs = ["message.assistant", "message.artifact.messages", "message.toolWithToolCallList"];
     let known_only_there = ["twilioAccountSid", "assistantId"];
@@ -252,7 +252,7 @@ fn same_shape(path: &str, documented: &Value, received: &Value) {
 async fn a_function_result_counts_if_it_is_one_line_for_this_call() {
     let stage = Stage::new();
     stage.attach(&stage.function()).await;
-    // The id of the tool call is only known to the request, so a result for it is made by a backend that reads it.
+    // Only the request holds the tool call's id, so this backend reads it and answers with a result for it.
     let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a free port");
     let url = format!("http://{}/echo", listener.local_addr().expect("an address"));
     let results = |body: axum::Json<Value>| async move {

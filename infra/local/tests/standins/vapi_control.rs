@@ -1,4 +1,4 @@
-//! VAPI's stand-in: the life of a phone call, and what its control URL takes.
+//! VAPI's stand-in: the life of a phone call, and the messages to its control URL.
 #![expect(clippy::expect_used, reason = "a test says what is missing and stops")]
 
 use local::standins::{
@@ -146,7 +146,7 @@ async fn a_call_rings_until_its_media_is_connected_and_is_deaf_after_its_end() {
     assert_eq!(json(course("paused")).await.0, 400);
     assert!(!vapi.connect_media(UNKNOWN) && !vapi.end_call(UNKNOWN));
 
-    // By itself, at once.
+    // The media connects by itself at once.
     let soon = id(&vapi.begin_call(&incoming(Media::AfterMs(0))).expect("a call"));
     assert_eq!(get(&vapi, &soon).await.1["status"], "in-progress");
     let late = id(&vapi.begin_call(&incoming(Media::AfterMs(u32::MAX))).expect("a call"));
@@ -201,7 +201,7 @@ async fn a_tool_is_called_in_a_call_that_there_is() {
     };
     let message = vapi.outgoing(&wish).expect("a request").body.expect("a body");
     assert_eq!(message["message"]["call"], vapi.call(&id(&begun)).expect("the call"));
-    // One that there was not is begun.
+    // A tool call without a phone call begins one.
     let other = vapi.outgoing(&ToolCall { call_id: None, ..wish }).expect("a request");
     let call = vapi.call(&other.call_id).expect("the call");
     assert_eq!(call["status"], "in-progress");

@@ -1,4 +1,4 @@
-//! VAPI's stand-in where calls come in: Twilio's form, calls with the provider bypassed, and what is told of a call.
+//! VAPI's stand-in: calls from Twilio's form, bypassed calls, and server messages.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test says what is missing and stops")]
 
 use local::standins::{
@@ -40,12 +40,12 @@ fn ringing() -> IncomingCall {
     IncomingCall::new(ACCOUNT, CALLER, NUMBER)
 }
 
-/// As a backend in front of VAPI passes a form on.
+/// Posts a form to VAPI, like a backend in front of it.
 async fn forward(vapi: &Standin<Vapi>, form: Vec<(String, String)>) -> Answered {
     SignedForm::new(&format!("{}/twilio/inbound_call", vapi.url), &form, "").post().await.expect("an answer")
 }
 
-/// The id of the call that this TwiML connects to.
+/// The id of the call in this TwiML.
 fn connected_to(vapi: &Standin<Vapi>, twiml: &str) -> String {
     let before = format!("<Response><Connect><Stream url='ws://{}/", vapi.address());
     let rest = twiml.strip_prefix(&before).unwrap_or_else(|| panic!("{twiml}"));
@@ -157,7 +157,7 @@ async fn a_number_can_be_given_to_another_assistant() {
     let nobodys = vapi::Options::default().with_number(NUMBER, UNKNOWN);
     assert!(vapi::start(anywhere(), nobodys).is_err());
 
-    // VAPI forgets the assistant, not the number.
+    // VAPI forgets the assistant but keeps the number.
     let delete = client().delete(format!("{}/assistant/{ASSISTANT}", vapi.url)).bearer_auth("vapi-private-key");
     assert_eq!(json(delete).await.0, 200);
     let answered = forward(&vapi, ringing().form()).await;
@@ -179,7 +179,7 @@ async fn a_bypassed_call_is_answered_with_its_twiml() {
     assert_eq!(control(&vapi, &id).await, 404);
     assert!(vapi.connect_media(&id));
     assert_eq!(control(&vapi, &id).await, 200);
-    // Nothing ties it to Twilio's call, so the same request makes another one.
+    // Nothing links it to Twilio's call, so the same request creates another call.
     let (_, again) = create(&vapi, &fixture!("call_create_bypass.json")).await;
     assert_ne!(again["id"], call["id"]);
 }
@@ -216,7 +216,7 @@ async fn a_call_that_cannot_be_created_is_refused_in_the_validators_words() {
     let address = format!("{}/call", vapi.url);
     let wish = fixture!("call_create_bypass.json");
     assert_eq!(json(client().post(&address).json(&wish)).await.0, 401);
-    // Nothing was made of any of them.
+    // None of the requests created a call.
     assert_eq!(json(client().get(&address).bearer_auth("vapi-private-key")).await, (200, json!([])));
 }
 
@@ -233,7 +233,8 @@ async fn another_account_calls_neither_with_this_ones_number_nor_its_assistant()
     assert!(told["message"].as_str().expect("text").starts_with("Couldn't Get Assistant."), "{told}");
 }
 
-/// Every key the documented object has is there, with a value of the same type. The fixtures' assistant and account are theirs.
+/// Checks that every key of the documented object is present with a value of the same type. The fixtures' assistant
+/// and account may differ.
 fn same_keys(path: &str, documented: &Value, received: &Value) {
     assert_eq!(std::mem::discriminant(documented), std::mem::discriminant(received), "{path}: {received}");
     if path.ends_with(".assistant") || path.ends_with(".variableValues") {
@@ -246,7 +247,7 @@ fn same_keys(path: &str, documented: &Value, received: &Value) {
     }
 }
 
-/// Any HTTP server that keeps what it receives and answers what it is told.
+/// An HTTP server that records requests and answers as told.
 fn backend() -> Standin<Llm> {
     llm::start(anywhere(), llm::Options::default()).expect("a free port")
 }

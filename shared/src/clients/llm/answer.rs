@@ -9,6 +9,7 @@ use super::{
     refusal::{self, Private},
     unusable,
 };
+use crate::models::Spent;
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +54,13 @@ pub struct Usage {
     pub cost: Option<f64>,
     /// The gateway counted no tokens; these are a guess by length, so that a limit holds all the same.
     pub estimated: bool,
+}
+
+impl From<Usage> for Spent {
+    fn from(usage: Usage) -> Self {
+        let Usage { prompt_tokens, completion_tokens, cached_tokens, cost, .. } = usage;
+        Self { prompt_tokens, completion_tokens, cached_tokens, cost: cost.unwrap_or_default(), ..Self::default() }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use crate::{
         self,
         llm::{Completion, Message, Request},
     },
+    models::Spent,
     planner::{Event, Observer, PlannerModel, Stop, StopSignal, answer_text::AnswerText},
 };
 
@@ -57,14 +58,9 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             unless_stopped(stop, self.planner.model.answer(&request, None, deadline)).await
         };
         let completion = answered?;
-        let (usage, cost) = (&completion.usage, completion.usage.cost.unwrap_or_default());
-        let spent = &mut self.state.spent;
-        spent.iterations += 1;
-        spent.prompt_tokens += usage.prompt_tokens;
-        spent.completion_tokens += usage.completion_tokens;
-        spent.cached_tokens += usage.cached_tokens;
-        spent.cost += cost;
-        if let ControlFlow::Break(stop) = self.observer.spent(cost).await {
+        let spent = Spent { iterations: 1, ..completion.usage.into() };
+        self.state.spent += spent;
+        if let ControlFlow::Break(stop) = self.observer.spent(spent.cost).await {
             self.stop = Some(stop);
         }
         Ok(completion)

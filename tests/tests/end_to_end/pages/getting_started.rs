@@ -1,12 +1,12 @@
-//! What the blocks of docs/getting-started.md do, in a deployment of its own.
+//! The expected effects of the blocks of docs/getting-started.md, in a separate deployment.
 
 use super::{Expected, shows, then};
 
-/// The block that takes most of the time.
+/// The slowest block.
 pub(super) const DEPLOYS: &str = "CODE_BUCKET=";
 
 pub(super) static EXPECTED: &[Expected] = &[
-    // On this machine `. target/local/trial` takes its place, as the page says below it.
+    // On this machine `. target/local/trial` replaces it, as the page explains below the block.
     then("VAPI_API_KEY=…", ". target/local/trial; echo $STACK", &["switchboard-trial"]),
     then("field() {", "echo '{\"a\": [{\"b\": \"found\"}]}' | field a.0.b", &["found"]),
     then("POOL=", "echo \"$USER_ID $CLIENT $ISSUER\"", &["https://cognito-idp.us-east-1.amazonaws.com/us-east-1_"]),

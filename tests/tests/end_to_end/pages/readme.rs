@@ -1,4 +1,4 @@
-//! What the blocks of README.md do.
+//! The expected effects of the blocks of README.md.
 
 use std::process::Command;
 
@@ -35,7 +35,7 @@ pub(super) static EXPECTED: &[Expected] = &[
     shows("curl -sS \"$API/api/$SLUG/erasures\"", &["\"complete\":true"]),
 ];
 
-/// With Node and the SDK in the version that `tests/mcp_client` has, if they are there.
+/// Runs it with Node and the SDK version of `tests/mcp_client`, if installed.
 fn mcp_client(stack: &Stack, root: &Root, code: &str) {
     let packages = root.original("tests/mcp_client/node_modules");
     if !packages.join("made-from").is_file() {
@@ -55,7 +55,7 @@ fn mcp_client(stack: &Stack, root: &Root, code: &str) {
     assert!(run.status.success() && output.starts_with("Available Slack tools:"), "{output} {errors}");
 }
 
-/// Whether it can be compiled. `copilotkit_page` of these tests plays such a page in a browser.
+/// Compiles the page. The module `copilotkit_page` runs such a page in a browser.
 fn copilotkit_page(_stack: &Stack, root: &Root, code: &str) {
     let esbuild = root.original("tests/chat_clients/node_modules/esbuild/bin/esbuild");
     if !esbuild.is_file() {

@@ -1,4 +1,4 @@
-//! A directory that looks like the root of this repository to the commands of its pages.
+//! A directory that imitates the repository's root for the pages' commands.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Made of links, but for `target` and `.venv`; `target/local` is the state directory of the running stack.
+    /// Consists of links, except `target` and `.venv`; `target/local` is the state directory of the running stack.
     pub(super) fn like_this_repository(state_dir: &Path) -> Self {
         let original = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
         let path = state_dir.join("root");
@@ -33,20 +33,20 @@ impl Root {
         &self.path
     }
 
-    /// Where a file of the repository is.
+    /// The path in the repository.
     pub(super) fn original(&self, name: &str) -> PathBuf {
         self.original.join(name)
     }
 
-    /// A new directory beside everything else.
+    /// A new, empty directory below `target`.
     pub(super) fn folder(&self, name: &str) -> PathBuf {
         let folder = self.path.join("target").join(format!("{name}-{}", uuid::Uuid::now_v7()));
         fs::create_dir_all(&folder).unwrap();
         folder
     }
 
-    /// `.venv`, in which the port of `cargo lambda` is a free one in place of 9000, which may be taken, and `cargo run --bin` starts
-    /// the program that is there.
+    /// Creates a `.venv` in which `cargo lambda` uses a free port instead of 9000, which may be taken, and
+    /// `cargo run --bin` starts the existing program.
     fn tools(&self) {
         let (real, ours) = (self.original.join(".venv"), self.path.join(".venv"));
         link_all(&real, &ours, &["bin"]);
@@ -71,7 +71,7 @@ esac";
             theirs.display()
         );
         program("cargo-lambda", &cargo_lambda);
-        // Every argument once around, the port changed on the way; the dot keeps line ends at an argument's end.
+        // Rotates through all arguments and replaces the port; the dot preserves line ends at an argument's end.
         let curl = format!(
             "for argument; do
 shift
@@ -84,7 +84,7 @@ PATH=$elsewhere exec curl \"$@\""
     }
 }
 
-/// Links to everything in a directory but these.
+/// Links to all entries of a directory except these.
 fn link_all(from: &Path, to: &Path, apart: &[&str]) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! One shell for a whole page.
+//! A shell that runs all blocks of one page.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -10,10 +10,10 @@ use tokio::{
 
 use super::root::Root;
 
-/// Longer than any block takes, the deployment included.
+/// Longer than the slowest block, the deployment.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// Runs what it is given, with the variables and functions of what it ran before. A command that fails ends it.
+/// Runs code with the variables and functions of earlier code. A failing command ends the shell.
 pub(super) struct Shell {
     child: Child,
     commands: ChildStdin,
@@ -29,7 +29,7 @@ impl Shell {
             .current_dir(root.path())
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _value)| ["PATH", "HOME", "LANG"].iter().any(|kept| name == kept)))
-            // What a page starts in the background ends with its shell.
+            // A page's background processes end with its shell.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -41,10 +41,10 @@ impl Shell {
         Self { child, commands, answers: BufReader::new(answers).lines(), folder, number: 0 }
     }
 
-    /// The standard output of some code.
+    /// Runs code and returns its standard output.
     ///
     /// # Panics
-    /// If a command of it fails, or a program dies instead of saying what is wrong.
+    /// If a command fails, or a program panics instead of reporting an error.
     pub(super) async fn run(&mut self, code: &str, place: &str) -> String {
         self.number += 1;
         let file = |kind: &str| self.folder.join(format!("{}.{kind}", self.number));

@@ -1,4 +1,4 @@
-//! Permissions: those that an operation needs, and those that a role of the template grants.
+//! Permissions that operations need, and permissions that roles grant.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use tests::{
 
 use super::STACK;
 
-/// What an operation needs, as IAM names it.
+/// The permissions of an operation, in IAM's names.
 pub(super) fn needed(operation: &Operation) -> Vec<String> {
     let Operation { action, body, .. } = operation;
     let table = |name: &Value| name.as_str().unwrap().strip_prefix(TABLE_PREFIX).unwrap().to_owned();
@@ -19,7 +19,7 @@ pub(super) fn needed(operation: &Operation) -> Vec<String> {
             let name = body["SecretId"].as_str().or_else(|| body["Name"].as_str());
             vec![format!("secretsmanager:{action} {}", name.unwrap())]
         }
-        // Whoever makes a schedule passes on the role that sends.
+        // Creating a schedule needs permission to pass its sending role.
         "CreateSchedule" | "DeleteSchedule" => {
             let schedule = format!("{}/{}", body["GroupName"].as_str().unwrap(), body["Name"].as_str().unwrap());
             let passed = (operation.action == "CreateSchedule").then(|| "iam:PassRole ScheduledQueueRole".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn needed(operation: &Operation) -> Vec<String> {
     }
 }
 
-/// What a role grants, in the same words; logs apart.
+/// The grants of a role in the same notation, without logs.
 pub(super) fn granted(template: &Template, function: &str) -> BTreeSet<String> {
     let role = format!("{}Role", pascal(function));
     let policies = &template.resources("AWS::IAM::Role")[role.as_str()]["Policies"];
@@ -67,7 +67,7 @@ pub(super) fn granted(template: &Template, function: &str) -> BTreeSet<String> {
     granted
 }
 
-/// The name of a function in the ids of its resources.
+/// The function's name within the ids of its resources.
 pub(super) fn pascal(function: &str) -> String {
     let words = function.split('-').map(|word| format!("{}{}", word[..1].to_ascii_uppercase(), &word[1..]));
     words.collect::<String>()
@@ -102,7 +102,7 @@ fn resource_name(template: &Template, resource: &Value) -> String {
     of_stack(named.unwrap().1)
 }
 
-/// Whether the resource of a grant, which may end in `*`, is that of a need.
+/// Whether a grant covers a need; the grant may end in `*`.
 pub(super) fn allows(grant: &str, need: &str) -> bool {
     grant.strip_suffix('*').map_or(grant == need, |start| need.starts_with(start))
 }

@@ -1,4 +1,4 @@
-//! What the streamed chat asks of AWS.
+//! The AWS requests of the streamed chat.
 
 use serde_json::{Map, Value, json};
 use tests::{
@@ -8,7 +8,7 @@ use tests::{
 
 use super::{Permissions, note, own_llm};
 
-/// The turns of `chat`, which has made their tools, told as they happen; a thread is shown, and a turn is to be stopped.
+/// Streams the turns of `chat`, whose tools exist already; reads a thread and stops a turn.
 pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
     let failing = world.tool(&sms_without_call(&world.home)).await;
     world.restart();
@@ -42,7 +42,7 @@ pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[
     let event = world.stream_event(&user, "/copilotkit/stream", &run_input(thread, "u1", "Hi"));
     let events = world.open_stream(&event.header("x-organization", &slug)).await.rest().await;
     assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED");
-    // A thread whose time is over is made anew.
+    // An expired thread is created anew.
     for mut item in world.aws.rows("threads") {
         item["expires_at"] = json!(1);
         world.aws.put("threads", &item);
@@ -54,7 +54,7 @@ pub(super) async fn stream(asked: &mut Permissions, world: &mut World, tools: &[
     world.connect(thread).await.rest().await;
     world.stop(thread).await;
     world.stop("no thread").await;
-    // With a key of its own for an LLM, which leads nowhere.
+    // With the organization's own LLM key, whose address has no server.
     let before = own_llm(world);
     let mut broken = world.chat_stream(&json!({"message": "Hi"})).await;
     assert_eq!(broken.rest().await.last().unwrap()["type"], "error");

@@ -1,4 +1,4 @@
-//! Triggers that Pipedream runs: deployed and deleted by whoever changes the automation, and by settling.
+//! Triggers at Pipedream: deployed and deleted by changes of automations and by settling.
 
 use serde_json::{Value, json};
 use tests::World;
@@ -14,7 +14,7 @@ pub(super) async fn deployed_triggers(asked: &mut Permissions, world: &mut World
     pause(world, &id).await;
     note(asked, "deploy", world);
 
-    // What settling deploys, deletes, and pauses because it is refused.
+    // Settling deploys, deletes, and pauses after a refusal.
     world.aws.inject(tests::Fault::throttled("PutItem", "deployed_triggers").times(1_000));
     let id = activated(world, &mail("B")).await;
     settled(asked, world).await;
@@ -41,7 +41,7 @@ async fn pause(world: &World, id: &str) {
     world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
 }
 
-/// What a change left open is settled in a process of its own.
+/// Settles an open change in a process of its own.
 async fn settled(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_faults();
     world.later();

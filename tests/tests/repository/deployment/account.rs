@@ -1,4 +1,4 @@
-//! An AWS account of one test, behind a stand-in for the AWS CLI, and an issuer.
+//! A test's own AWS account behind a stand-in for the AWS CLI, and an issuer.
 
 use std::{
     fmt, fs,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tests::http_server::Server;
 use uuid::Uuid;
 
-/// Parameters of a deployment that works; `ISSUER` is the test's.
+/// Parameters of a working deployment; `ISSUER` is replaced by the test's issuer.
 const GOOD: &str = "JwtIssuer=ISSUER\nJwtAudience=a,b\nVapiApiKey=key\n";
 
 pub(crate) fn root() -> PathBuf {
@@ -30,14 +30,14 @@ pub(crate) fn functions() -> Vec<String> {
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
-/// The python of `.venv`, which is made if it is not there.
+/// The Python of `.venv`, which is created if missing.
 fn python() -> PathBuf {
     static MADE: OnceLock<()> = OnceLock::new();
     MADE.get_or_init(|| Run::of(&mut Command::new(root().join("infra/local/make-venv"))).succeeded());
     root().join(".venv/bin/python")
 }
 
-/// Runs a program of Python over the modules of `infra/deployment`; gives the JSON that it printed.
+/// Runs a Python program over the modules of `infra/deployment`; returns the JSON that it printed.
 pub(crate) fn evaluate(program: &str, input: &Value) -> Value {
     let program = format!("import json, sys\ngiven = json.loads(sys.argv[1])\n{program}");
     let mut command = Command::new(python());
@@ -60,11 +60,10 @@ fn without_aws(command: &mut Command) -> &mut Command {
     command
 }
 
-/// How a program ended.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
-    /// Both streams.
+    /// Standard output and standard error.
     pub(crate) output: String,
 }
 
@@ -98,22 +97,20 @@ impl Run {
     }
 }
 
-/// A call of the AWS CLI.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) argv: Vec<String>,
     files: Value,
 }
 
-/// A file that was handed to the AWS CLI.
+/// A file that was passed to the AWS CLI.
 pub(crate) struct Handed {
     text: String,
-    /// Whether somebody else on the machine could read it.
+    /// Whether other users of the machine could read it.
     pub(crate) open: bool,
 }
 
 impl Handed {
-    /// Its list of texts.
     pub(crate) fn list(&self) -> Vec<String> {
         serde_json::from_str(&self.text).unwrap()
     }
@@ -169,7 +166,7 @@ impl Account {
         GOOD.replace("ISSUER", self.issuer())
     }
 
-    /// Writes the file of parameters.
+    /// Writes the parameter file.
     pub(crate) fn parameters(&self, text: &str) {
         fs::write(self.folder.join("parameters"), text).unwrap();
     }
@@ -192,12 +189,11 @@ impl Account {
         fs::write(self.folder.join("account.json"), state.to_string()).unwrap();
     }
 
-    /// The id of the newest stack.
     pub(crate) fn stack_id(&self) -> String {
         self.state()["stacks"].as_object().unwrap().keys().next_back().unwrap().clone()
     }
 
-    /// The calls whose words begin so.
+    /// The calls that begin with these words.
     pub(crate) fn calls(&self, words: &str) -> Vec<Call> {
         let log = fs::read_to_string(self.folder.join("calls.jsonl")).unwrap_or_default();
         let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -246,16 +242,16 @@ impl Account {
         self.run("infra/destroy", &[], environment)
     }
 
-    /// What the operator does by hand.
+    /// Runs the AWS CLI as the operator.
     pub(crate) fn aws(&self, arguments: &[&str]) {
         Run::of(self.command("aws", &[]).args(arguments)).succeeded();
     }
 
-    /// A deployment under Ctrl-C as soon as it does this call.
+    /// A deployment that receives Ctrl-C during its first call with these words.
     pub(crate) async fn interrupted(&self, words: &str) -> Run {
         let program = self.folder.join("copy/infra/deploy");
         let mut command = self.command(program.to_str().unwrap(), &[]);
-        // A terminal sends the signal to all of the group.
+        // A terminal sends the signal to the whole process group.
         let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
         let group = format!("-{}", running.id());
         for _ in 0..600 {
@@ -275,7 +271,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        // A test that fails says more than a folder that stays.
+        // A failing test's own message matters more than a leftover folder.
         let _removed = fs::remove_dir_all(&self.folder);
     }
 }
@@ -285,7 +281,7 @@ fn program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// An issuer that API Gateway would take.
+/// An issuer that API Gateway accepts.
 async fn issuer_of_keys() -> Server {
     let configuration = |headers: axum::http::HeaderMap| async move {
         let url = format!("http://{}", headers["host"].to_str().unwrap());

@@ -35,13 +35,13 @@ def save():
 
 
 def contents(argument):
-    """A file:// argument, as the CLI reads it."""
+    """The contents of a file:// argument."""
     path = pathlib.Path(argument.removeprefix("file://"))
     return path.read_text(encoding="utf-8")
 
 
 def read(text):
-    """A template, with CloudFormation's short forms as its long ones."""
+    """A template with CloudFormation's short forms expanded."""
     import yaml  # what most calls do without
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -134,7 +134,7 @@ def deploy(options):
     of_stack(stack, "CREATE_IN_PROGRESS" if creates else "UPDATE_IN_PROGRESS")
     made, failed = [], None
     for logical, resource in template["Resources"].items():
-        # As the transform makes it.
+        # The type after the transform.
         kind = resource["Type"].replace("AWS::Serverless::", "AWS::Lambda::")
         if logical not in stack["resources"]:
             physical = logical

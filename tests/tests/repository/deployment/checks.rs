@@ -1,4 +1,4 @@
-//! What `make deploy` refuses before anything is built, uploaded or made.
+//! Problems that `make deploy` reports before it builds, uploads or creates anything.
 
 use axum::{
     Json, Router,
@@ -10,7 +10,7 @@ use tests::http_server::Server;
 
 use super::account::{Account, evaluate, root};
 
-/// A refusal is all that happened.
+/// Asserts that only reading calls were made.
 fn untouched(account: &Account) {
     let reading = ["get-", "describe-", "list-"];
     for call in account.calls("") {
@@ -92,7 +92,7 @@ async fn what_is_missing_around_the_parameters_is_told_with_the_next_step() {
     account.deploy(&[("AWS_REGION", "")]).failed_with(&["No region is set: AWS_REGION=eu-central-1 make"]);
     account.parameters("Elephant=1");
     account.set("account", json!(null));
-    // What needs no account is told all the same.
+    // Problems that need no account are reported nevertheless.
     account.deploy(&[]).failed_with(&["Unable to locate credentials", "aws configure", "Elephant is no parameter"]);
     untouched(&account);
     let without = format!("{}:/usr/bin:/bin", root().join(".venv/bin").display());
@@ -153,7 +153,7 @@ async fn an_issuer_that_cannot_be_asked_is_refused() {
         }
     }
 
-    // And nothing is done then.
+    // Nothing is done in this case.
     let account = Account::new().await;
     account.parameters(&account.good().replace("JwtAudience", "#").replace(account.issuer(), &issuer("down")));
     account.deploy(&[]).failed_with(&["These 2 things", "JwtAudience is missing", "answers 503"]);
@@ -162,7 +162,7 @@ async fn an_issuer_that_cannot_be_asked_is_refused() {
 
 #[test]
 fn every_state_of_a_stack_can_be_deployed_to_or_is_explained() {
-    // StackStatus of CloudFormation's API, but for the two in which there is no stack.
+    // StackStatus in CloudFormation's API, without the two states that have no stack.
     let states = "CREATE_IN_PROGRESS CREATE_FAILED CREATE_COMPLETE ROLLBACK_IN_PROGRESS ROLLBACK_FAILED ROLLBACK_COMPLETE \
         DELETE_IN_PROGRESS DELETE_FAILED UPDATE_IN_PROGRESS UPDATE_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_COMPLETE UPDATE_FAILED \
         UPDATE_ROLLBACK_IN_PROGRESS UPDATE_ROLLBACK_FAILED UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_ROLLBACK_COMPLETE \

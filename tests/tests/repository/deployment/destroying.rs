@@ -1,4 +1,4 @@
-//! `make destroy`, and what comes after it.
+//! `make destroy`, and a deployment after it.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
     account.set_at(&["secrets", "shop/twilio/1"], json!({}));
-    // Another stack whose name begins alike, and its own.
+    // Another stack with the same prefix, and its table.
     account.set_at(&["tables", "shop-test-agents"], json!({"protected": false}));
 
     account.destroy(&[("STACK", "")]).failed_with(&["STACK is missing: make destroy STACK="]);
@@ -67,7 +67,7 @@ async fn the_data_goes_only_when_it_is_said_and_not_protected() {
     account.set("undeletable", json!(null));
     account.destroy(&[SURE, data]).succeeded();
     assert_eq!(account.state()["tables"], json!({"shop-test-agents": {"protected": false}}));
-    // The stack's own key would block the next stack; an organization's can be restored.
+    // The stack's own key would block the next stack; an organization's key can be restored.
     assert_eq!(account.state()["secrets"], json!({"shop/organizations/vapi/1": {"deleted": "30"}}));
 
     account

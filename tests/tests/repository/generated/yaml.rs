@@ -1,11 +1,11 @@
-//! JSON as compact YAML: in one line what fits there, each member in a line of its own otherwise.
+//! Writes JSON as compact YAML: short values on one line, the members of longer ones on a line each.
 
 use serde_json::Value;
 
-/// In characters.
+/// Maximum characters of a line.
 const WIDTH: usize = 140;
 
-/// The members that come first, in this order; the others follow by their names.
+/// The first members, in this order; the others are sorted by name.
 const FIRST: [&str; 12] = [
     "operationId",
     "security",
@@ -26,7 +26,7 @@ pub(crate) fn block(value: &Value, indent: usize) -> String {
     let mut text = String::new();
     for (name, value) in members(value) {
         text += &" ".repeat(indent);
-        // A path has braces, which are plain in a block.
+        // A path's braces need no quotes in a block.
         text += &if name.starts_with('/') { name.clone() } else { scalar(name) };
         text.push(':');
         text += &node(value, indent, indent + name.len() + 2);
@@ -34,7 +34,7 @@ pub(crate) fn block(value: &Value, indent: usize) -> String {
     text
 }
 
-/// A value after `name:` or `-`, with the end of its line.
+/// A value after `name:` or `-`, including the line end.
 fn node(value: &Value, indent: usize, used: usize) -> String {
     let inner = indent + 2;
     let many_lines = value.as_str().is_some_and(|text| text.contains('\n'));
@@ -56,7 +56,7 @@ fn node(value: &Value, indent: usize, used: usize) -> String {
     }
 }
 
-/// Whether a value can stand in several lines.
+/// Whether a value can span several lines.
 fn is_long(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\n') || text.len() > WIDTH,
@@ -85,7 +85,7 @@ fn members(value: &Value) -> Vec<(&String, &Value)> {
     members
 }
 
-/// Text as YAML reads it: plain, or in quotes where it could mean something else.
+/// A YAML scalar: plain, or quoted if plain text could be misread.
 fn scalar(text: &str) -> String {
     let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || "/$".contains(letter));
     let plain = |letter: char| letter.is_alphanumeric() || "_-./$ ;()'`+".contains(letter);

@@ -26,11 +26,11 @@ fn event(tenant: &Tenant, method: &str, path: &str, body: Option<&Value>) -> Eve
 
 async fn send(world: &World, event: &Event) -> Answer {
     let function = if event.path.contains("/phone-numbers") { "phone-numbers" } else { "agents" };
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send(function, event)).await
 }
 
-/// A tenant of which the document's examples are true.
+/// A tenant with the values of the document's examples.
 fn exemplary(document: &Document) -> Tenant {
     let agent = &document.request_examples("registerAgent")["assistant"];
     let number = &document.request_examples("registerPhoneNumber")["number"];
@@ -43,7 +43,7 @@ fn exemplary(document: &Document) -> Tenant {
     }
 }
 
-/// The world of [`exemplary`], in which neither number nor, if so wished, agent is registered yet.
+/// The world of [`exemplary`] without its number and, if `agent_too`, without its agent.
 async fn unregistered(document: &Document, agent_too: bool) -> World {
     let world = World::with(Options { home: exemplary(document), ..Options::default() }).await;
     let home = &world.home;
@@ -56,7 +56,6 @@ async fn unregistered(document: &Document, agent_too: bool) -> World {
     world
 }
 
-/// What every operation answers.
 pub(crate) fn parts() -> [JoinHandle<Given>; 8] {
     [
         part(successes),
@@ -105,7 +104,7 @@ async fn successes() -> Given {
     given
 }
 
-/// A request that would succeed, for each operation on what the world was seeded with.
+/// A valid request for each operation on the seeded rows.
 fn asked(world: &World) -> [(&'static str, Event); 9] {
     let home = &world.home;
     let number = json!({
@@ -162,7 +161,7 @@ async fn refusals() -> Given {
     given
 }
 
-/// Two changes of one row, each of which has read it before the other writes.
+/// Two changes of one row; each reads it before the other writes.
 async fn collisions() -> Given {
     let mut given = Given::default();
     let world = World::start().await;
@@ -174,7 +173,7 @@ async fn collisions() -> Given {
     let (won, lost) = if one.status == 200 { (one, two) } else { (two, one) };
     given.note("updatePhoneNumber", 200, &won);
     given.note("updatePhoneNumber", 409, &lost);
-    // Both have read the row, and the change writes first.
+    // Both have read the row; the change writes first.
     let [change, removal] = [event(&world.home, "PATCH", &row, Some(&agent)), event(&world.home, "DELETE", &row, None)];
     world.aws.inject(Fault::new("DeleteSecret", "*", Trouble::Error("ThrottlingException")).times(2));
     let (change, removal) = join!(send(&world, &change), send(&world, &removal));
@@ -194,7 +193,7 @@ async fn outages() -> Given {
         world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
         given.note(operation, 500, &send(&world, &event).await);
     }
-    // A row that cannot be read, as if a newer version had written it.
+    // An unreadable row, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, event) in asked(&world) {
         given.note(operation, 503, &send(&world, &event).await);
@@ -202,7 +201,7 @@ async fn outages() -> Given {
     given
 }
 
-/// The service that an operation asks fails, each way it can.
+/// Every failure of the service that an operation uses.
 async fn a_vendor_fails(operation: &'static str) -> Given {
     let mut given = Given::default();
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Runs by hand, replays and approvals against `docs/openapi.yaml`.
+//! Manual runs, replays and approvals against `docs/openapi.yaml`.
 
 use std::thread::JoinHandle;
 
@@ -7,13 +7,12 @@ use tests::{Answer, Event, Fault, Trouble, World, automation_event};
 
 use super::{Given, NOBODY, part, specification::Document, text};
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("deploy", event)).await
 }
 
@@ -22,7 +21,7 @@ fn asked_at(world: &World, method: &str, path: &str, body: &Value) -> Event {
     Event { path: format!("/api/{}{path}", world.home.slug), ..event }
 }
 
-/// A request for each operation, about these.
+/// A request for each operation, with these ids.
 fn asked(world: &World, automation: &str, event: &str, approval: &str) -> [(&'static str, Event); 7] {
     let at = |method: &str, path: String, body: Value| asked_at(world, method, &path, &body);
     [
@@ -36,7 +35,7 @@ fn asked(world: &World, automation: &str, event: &str, approval: &str) -> [(&'st
     ]
 }
 
-/// A world with an active automation, an event, and an approval that is asked for; their ids.
+/// A world with an active automation, an event, and a pending approval; returns their ids.
 async fn world() -> (World, String, String, String) {
     let world = World::start().await;
     let definition = json!({"name": "Digest", "trigger_type": "manual", "prompt": "Sum up", "tools": []});

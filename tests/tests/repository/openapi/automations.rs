@@ -7,7 +7,6 @@ use tests::{Answer, Event, Fault, Trouble, World, automation_event};
 
 use super::{Given, NOBODY, part, specification::Document, text};
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
@@ -35,7 +34,7 @@ fn asked(world: &World, id: &str) -> Vec<(&'static str, Event)> {
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("deploy", event)).await
 }
 
@@ -126,7 +125,7 @@ async fn refusals() -> Given {
             _ => {}
         }
     }
-    // What is gone since stands against both.
+    // A tool deactivated since then invalidates both versions.
     let mut second = world.urgent_messages();
     second["name"] = json!("Second");
     world.put_automation(&id, "\"1\"", &second).await.expect(200);

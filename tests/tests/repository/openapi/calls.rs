@@ -1,4 +1,4 @@
-//! Phone calls, and what a model calls in them, against `docs/openapi.yaml`.
+//! Phone calls and their tool calls against `docs/openapi.yaml`.
 
 use local::standins::{Fault as Standin, twilio::SignedForm};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub(super) async fn runs_of_tools() -> Given {
     given.note("executeTool", 401, &world.execute(NOBODY, &wrong).await);
     given.note("executeTool", 404, &world.execute("no-id", &wrong).await);
 
-    // The same run as VAPI's other message, with the bearer of its credential.
+    // The same execution through VAPI's other message, with its credential's bearer.
     let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
     let message = |id: &str, arguments: Value| {
         let call =

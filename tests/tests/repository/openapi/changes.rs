@@ -1,5 +1,4 @@
-//! Every field of every change in `docs/openapi.yaml`: what a PATCH or a PUT takes is there when it is read again, and so is
-//! its removal.
+//! Every field of every PATCH and PUT in `docs/openapi.yaml` is stored, read back and removed.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +12,21 @@ use super::{
     text,
 };
 
-/// A change of one field, and what is read afterwards.
+/// A change of one field, and its later representation.
 struct FieldChange {
     field: &'static str,
     value: Value,
-    /// Where it stands in the row, and what stands there.
+    /// Pointer and value in the row.
     shown: (&'static str, Value),
     removal: Removal,
 }
 
-/// What becomes of a field that is sent as `null`.
+/// The effect of sending a field as `null`.
 enum Removal {
     Refused,
-    /// This stands there then; null is nothing.
+    /// The row then has this value; null means no value.
     Shows(Value),
-    /// Nothing stands there, and these fields must be sent beside it to take its place.
+    /// The field is removed, and these fields must be sent with it as a replacement.
     Replaced(Value),
 }
 
@@ -35,15 +34,15 @@ use Removal::{Refused, Replaced, Shows};
 
 const GONE: Removal = Shows(Value::Null);
 
-/// Fields of a PATCH that say what is changed, and are not changed themselves.
+/// Fields of a PATCH that select the change and are not changed themselves.
 const CONDITIONS: [&str; 2] = ["type", "version"];
 
-/// The field is shown as it was sent.
+/// A field whose representation equals its input.
 fn field(field: &'static str, value: Value, pointer: &'static str, removal: Removal) -> FieldChange {
     FieldChange { field, shown: (pointer, value.clone()), value, removal }
 }
 
-/// The properties of a schema that are the organization's to set.
+/// The properties of a schema that the organization may set.
 fn properties(document: &Document, schema: &Value) -> BTreeSet<String> {
     let schema = document.resolve(schema);
     let own = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
@@ -97,7 +96,7 @@ async fn a_member_changes(world: &World, validator: &Validator) -> BTreeSet<Stri
     fields
 }
 
-/// Secrets are shown to nobody; which there are is.
+/// A hook's secrets are never shown, only their ids.
 async fn a_hook_changes(world: &World) -> BTreeSet<String> {
     let hook = world.slack_hook().await;
     let path = format!("/hooks/{}", text(&hook["id"]));
@@ -124,7 +123,7 @@ async fn a_hook_changes(world: &World) -> BTreeSet<String> {
     ["label", "secret", "rotate", "remove_secret", "reveal"].map(str::to_owned).into()
 }
 
-/// The account that acts comes first in the list of services; null takes the choice back.
+/// The active account is first in the list of services; null removes the choice.
 async fn an_account_is_chosen(world: &World) -> BTreeSet<String> {
     world.service("Slack", Some("slack"));
     world.pipedream.connect("apn_second", &world.home.organization_id, "slack");
@@ -140,7 +139,7 @@ async fn an_account_is_chosen(world: &World) -> BTreeSet<String> {
     BTreeSet::from(["account_id".to_owned()])
 }
 
-/// A definition is written and read as a whole; gives the fields of both kinds.
+/// A definition is written and read as a whole; returns the fields of both kinds.
 async fn a_definition_is_replaced(world: &World) -> BTreeSet<String> {
     world.slack_service();
     let mut actions = world.urgent_messages();
@@ -163,7 +162,7 @@ async fn a_definition_is_replaced(world: &World) -> BTreeSet<String> {
     fields
 }
 
-/// Changes each field by itself and removes it again; gives the fields' names.
+/// Changes each field separately and removes it again; returns the fields' names.
 async fn walk(
     world: &World,
     validator: &Validator,
@@ -212,7 +211,7 @@ async fn a_number_changes(world: &World, validator: &Validator) -> BTreeSet<Stri
     ];
     let mut fields = walk(world, validator, ("phone-numbers", "phone-numbers"), &path, changes).await;
 
-    // Credentials are shown to nobody.
+    // Credentials are never shown.
     let twilio = json!({"account_sid": home.twilio_sid, "auth_token": home.twilio_token});
     let secret = || {
         let row = world.aws.row("phone_numbers", &home.phone_number_id).unwrap();
@@ -261,7 +260,7 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
 fn flags() -> Vec<FieldChange> {
     vec![
         field("attach_to_agent", json!(false), "/attach_to_agent", Shows(json!(true))),
-        // It stays one for agents.
+        // The tool stays available to agents.
         field("execute_on_call_start", json!(true), "/execute_on_call_start", Shows(json!(false))),
         field("async", json!(true), "/async", Shows(json!(false))),
     ]
@@ -274,7 +273,7 @@ fn sms_changes(world: &World) -> Vec<FieldChange> {
         "mode": "array_extendable", "fixedValues": [phone(1), phone(2)], "aiExtension": {"enabled": false},
     });
     vec![
-        // Nothing is there without a name: null leaves it.
+        // A tool always has a name, so null leaves it unchanged.
         field("name", json!("text_the_caller"), "/name", Shows(json!("text_the_caller"))),
         field("label", json!("Text the caller"), "/label", Refused),
         field("description", json!("Sends a text."), "/description", GONE),
@@ -331,7 +330,7 @@ fn transfer_changes() -> Vec<FieldChange> {
     ]
 }
 
-/// `usual` is what the configuration says when nobody says anything.
+/// `usual` is the default configuration.
 fn query_changes(usual: &Value, another: &Value) -> Vec<FieldChange> {
     let words = json!({"mode": "ai", "prompt": "What they want", "required": false, "schema": {"type": "string"}});
     let cheap = json!({"mode": "fixed", "value": 5});
@@ -347,7 +346,7 @@ fn query_changes(usual: &Value, another: &Value) -> Vec<FieldChange> {
     ]
 }
 
-/// A key is replaced as a whole and never shown; its secret is what is read.
+/// A key is replaced as a whole and never shown; its secret is read instead.
 async fn keys_change(world: &World) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let api = json!({"api_key": "sk-1"});

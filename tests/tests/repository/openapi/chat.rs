@@ -1,4 +1,4 @@
-//! Conversations with the planner, against `docs/openapi.yaml`.
+//! Conversations with the planner against `docs/openapi.yaml`.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -10,7 +10,6 @@ use tests::{
 
 use super::{Given, LATE, part, specification::Document, text};
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 4] {
     [part(successes), part(refusals), part(outages), part(the_model_fails)]
 }
@@ -21,7 +20,7 @@ fn event(world: &World, method: &str, path: &str, body: &Value) -> Event {
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("chat", event)).await
 }
 
@@ -59,7 +58,7 @@ async fn successes() -> Given {
         world.llm.script(none());
         given.note("copilotKitAction", 200, &send(&world, &acting(&world, &body)).await);
     }
-    // One that waits for consent, and the consent.
+    // A message that waits for consent, and the consent.
     let mut config = sms_without_call(&world.home);
     config["chat"] = json!({"consent": true});
     world.tool(&config).await;
@@ -113,7 +112,7 @@ async fn refusals() -> Given {
         }
         given.note(operation, 422, &send(&world, &event).await);
     }
-    // What the document allows, the handler takes, and the other way round.
+    // The handler accepts exactly the document's bodies.
     let validator = Document::read().validator(&json!({"$ref": "#/components/schemas/ChatRequest"}));
     for (body, right) in [
         (json!({"message": "x"}), true),

@@ -1,4 +1,4 @@
-//! Services, and tools as agents find them, against `docs/openapi.yaml`.
+//! Services and the agents' tool discovery against `docs/openapi.yaml`.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -10,7 +10,6 @@ use super::{Given, part, specification::Document};
 
 const LATE: u64 = 60_000;
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 4] {
     [part(successes), part(refusals), part(outages), part(pipedream_fails)]
 }
@@ -20,7 +19,7 @@ fn event(world: &World, method: &str, path: &str) -> Event {
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("discover", event)).await
 }
 
@@ -162,12 +161,12 @@ async fn outages() -> Given {
     given
 }
 
-/// Pipedream fails, each way it can.
+/// Every failure of Pipedream.
 async fn pipedream_fails() -> Given {
     let mut given = Given::default();
     let world = world().await;
     let [.., connect, disconnect] = asked(&world);
-    // A token that cannot be had is another failure.
+    // A missing token is a different failure.
     send(&world, &event(&world, "GET", "services")).await.expect(200);
     for (operation, event) in [connect, disconnect] {
         for (fault, status) in [

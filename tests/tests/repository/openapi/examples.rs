@@ -1,4 +1,4 @@
-//! The examples of `docs/openapi.yaml`: of requests, which are accepted, and of all else.
+//! The examples of `docs/openapi.yaml`: requests are accepted, others fit their schemas.
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{
     text,
 };
 
-/// Sent as they stand; only the token is the tool's real one, which nobody can know beforehand.
+/// Requests are sent unchanged, except for the tool's real token.
 #[tokio::test]
 async fn every_example_of_a_request_is_accepted() {
     let document = Document::read();

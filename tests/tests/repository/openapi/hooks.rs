@@ -8,7 +8,6 @@ use tests::{Answer, Event, Fault, SLACK_SECRET, Trouble, World, slack_message, w
 
 use super::{Given, asked, part, specification::Document, text};
 
-/// What every operation answers.
 pub(crate) fn parts() -> [JoinHandle<Given>; 5] {
     [part(successes), part(refusals), part(outages), part(inbound), part(secrets_fail)]
 }
@@ -17,7 +16,7 @@ async fn send(world: &World, function: &str, event: &Event) -> Answer {
     Box::pin(world.send(function, event)).await
 }
 
-/// A world with a hook by which an event came in; gives both ids.
+/// A world with a hook and its event; returns both ids.
 async fn world() -> (World, String, String) {
     let world = World::start().await;
     let hook = Box::pin(world.slack_hook()).await;
@@ -26,7 +25,7 @@ async fn world() -> (World, String, String) {
     (world, text(&hook["id"]).to_owned(), event)
 }
 
-/// A request that would succeed, for each operation of the dashboard's; what deletes last.
+/// A valid request for each dashboard operation; deletions come last.
 fn dashboard(world: &World, hook: &str, event: &str) -> [(&'static str, Event); 7] {
     let one = format!("/hooks/{hook}");
     [
@@ -97,7 +96,7 @@ async fn refusals() -> Given {
             given.note(operation, 404, &send(&world, "hooks", &event).await);
         }
     }
-    // Two changes of one row, each of which has read it before the other writes.
+    // Two changes of one row; each reads it before the other writes.
     world.aws.slow_down(Duration::from_millis(100));
     let changing = asked(&world, "PATCH", &format!("/hooks/{hook}")).text(r#"{"label": "x"}"#);
     let (one, two) = join!(send(&world, "hooks", &changing), send(&world, "hooks", &changing));
@@ -132,7 +131,7 @@ async fn secrets_fail() -> Given {
     given
 }
 
-/// What services get.
+/// The answers to services.
 async fn inbound() -> Given {
     let mut given = Given::default();
     let world = World::start().await;

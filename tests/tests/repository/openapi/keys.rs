@@ -1,4 +1,4 @@
-//! Keys of organizations' own against `docs/openapi.yaml`.
+//! Organizations' own keys against `docs/openapi.yaml`.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -23,14 +23,14 @@ async fn send(world: &World, event: &Event) -> Answer {
     Box::pin(world.send("keys", event)).await
 }
 
-/// A world whose home organization may use whatever account: nothing of it is at VAPI.
+/// A world whose home organization may use any account, because it has nothing at VAPI.
 async fn empty() -> World {
     let world = World::start().await;
     world.aws.delete("agents", &world.home.agent_id);
     world
 }
 
-/// A request that would succeed, for each operation.
+/// A valid request for each operation.
 fn asked(world: &World) -> [(&'static str, Event); 3] {
     let key = json!({"api_key": OWN_KEYS[0]});
     [
@@ -40,7 +40,6 @@ fn asked(world: &World) -> [(&'static str, Event); 3] {
     ]
 }
 
-/// What every operation answers.
 pub(crate) fn parts() -> [JoinHandle<Given>; 5] {
     [part(successes), part(refusals), part(conflicts), part(outages), part(a_vendor_fails)]
 }
@@ -100,7 +99,7 @@ async fn conflicts() -> Given {
     world.own_key(&world.home, &json!({"api_key": OWN_KEYS[0]}));
     world.aws.change("agents", &world.home.agent_id, json!({"external_assistant_id": OWN_KEYS[0]}));
     given.note(delete, 409, &send(&world, &deleting).await);
-    // Two changes of one row, each of which has read it before the other writes.
+    // Two changes of one row; each reads it before the other writes.
     world.aws.delete("agents", &world.home.agent_id);
     world.aws.slow_down(Duration::from_millis(100));
     let (one, two) = join!(send(&world, &storing), send(&world, &storing));
@@ -128,7 +127,7 @@ async fn outages() -> Given {
         world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
         given.note(operation, 500, &send(&world, &event).await);
     }
-    // A row that cannot be read, as if a newer version had written it.
+    // An unreadable row, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, event) in asked(&world) {
         given.note(operation, 503, &send(&world, &event).await);
@@ -136,7 +135,7 @@ async fn outages() -> Given {
     given
 }
 
-/// VAPI fails, each way it can.
+/// Every failure of VAPI.
 async fn a_vendor_fails() -> Given {
     let mut given = Given::default();
     let world = World::start().await;

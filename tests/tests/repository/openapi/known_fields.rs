@@ -1,4 +1,4 @@
-//! Whoever misspells a field is told which there are: all of them, and those of the chosen variant only.
+//! An answer to a misspelt field lists exactly the known fields of the chosen variant.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 
 const MISSPELT: &str = "mispelt_field";
 
-/// The members that a schema allows in a value that it holds for, and whether it is an object whose members are all named.
+/// The members that a schema allows in a valid value, and whether it allows no others.
 fn members(document: &Document, schema: &Value, value: &Value) -> Option<BTreeSet<String>> {
     let schema = document.resolve(schema);
     let mut names: BTreeSet<String> = BTreeSet::new();
@@ -31,7 +31,7 @@ fn members(document: &Document, schema: &Value, value: &Value) -> Option<BTreeSe
     known.then_some(names)
 }
 
-/// What of a schema's alternatives and parts holds for a value.
+/// The matching alternatives and parts of a schema for a value.
 fn parts<'a>(document: &Document, schema: &'a Value, value: &Value) -> Vec<&'a Value> {
     let all = schema["allOf"].as_array().into_iter().flatten();
     let some = ["oneOf", "anyOf"].into_iter().flat_map(|name| schema[name].as_array().into_iter().flatten());
@@ -39,7 +39,7 @@ fn parts<'a>(document: &Document, schema: &'a Value, value: &Value) -> Vec<&'a V
     all.chain(some).collect()
 }
 
-/// The schema of the value at a place of a value that `schema` holds for.
+/// The schema at a place within a value that `schema` describes.
 fn below<'a>(document: &'a Document, schema: &'a Value, value: &Value, place: &str) -> Option<&'a Value> {
     let schema = document.resolve(schema);
     let Some((step, rest)) = place.strip_prefix('/').map(|place| place.split_once('/').unwrap_or((place, ""))) else {
@@ -56,7 +56,7 @@ fn below<'a>(document: &'a Document, schema: &'a Value, value: &Value, place: &s
     parts(document, schema, value).into_iter().find_map(|part| below(document, part, value, place))
 }
 
-/// The fields that an answer says are known where the misspelt one stands.
+/// The known fields in the answer's error about the misspelt field.
 fn told(answer: &Value) -> Option<BTreeSet<String>> {
     let of = |list: &str| list.split(", ").map(str::to_owned).collect();
     for error in answer["errors"].as_array().into_iter().flatten() {
@@ -84,7 +84,8 @@ async fn a_misspelt_field_is_told_which_there_are() {
     let base = super::a_base(&world).await;
     let (mut seen, mut wrong) = (0, Vec::new());
     for (operation, function, event) in with_a_body(&world, &tool, &base) {
-        // Its fields depend on what a schema cannot say: on the service, on the tool, and on actions or a prompt.
+        // Their fields depend on the service, the tool, or the choice of actions or prompt, which a schema cannot
+        // express.
         if ["createHook", "deployAutomation", "storeKey", "updateTool"].contains(&operation) {
             continue;
         }

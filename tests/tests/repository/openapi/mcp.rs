@@ -1,4 +1,4 @@
-//! The MCP server and the functions for agents against `docs/openapi.yaml`.
+//! The MCP server and the agent tools against `docs/openapi.yaml`.
 
 use std::thread::JoinHandle;
 

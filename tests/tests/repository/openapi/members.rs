@@ -1,4 +1,4 @@
-//! Members, against `docs/openapi.yaml`.
+//! Members against `docs/openapi.yaml`.
 
 use std::thread::JoinHandle;
 
@@ -7,13 +7,12 @@ use tests::{Answer, Event, Fault, Trouble, World};
 
 use super::{Given, asked, part, text};
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("members", event)).await
 }
 
@@ -21,7 +20,7 @@ fn adding(world: &World, role: &str) -> Event {
     asked(world, "POST", "/members").text(json!({"user_id": "auth0|7", "role": role}).to_string())
 }
 
-/// A request for each operation, of one member.
+/// A request for each operation on one member.
 fn of_one(world: &World) -> [(&'static str, Event); 3] {
     let path = "/members/auth0%7C7";
     [

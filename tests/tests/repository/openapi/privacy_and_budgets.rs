@@ -1,4 +1,4 @@
-//! Deletion of what is kept of people, and what budgets allow, against `docs/openapi.yaml`.
+//! Deletion of personal data, and budgets, against `docs/openapi.yaml`.
 
 use std::thread::JoinHandle;
 
@@ -7,7 +7,6 @@ use tests::{Answer, Event, Fault, Trouble, World, ai_sms};
 
 use super::{Given, NOBODY, part, specification::Document, text};
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
@@ -21,7 +20,7 @@ fn erasing(world: &World, body: &Value) -> Event {
 }
 
 async fn send(world: &World, function: &str, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send(function, event)).await
 }
 
@@ -78,7 +77,7 @@ async fn refusals() -> Given {
     {
         given.note("eraseNumber", 422, &send(&world, "erasures", &erasing(&world, &wrong)).await);
     }
-    // More of a call than there is time for.
+    // A call with more data than can be deleted in time.
     world.incoming_call(&world.home, "call-1", "+14155550101");
     let tool = world.attached(&ai_sms()).await;
     let mut call = world.call(&tool, json!({"text": "Hi"}));

@@ -1,4 +1,4 @@
-//! Runs of automations, against `docs/openapi.yaml`.
+//! Runs of automations against `docs/openapi.yaml`.
 
 use std::thread::JoinHandle;
 
@@ -9,7 +9,6 @@ use super::{Given, part, specification::Document, text};
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// What the routes answer.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
@@ -23,11 +22,11 @@ fn starting(world: &World, body: &Value) -> Event {
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("runs", event)).await
 }
 
-/// A request for each operation, about the run of this id.
+/// A request for each operation on the run of this id.
 fn asked(world: &World, id: &str) -> [(&'static str, Event); 4] {
     [
         ("startRun", starting(world, &json!({"prompt": "Hello"}))),
@@ -54,7 +53,7 @@ async fn successes() -> Given {
         assert_eq!(cancelled.body["status"], "cancelled");
         given.note("cancelRun", 200, &cancelled);
     }
-    // One with everything that a step can have: a call that succeeds, wrong ones, a reminder, a repair, a result.
+    // A run with every part of a step: a successful call, wrong ones, a reminder, a repair, a result.
     let fields = json!([{"name": "city", "type": "text"}]);
     let base = world.knowledge_base(&fields, &json!([{"city": "Porto"}])).await;
     let tool = world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
@@ -107,7 +106,7 @@ async fn refusals() -> Given {
     let goodbye = starting(&world, &json!({"prompt": "Goodbye"}));
     given.note("startRun", 409, &send(&world, &goodbye.header("idempotency-key", "one")).await);
 
-    // What the document allows, the handler takes, and the other way round.
+    // The handler accepts exactly the document's bodies.
     let validator = Document::read().validator(&json!({"$ref": "#/components/schemas/NewRun"}));
     for (body, right) in [
         (json!({"prompt": "x"}), true),
@@ -159,7 +158,7 @@ async fn outages() -> Given {
         world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
         given.note(operation, 500, &send(&world, &event).await);
     }
-    // A row that cannot be read, as if a newer version had written it.
+    // An unreadable row, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     for (operation, event) in asked(&world, text(&run["id"])) {
         given.note(operation, 503, &send(&world, &event).await);

@@ -1,4 +1,4 @@
-//! `docs/openapi.yaml`, read and held against what the functions answer.
+//! Reads `docs/openapi.yaml` and checks the functions' answers against it.
 
 mod configurations;
 
@@ -8,21 +8,20 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use tests::Answer;
 
-/// The document, and what of it has been seen.
+/// The document, and the descriptions that have occurred.
 pub(crate) struct Document {
     pub(crate) root: Value,
     seen: BTreeSet<Described>,
 }
 
-/// One kind of answer of one operation: its id, status and content type.
+/// A described answer: operation id, status and content type.
 pub(crate) type Described = (String, u16, String);
 
-/// One route.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) id: String,
     pub(crate) method: String,
-    /// With its variables, `/api/{slug}/tools`.
+    /// With path variables, such as `/api/{slug}/tools`.
     pub(crate) path: String,
     pub(crate) value: Value,
 }
@@ -57,7 +56,7 @@ impl Document {
         operations.find(|operation| operation.id == id).unwrap_or_else(|| panic!("no operation {id}"))
     }
 
-    /// What a `$ref` within the document points to, or the value itself.
+    /// The target of a `$ref` within the document, or the value itself.
     pub(crate) fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str().filter(|_| value.as_object().is_some_and(|object| object.len() == 1)) {
             Some(reference) => {
@@ -68,7 +67,7 @@ impl Document {
         }
     }
 
-    /// A validator of a schema in the document; formats count.
+    /// A validator of a schema in the document; it checks formats too.
     pub(crate) fn validator(&self, schema: &Value) -> Validator {
         let mut root = schema.clone();
         root["components"] = json!({"schemas": self.root["components"]["schemas"]});
@@ -84,7 +83,7 @@ impl Document {
         assert!(problems.is_empty(), "{what}: {problems:#?}\n{value:#}");
     }
 
-    /// Holds an answer against the operation's description: its status, content type and body.
+    /// Checks an answer against the operation's description: status, content type and body.
     #[track_caller]
     pub(crate) fn check(&mut self, operation: &str, answer: &Answer) {
         let Answer { status, content_type, body, .. } = answer;
@@ -101,7 +100,7 @@ impl Document {
         self.seen.insert((operation.to_owned(), *status, content_type.clone()));
     }
 
-    /// What is described and was not seen; what API Gateway answers by itself apart.
+    /// The descriptions that did not occur, without API Gateway's own answers.
     pub(crate) fn unseen(&self) -> Vec<Described> {
         let gateway = json!({"$ref": "#/components/schemas/GatewayMessage"});
         let mut unseen = Vec::new();
@@ -128,7 +127,7 @@ impl Document {
     }
 }
 
-/// Every object inside a value, the value itself included.
+/// Every object inside a value, including the value itself.
 pub(crate) fn objects(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     match value {

@@ -1,4 +1,4 @@
-//! The streamed chat, against `docs/openapi.yaml`. What happens after the head is told by events, and held elsewhere.
+//! The streamed chat against `docs/openapi.yaml`, up to the head; other tests cover its events.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -54,7 +54,7 @@ async fn successes() -> Given {
             given.note(operation, 200, &send(&world, &event).await);
         }
     }
-    // What the document allows, the handler takes, and the other way round.
+    // The handler accepts exactly the document's bodies.
     let validator = document.validator(&json!({"$ref": "#/components/schemas/RunAgentInput"}));
     for (changes, right) in [
         (json!({}), true),
@@ -112,7 +112,7 @@ async fn refusals() -> Given {
     given.note("copilotKitCall", 404, &send(&world, &call(&other)).await);
     given.note("copilotKitCall", 400, &send(&world, &call(&json!({"method": "dance"}))).await);
 
-    // The thread is being answered.
+    // The thread has a turn in progress.
     world.llm.script(none());
     send(&world, &asked(&world)[1].1).await;
     world.llm.script(none());

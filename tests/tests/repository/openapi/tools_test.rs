@@ -1,4 +1,4 @@
-//! Trying a tool out, against `docs/openapi.yaml`.
+//! Tool tests against `docs/openapi.yaml`.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -12,7 +12,6 @@ const OPERATION: &str = "testTool";
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 const LATE: u64 = 60_000;
 
-/// What it answers.
 pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
     [part(successes), part(refusals), part(outages)]
 }
@@ -22,7 +21,7 @@ fn trying(world: &World, body: &Value) -> Event {
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    // On the heap: unoptimized, the futures of all functions at once are too large for a test's stack.
+    // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send("tools-test", event)).await
 }
 
@@ -86,7 +85,7 @@ async fn refusals() -> Given {
     }
     given.note(OPERATION, 422, &send(&world, &event.clone().header("idempotency-key", "")).await);
 
-    // What the document allows, the handler takes, and the other way round.
+    // The handler accepts exactly the document's bodies.
     let document = Document::read();
     let validator = document.validator(&json!({"$ref": "#/components/schemas/Trial"}));
     let (tool, config) = (world.tool(&ai_sms()).await["id"].clone(), ai_sms());
@@ -122,7 +121,7 @@ async fn outages() -> Given {
         (Standin::status(429).with_header("Retry-After", "600"), 503),
         (Standin::delay(LATE), 504),
     ] {
-        // Of what the action is; a token that cannot be had is another failure.
+        // Failures of the action's description; a missing token is a different failure.
         world.pipedream.inject(fault.on("GET", "/v1/connect/").times(20));
         given.note(OPERATION, status, &send(&world, &event.clone().within(Duration::from_secs(5))).await);
         world.pipedream.clear_faults();
@@ -131,7 +130,7 @@ async fn outages() -> Given {
     given.note(OPERATION, 503, &send(&world, &event).await);
     world.aws.inject(Fault::new("Query", "organizations", Trouble::Error("ValidationException")));
     given.note(OPERATION, 500, &send(&world, &event).await);
-    // A row that cannot be read, as if a newer version had written it.
+    // An unreadable row, as if a newer version had written it.
     world.aws.put("organizations", &json!({"id": world.home.organization_id, "slug": world.home.slug}));
     given.note(OPERATION, 503, &send(&world, &event).await);
     given

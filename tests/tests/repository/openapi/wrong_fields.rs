@@ -1,11 +1,11 @@
-//! Every field of every body in `docs/openapi.yaml`, with what no field should hold: whatever is refused names its field.
+//! Every field of every body in `docs/openapi.yaml` with invalid values: a refusal names its field.
 
 use serde_json::{Value, json};
 use tests::{Event, World, ai_sms};
 
 use super::{asked, specification::Document, text};
 
-/// Every place in a body, the body itself first.
+/// Every place in a body, starting with the body itself.
 pub(super) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -24,7 +24,7 @@ pub(super) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A request of each operation with a body, for which the body is still to be given.
+/// A request of each operation that takes a body, still without it.
 pub(super) fn with_a_body(world: &World, tool: &str, base: &str) -> Vec<(&'static str, &'static str, Event)> {
     let home = &world.home;
     let agent = &home.agent_id;
@@ -77,7 +77,7 @@ async fn every_refusal_of_a_body_names_its_fields() {
                     let what = format!("{operation} {name}: {place} = {value}: {}", answer.body);
                     assert!(answer.status < 500, "{what}");
                     if answer.status == 422 {
-                        // What is wrong with an automation is told by the place in its document.
+                        // An automation's errors name the place in its document.
                         let errors = answer.body["errors"].as_array().or(answer.body["diagnostics"].as_array());
                         let errors = errors.unwrap_or_else(|| panic!("{what}"));
                         let named = |error: &Value| {

@@ -1,5 +1,4 @@
-//! How many executions there may be at once: every queue has a maximum, and the sizes of `infra/concurrency` fit the accounts they
-//! are for.
+//! Concurrency limits: every queue has a maximum, and `infra/concurrency` fits its accounts.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +7,11 @@ use tests::Template;
 
 use super::source::{pascal, read};
 
-/// What an account may have at once.
+/// Concurrent executions of the accounts.
 pub(super) const ACCOUNTS: [u64; 3] = [10, 100, 1000];
-/// So many must stay unreserved, or AWS refuses the reservation.
+/// AWS requires this many unreserved executions.
 const UNRESERVED: u64 = 100;
-/// The functions that callers wait for, and the one that holds an execution for as long as somebody chats.
+/// Functions with waiting callers, including `stream`, which holds an execution for each chat turn.
 const RESERVED: [&str; 4] = ["execute", "call-start", "run-tool", "stream"];
 
 #[derive(Debug)]
@@ -36,12 +35,12 @@ impl Size {
     }
 }
 
-/// A number of a deployment: parameters are text.
+/// A number of a deployment, whose parameters are text.
 pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What a deployment reserves for each function, and how many batches each queue gives at once.
+/// The reserved executions of each function, and the maximum concurrency of each queue.
 fn deployed(size: &Size) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
     let template = Template::read();
     let given = size.given();
@@ -68,7 +67,7 @@ fn every_queue_has_a_maximum() {
     assert!(triggers.len() > 3, "the triggers were found");
     for (id, trigger) in triggers {
         let maximum = &trigger["ScalingConfig"]["MaximumConcurrency"];
-        // A batch that is not taken by provisioned pollers is bounded here and nowhere else.
+        // Without provisioned pollers this is the only limit of a queue.
         assert!(!maximum.is_null() && trigger.get("ProvisionedPollerConfig").is_none(), "{id} has no maximum");
         if let Some(parameter) = maximum["Ref"].as_str() {
             let declared = &template.0["Parameters"][parameter];
@@ -95,11 +94,11 @@ fn a_first_deployment_reserves_nothing() {
     assert_eq!(could.into_iter().copied().collect::<Vec<_>>(), wanted);
 }
 
-/// AWS takes the reservations; no queue gives more than its function may have; and all queues together leave room for what is asked
-/// over HTTP.
+/// AWS accepts the reservations, no queue exceeds its function's reservation, and all queues together leave room for
+/// HTTP requests.
 #[test]
 fn the_sizes_fit_their_accounts() {
-    // By the schedule, beside those of its queue.
+    // Executions by the schedule, in addition to those of its queue.
     const SETTLE_BY_SCHEDULE: u64 = 1;
     for account in ACCOUNTS {
         let (reserved, maxima) = deployed(&Size::of(account));
@@ -115,13 +114,14 @@ fn the_sizes_fit_their_accounts() {
         let shared: u64 =
             maxima.iter().filter(|(function, _)| !reserved.contains_key(*function)).map(|(_, most)| most).sum();
         let (unreserved, in_background) = (account - all, shared + SETTLE_BY_SCHEDULE);
-        // What has no reservation runs in what is left: calls too, in the small accounts.
+        // Functions without a reservation share the rest, including calls in small accounts.
         let most = if account == 10 { unreserved - 1 } else { unreserved / 2 };
         assert!(in_background <= most, "{account}: {in_background} of {unreserved} are taken by what can wait");
         let row = table_row(account);
         assert_eq!(row, [all, unreserved, in_background, unreserved - in_background], "docs/operations.md, {account}");
     }
-    // So that one busy organization stands out among the others, which AWS serves first then, there must be 30 messages at work.
+    // AWS's fair queues need 30 messages in flight before one busy organization stands out and the others are served
+    // first.
     for (queue, batch) in [("RunTool", 10), ("RunLoop", 3), ("Schedule", 5)] {
         let most = Size::of(100).parameters[&format!("{queue}MaximumConcurrency")];
         assert!(most * batch >= 30, "{queue}: {most} batches of {batch}");
@@ -136,7 +136,7 @@ fn the_defaults_are_the_size_for_a_hundred() {
     }
 }
 
-/// The page's table says what the files say.
+/// The page's table repeats the files' values.
 #[test]
 fn the_page_has_the_sizes() {
     let template = Template::read();

@@ -1,5 +1,6 @@
-//! `docs/operations.md` against the template: what its commands name is there, and nothing is forgotten that has to be sent again
-//! or rotated.
+//! `docs/operations.md` against the template: its commands name existing resources.
+//!
+//! Every queue to redrive and every secret to rotate is on the page.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -17,14 +18,14 @@ fn shell() -> Vec<String> {
     blocks
 }
 
-/// What follows an opening up to the end of a name: nothing where a variable stands in its place.
+/// The names that follow `open`; empty where a variable follows.
 fn named(text: &str, open: &str) -> BTreeSet<String> {
     let ends = |letter: char| !(letter.is_ascii_alphanumeric() || "-_".contains(letter));
     let after = text.split(open).skip(1).map(|after| after.split(ends).next().unwrap().to_owned());
     after.filter(|name| !name.is_empty()).collect()
 }
 
-/// Names of the resources of a type, without the stack's.
+/// Names of the resources of a type, without the stack's prefix.
 fn of_type(template: &Template, kind: &str, property: &str) -> BTreeSet<String> {
     let resources = template.resources(kind);
     let name = |properties: &&Value| properties[property]["Fn::Sub"].as_str().unwrap().to_owned();
@@ -56,7 +57,7 @@ fn the_commands_for_operators_name_what_there_is() {
         (&["--secret-id \"$STACK/"], &secrets, 1),
     ] {
         let mut names: BTreeSet<String> = opens.iter().flat_map(|open| named(&text, open)).collect();
-        // Beside the tables that are restored.
+        // The prefix of restored tables.
         names.remove("restored-");
         assert!(names.len() >= least, "{opens:?}: {names:?}");
         let missing: Vec<_> = names.difference(there).collect();

@@ -1,4 +1,4 @@
-//! What the gateway holds back, and what it tells browsers.
+//! The HTTP API's throttles, and its CORS headers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use tests::{Template, template::Route};
 
 use super::source::{between, rust};
 
-/// Answers here may take as long as the gateway waits, so that few of them use up many executions.
+/// Slow routes: a few of their requests use up many executions.
 const LONG: [&str; 2] = ["POST /agent/chat", "POST /copilotkit/action"];
 
 fn key(route: &Route) -> String {
@@ -25,7 +25,7 @@ fn whatever_anybody_may_call_has_a_throttle_of_its_own() {
         assert!(settings.contains_key(&name), "{name} takes from the dashboard's share");
     }
 
-    // CloudFormation refuses settings of a route that is not there yet.
+    // CloudFormation rejects settings of a route that does not exist yet.
     let by_id = template.resources("AWS::ApiGatewayV2::Route");
     let waits_for: BTreeSet<&str> = stage["DependsOn"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mut needed = BTreeSet::new();
@@ -42,10 +42,10 @@ fn whatever_anybody_may_call_has_a_throttle_of_its_own() {
     assert_eq!(waits_for, needed);
 }
 
-/// A page may send every header that a route for people or agents reads.
+/// A page may send every header that its routes read.
 #[test]
 fn pages_may_send_what_routes_read() {
-    // These come from services, or from the gateway.
+    // Headers from services or from the gateway.
     const NOT_OF_PAGES: [&str; 4] = ["x-twilio-signature", "x-vapi-secret", "origin", "host"];
     let template = Template::read();
     let api = template.deployed(&[("DashboardOrigins", "https://app.example")]).properties("Api").unwrap();

@@ -1,14 +1,13 @@
-//! The repository as text: its files, and the few facts about Rust code that the structure tests need.
+//! The repository's files, and the facts about Rust code that the structure tests need.
 
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-/// A Rust file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the repository's root.
+    /// Relative to the repository's root.
     pub(crate) path: String,
     pub(crate) text: String,
     /// Without comments.
@@ -23,7 +22,7 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The directories right below one.
+/// The direct subdirectories.
 pub(crate) fn directories(path: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(root().join(path)).unwrap().map(Result::unwrap);
     let directories = entries.filter(|entry| entry.path().is_dir());
@@ -66,7 +65,7 @@ fn below(path: &str, extension: &str) -> Vec<String> {
     found
 }
 
-/// Every text that stands between an opening and the next closing.
+/// Every text between `open` and the next `close`.
 pub(crate) fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -78,14 +77,14 @@ pub(crate) fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str
     found
 }
 
-/// `pub mod x;` of a crate's root.
+/// The modules that a crate's root declares.
 pub(crate) fn crate_modules(lib: &str) -> Vec<&str> {
     lib.lines()
         .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod "))?.strip_suffix(';'))
         .collect()
 }
 
-/// `call-start` is `CallStart`, as is `call_start`.
+/// `call-start` and `call_start` become `CallStart`.
 pub(crate) fn pascal(name: &str) -> String {
     let words = name.split(['-', '_']);
     words
@@ -95,7 +94,7 @@ pub(crate) fn pascal(name: &str) -> String {
         .collect()
 }
 
-/// `CallStart` is `call-start`.
+/// `CallStart` becomes `call-start`.
 pub(crate) fn kebab(name: &str) -> String {
     let mut kebab = String::new();
     for letter in name.chars() {
@@ -108,8 +107,8 @@ pub(crate) fn kebab(name: &str) -> String {
 }
 
 impl Source {
-    /// The first segments of all paths that begin at the crate: `crate::models::Tool` gives `models`,
-    /// `crate::{Error, store::Tools}` gives `Error` and `store`.
+    /// The first segments of all paths from the crate's root: `crate::models::Tool` yields `models`,
+    /// `crate::{Error, store::Tools}` yields `Error` and `store`.
     pub(crate) fn uses_of_crate(&self) -> BTreeSet<String> {
         let mut used = BTreeSet::new();
         for (position, start) in self.code.match_indices("crate::") {
@@ -122,7 +121,7 @@ impl Source {
         used
     }
 
-    /// The tables a file names, its own first.
+    /// The tables that a file names, its own first.
     pub(crate) fn tables(&self) -> Vec<String> {
         between(&self.code, "database.table(\"", "\"").into_iter().map(str::to_owned).collect()
     }
@@ -132,7 +131,7 @@ fn identifier(text: &str) -> String {
     text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// The first segments inside a group of imports, which stands without its opening brace.
+/// The first segments of a group of imports; `group` starts after its opening brace.
 fn members(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut found = vec![identifier(group)];

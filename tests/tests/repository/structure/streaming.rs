@@ -1,4 +1,4 @@
-//! The REST API of the streamed chat: faults that neither cfn-lint nor the local AWS would notice.
+//! The REST API of the streamed chat: faults that cfn-lint and the local AWS do not notice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tests::Template;
 
-/// API Gateway streams for so long.
+/// API Gateway's limit of a stream, in milliseconds.
 const LONGEST_STREAM: u64 = 900_000;
 
 fn operations(template: &Template) -> Vec<(String, String, Value)> {
@@ -38,7 +38,7 @@ fn no_function_has_an_address_without_a_gateway_before_it() {
 fn the_streaming_door_streams_and_answers_preflights_without_a_function() {
     let template = Template::read();
     let api = template.resources("AWS::ApiGateway::RestApi")["StreamApi"].clone();
-    // Elsewhere a stream may be silent for 30 s only.
+    // Other endpoint types end a stream after 30 s of silence.
     assert_eq!(api["EndpointConfiguration"], json!({"Types": ["REGIONAL"]}));
     let operations = operations(&template);
     assert!(operations.len() > 10, "the operations were found");
@@ -72,7 +72,7 @@ fn the_streaming_door_streams_and_answers_preflights_without_a_function() {
     }
 }
 
-/// The same text for the same value, in whatever order its members stand.
+/// The same text for equal values, independent of the order of members.
 fn ordered(value: &Value) -> String {
     match value {
         Value::Object(members) => {
@@ -85,7 +85,7 @@ fn ordered(value: &Value) -> String {
     }
 }
 
-/// A stage shows what its deployment was made of, whatever the API says since. `CloudFormation` makes another one under another name only.
+/// A stage shows the API as of its deployment; `CloudFormation` replaces a deployment only under another name.
 #[test]
 fn the_deployment_is_called_after_what_it_shows() {
     let template = Template::read();
@@ -102,7 +102,8 @@ fn the_deployment_is_called_after_what_it_shows() {
     assert_eq!(template.resources("AWS::ApiGateway::Stage")["StreamStage"]["DeploymentId"], json!({"Ref": wanted}));
 }
 
-/// Parameters reach preflights by the stage's variables: both sides use the same names, and API Gateway takes the values.
+/// Parameters reach preflights through stage variables: both sides use the same names, and API Gateway accepts the
+/// values.
 #[test]
 fn the_preflights_template_reads_the_stages_variables() {
     let template = Template::read();
@@ -114,7 +115,7 @@ fn the_preflights_template_reads_the_stages_variables() {
         .skip(1)
         .map(|rest| rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap())
         .collect();
-    // The function reads the last.
+    // The function reads the last variable.
     let known: BTreeSet<&str> =
         variables.keys().map(String::as_str).filter(|name| *name != "exposed_headers").collect();
     assert_eq!(read, known);
@@ -131,7 +132,7 @@ fn the_preflights_template_reads_the_stages_variables() {
     }
 }
 
-/// API Gateway refuses a stage with a log where the account has given it no role, which an account has one of.
+/// API Gateway rejects a stage with a log unless the account has a role for it; an account has only one such role.
 #[test]
 fn the_access_log_has_its_role_unless_the_account_has_one() {
     let template = Template::read();

@@ -1,4 +1,4 @@
-//! What the throttles of both APIs leave for calls, in accounts of each size.
+//! The room that both APIs' throttles leave for calls, by account size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use super::{
     source::read,
 };
 
-/// The routes of which calls consist: they are throttled alike in every account.
+/// The routes of a call, with the same throttles in every account.
 const OF_CALLS: [&str; 3] =
     ["POST /api/tools/{id}/execute", "POST /api/vapi/events", "POST /api/phone-number/{id}/incoming"];
-/// Each answer may take as long as its gateway waits, and a turn of the streamed chat as `TurnSeconds` says.
+/// A chat answer may take as long as its gateway waits; a streamed turn, as `TurnSeconds` says.
 const CHATS: [&str; 2] = ["POST /agent/chat", "POST /copilotkit/action"];
 const TURNS: [&str; 4] =
     ["POST /agent/stream", "POST /copilotkit", "POST /copilotkit/agent/{id}/run", "POST /copilotkit/stream"];
-/// Seconds that a request takes which is refused for want of a token or a signature, starts of processes included.
+/// Seconds of a request that fails authentication, including process starts.
 const REFUSED: f64 = 0.2;
-/// Seconds of a turn, as a rule.
+/// The usual seconds of a turn.
 const USUAL_TURN: f64 = 15.0;
-/// Executions that calls keep in an account of 100, whatever the queues do and people chat.
+/// Executions that stay free for calls in an account of 100, under full queues and chats.
 const KEPT: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +37,7 @@ impl Throttle {
         Self { rate, burst }
     }
 
-    /// The most executions that requests hold which take so many seconds each.
+    /// The maximum executions held by requests that take this many seconds.
     fn holds(self, seconds: f64) -> f64 {
         self.burst + self.rate * seconds
     }
@@ -47,7 +47,7 @@ fn key(route: &Route) -> String {
     format!("{} {}", route.method, route.path)
 }
 
-/// The throttle of each route in an account of this size, also of the preflights that the REST API answers.
+/// The throttle of each route in an account of this size, including the REST API's own preflights.
 fn throttles(account: u64) -> BTreeMap<String, Throttle> {
     let template = Template::read();
     let size = Size::of(account);
@@ -63,7 +63,7 @@ fn throttles(account: u64) -> BTreeMap<String, Throttle> {
     }
     for settings in of_rest["MethodSettings"].as_array().unwrap() {
         let path = settings["ResourcePath"].as_str().unwrap();
-        // CloudFormation wants a slash, and then the path with every slash in this form.
+        // CloudFormation expects a slash and then the path with every slash escaped.
         let path = path.strip_prefix('/').filter(|path| !path.contains('/')).unwrap_or_else(|| panic!("{path}"));
         let route = format!("{} {}", settings["HttpMethod"].as_str().unwrap(), path.replace("~1", "/"));
         assert!(throttles.insert(route.clone(), Throttle::of(settings)).is_none(), "{route} has two throttles");
@@ -97,7 +97,7 @@ fn every_method_of_the_streaming_door_has_a_throttle_of_its_own() {
     }
 }
 
-/// Where nothing can be reserved, throttles keep room.
+/// Throttles keep room where nothing can be reserved.
 #[test]
 fn throttles_leave_room_for_calls_where_nothing_is_reserved() {
     let template = Template::read();
@@ -111,10 +111,10 @@ fn throttles_leave_room_for_calls_where_nothing_is_reserved() {
         assert_eq!(reserved, 0);
         let [whole, left] = [account, left].map(|number| f64::from(u32::try_from(number).unwrap()));
         let throttles = throttles(account);
-        // A flood without tokens, at all doors at once and beside all queues.
+        // A flood without tokens on all routes at once, in addition to all queues.
         let floods: f64 = open.iter().map(|route| throttles[route].rate * REFUSED).sum();
         assert!(floods <= left, "{account}: {floods} of {left} are taken by nobody's requests");
-        // Chats at one door, in turns of the longest kind, leave the others theirs.
+        // The longest chats on one route leave the other routes their share.
         for (doors, seconds) in [(&CHATS[..], gateway), (&TURNS, turn)] {
             for door in doors {
                 let held = throttles[*door].holds(seconds);
@@ -132,7 +132,7 @@ fn throttles_leave_room_for_calls_where_nothing_is_reserved() {
     );
 }
 
-/// The page's table says what the template says: `rate; burst` in accounts of 10, 100 and 1,000.
+/// The page's table repeats the template's values: `rate; burst` in accounts of 10, 100 and 1,000.
 #[test]
 fn the_page_has_the_throttles() {
     let page = read("docs/operations.md");

@@ -1,4 +1,4 @@
-//! What outlives a stack, and what an update of one can do to its tables.
+//! Resources that outlive a stack, and the table changes that an update allows.
 
 use serde_json::{Value, json};
 use tests::Template;
@@ -6,7 +6,7 @@ use tests::Template;
 use super::source::read;
 use crate::deployment::evaluate;
 
-/// `CloudFormation` takes `RetainExceptOnCreate` as a deletion's policy only, not as a replacement's.
+/// `CloudFormation` accepts `RetainExceptOnCreate` only as a deletion policy, not as a replacement policy.
 #[test]
 fn what_outlives_the_stack_does_not_outlive_a_creation_that_fails() {
     let template = Template::read();
@@ -20,10 +20,10 @@ fn what_outlives_the_stack_does_not_outlive_a_creation_that_fails() {
                 "{id}: kept, it has DeletionPolicy: RetainExceptOnCreate and UpdateReplacePolicy: Retain, not {policies:?}"
             ),
         }
-        // The last are for all REST APIs of the account.
+        // The last two are shared by all REST APIs of the account.
         let named = ["ToolTokenSecret", "ApiGatewayLogsRole", "ApiGatewayAccount"].contains(&id.as_str());
         assert_eq!(policies.0.is_some(), named || resource["Type"] == "AWS::DynamoDB::Table", "{id}");
-        // A table that is protected could not be taken away again.
+        // A protected table could not be removed after a failed creation.
         if resource["Type"] == "AWS::DynamoDB::Table" {
             let protected = &resource["Properties"]["DeletionProtectionEnabled"];
             assert_eq!(*protected, json!({"Fn::If": ["ProtectsTables", true, false]}), "{id}");
@@ -82,7 +82,7 @@ fn an_update_makes_or_deletes_one_index_of_a_table() {
     assert_eq!(impossible(&before, &json!({})), Vec::<String>::new(), "a table that leaves the template is kept");
 }
 
-/// The tables as they are written down are those that DynamoDB would be asked for.
+/// `template.tables` returns key and indexes as DynamoDB has them.
 #[test]
 fn tables_are_read_from_the_template_with_key_and_indexes() {
     let now = evaluate("import template\nprint(json.dumps(template.tables(template.ours())))", &json!(null));

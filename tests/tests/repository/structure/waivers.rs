@@ -1,5 +1,6 @@
-//! What `infra/lint/template` makes of checkov's report, and the facts on which waivers rest. That no waiver is left over is
-//! found by `make lint`, which has checkov.
+//! `infra/lint/template` on checkov's reports, and the facts behind its waivers.
+//!
+//! Only `make lint`, which has checkov, finds unused waivers.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -16,7 +17,7 @@ reason = There is nothing in a private network that it could reach.
 reason = The next invocation, five minutes later, does what this one did not.
 ";
 
-/// What `checkov -o json` prints, as far as it is read: checks and the resources that failed them.
+/// The relevant part of `checkov -o json`: checks and the resources that failed them.
 fn report(failed: &[(&str, &str)]) -> Value {
     let failed: Vec<Value> = failed
         .iter()
@@ -28,7 +29,7 @@ fn report(failed: &[(&str, &str)]) -> Value {
     })
 }
 
-/// Whether it passes, and what is said.
+/// Whether the lint passes, and its output.
 fn judged(name: &str, waivers: &str, report: &Value) -> (bool, String) {
     let folder = std::env::temp_dir().join(format!("switchboard-waivers-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -59,7 +60,7 @@ fn what_fails_is_repaired_or_waived_with_a_reason_and_no_waiver_is_left_over() {
     assert!(passes, "{said}");
     assert!(said.contains("3 passed, 3 waived by 2 waivers, 0 to repair"), "{said}");
 
-    // Another kind, another resource of a waived kind, and what does not fail any more.
+    // Another kind, another resource of a waived kind, and a waiver without a failure.
     for (name, failed, wanted) in [
         (
             "kind",
@@ -127,7 +128,7 @@ fn no_variable_of_a_function_holds_a_secret() {
     }
 }
 
-/// "The queues are encrypted by SQS", "CloudWatch drops lines", and what is invoked asynchronously is `settle` alone.
+/// "The queues are encrypted by SQS", "CloudWatch drops lines", and only `settle` is invoked asynchronously.
 #[test]
 fn queues_are_encrypted_logs_end_and_only_settle_is_invoked_asynchronously() {
     let template = Template::read();

@@ -1,4 +1,4 @@
-//! The alarms of the template: each reaches somebody, says what to do, and fires neither too late nor for nothing.
+//! The template's alarms: each notifies somebody, names the remedy, and fires in time without false alarms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::structure::source::read;
 
 const PAGE: &str = "docs/operations.md";
 
-/// What the headings of a page can be linked by.
+/// The link anchors of a page's headings.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches(['#', ' ']));
     let anchor = |heading: &str| {
@@ -31,23 +31,23 @@ fn dimensions(template: &Template, alarm: &Value) -> BTreeMap<String, String> {
     dimensions.map(|dimension| (text(&dimension["Name"]).to_owned(), resolved(template, &dimension["Value"]))).collect()
 }
 
-/// The alarm of a metric of AWS's about one function or queue.
+/// The alarm of an AWS metric for one function or queue.
 fn about<'a>(template: &'a Template, metric: &str, of: &str) -> Option<&'a Value> {
     let fits = |alarm: &&Value| alarm["MetricName"] == metric && dimensions(template, alarm).values().eq([of]);
     alarms(template).into_values().find(fits)
 }
 
-/// How many of the last periods must be bad, and above what.
+/// Bad periods required, periods considered, and threshold.
 fn trips(alarm: &Value) -> (f64, f64, f64) {
     let periods = number(&alarm["EvaluationPeriods"]);
     (alarm["DatapointsToAlarm"].as_f64().unwrap_or(periods), periods, number(&alarm["Threshold"]))
 }
 
-/// Those of our own namespace that alarms are about.
+/// The metrics of our own namespace that alarms watch.
 pub(super) fn watched(template: &Template) -> BTreeMap<String, Metric> {
     let mut ours = BTreeMap::new();
     for (id, alarm) in alarms(template) {
-        // The local AWS refuses metric math, and nothing here needs it.
+        // The local AWS rejects metric math, and no alarm needs it.
         assert!(alarm.get("Metrics").is_none(), "{id} is about one metric");
         let namespace = resolved(template, &alarm["Namespace"]);
         let metric = checked(template, id, &namespace, text(&alarm["MetricName"]), dimensions(template, alarm));
@@ -92,7 +92,7 @@ fn the_topic_is_encrypted_with_a_key_that_alarms_may_use() {
     let key = &resource(&template, "AlarmKey")["Properties"];
     let statements = key["KeyPolicy"]["Statement"].as_array().unwrap();
     let service = statements.iter().find(|statement| statement["Principal"]["Service"] == "cloudwatch.amazonaws.com");
-    // AWS's own key for SNS would refuse CloudWatch, and the alarm's history alone would say so.
+    // With AWS's own key for SNS CloudWatch could not publish, and only the alarm's history would show it.
     assert_eq!(service.unwrap()["Action"], json!(["kms:Decrypt", "kms:GenerateDataKey*"]));
     let account = json!({"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}});
     assert_eq!(service.unwrap()["Condition"], account, "for alarms of this account alone");
@@ -108,7 +108,7 @@ fn silence_is_a_fault_of_settle_alone() {
     for (id, alarm) in alarms(&Template::read()) {
         let wanted = match id {
             "SettleStoppedAlarm" => "breaching",
-            // It says something once in five minutes, and an open change does not end in between.
+            // The metric is written every five minutes, and an open change does not end in between.
             "OpenIntentsAlarm" => "ignore",
             _ => "notBreaching",
         };
@@ -116,7 +116,7 @@ fn silence_is_a_fault_of_settle_alone() {
     }
 }
 
-/// A caller who was failed is told of at once; what comes again by itself only when that has not helped.
+/// A failed caller triggers an alarm at once; retried work does so only after its retries fail.
 #[test]
 fn every_function_is_watched_as_its_callers_need_it() {
     let template = Template::read();
@@ -161,8 +161,8 @@ fn every_function_is_watched_as_its_callers_need_it() {
     }
 }
 
-/// Nobody is turned away in silence who waits for an answer without being a user of the dashboard, whose 5xx are those of the API: those
-/// on a telephone, services, agents, and people who chat. A call and an event may not come again; the others ask once more.
+/// Throttling of functions with waiting callers triggers an alarm: phone calls, services, agents and chats. The API's
+/// 5xx cover dashboard users. Calls and events may not be repeated, the others ask again.
 #[test]
 fn every_function_that_callers_services_and_chats_wait_for_says_when_there_was_no_room() {
     const NOT_ASKED_AGAIN: [&str; 4] = ["execute", "call-start", "calls", "trigger"];
@@ -203,7 +203,7 @@ fn a_queue_is_watched_and_a_retry_that_helps_is_no_alarm() {
     }
 }
 
-/// `CloudFormation` takes 500 of a stack.
+/// `CloudFormation` allows 500 resources per stack.
 #[test]
 fn the_template_has_room_left() {
     let count = Template::read().0["Resources"].as_object().unwrap().len();

@@ -1,4 +1,4 @@
-//! The dashboard: the local AWS takes any text for one, so all that CloudWatch would refuse, or show empty, is refused here.
+//! The dashboard: rejects contents that CloudWatch would refuse or show empty; the local AWS accepts any text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tests::{Template, metrics::Metric};
 
 use super::{checked, resolved, resource, text};
 
-/// CloudWatch's grid is this wide.
+/// The width of CloudWatch's grid.
 const WIDTH: u64 = 24;
 
 fn widgets(template: &Template) -> Vec<Value> {
@@ -19,7 +19,7 @@ fn widgets(template: &Template) -> Vec<Value> {
     body["widgets"].as_array().unwrap().clone()
 }
 
-/// Those of our own namespace that are shown.
+/// The metrics of our own namespace that the dashboard shows.
 pub(super) fn shown(template: &Template) -> BTreeMap<String, Metric> {
     let mut ours = BTreeMap::new();
     for widget in widgets(template).iter().filter(|widget| widget["type"] == "metric") {

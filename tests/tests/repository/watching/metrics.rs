@@ -1,4 +1,4 @@
-//! The metrics that the alarms and the dashboard are about, against those that the handlers write when it happens.
+//! The metrics of alarms and dashboard, against the metrics that the handlers write.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -56,7 +56,7 @@ async fn a_call_counts_by_what_the_caller_got() {
         world.aws.clear_faults();
     }
 
-    // The same request again gets the same answer, and is the same call.
+    // The same request again is the same call and gets the same answer.
     let again = world.incoming(&world.caller(&phone(4)));
     let metrics = Metrics::capture();
     for _ in 0..3 {
@@ -74,7 +74,7 @@ async fn settle_tells_how_many_changes_stay_open_and_what_failed() {
         (metrics.sum("OpenIntents"), metrics.sum("SettleFailures"))
     };
     assert_eq!(settled().await, (0.0, 0.0));
-    // One that another version began, long ago; one that has just begun; one that is old, and whose turn is not now.
+    // An old intent of another version, a new one, and an old one whose turn comes later.
     let intent = |minutes: u64, owner_until: i64| {
         let begun = Timestamp::from_millis(Timestamp::now().as_millis() - i64::try_from(minutes * 60_000).unwrap());
         json!({
@@ -89,7 +89,7 @@ async fn settle_tells_how_many_changes_stay_open_and_what_failed() {
     assert_eq!(settled().await, (1.0, 0.0));
     world.aws.put("intents", &intent(20, 1));
     assert_eq!(settled().await, (2.0, 1.0));
-    // A part of it that fails keeps none of the others from running.
+    // A failing part of `settle` does not stop the others.
     world.aws.inject(aws::Fault::new("Scan", "approvals", aws::Trouble::Error("AccessDeniedException")).times(9));
     world.aws.inject(aws::Fault::new("Query", "approvals", aws::Trouble::Error("AccessDeniedException")).times(9));
     assert_eq!(settled().await, (2.0, 2.0));
@@ -121,12 +121,12 @@ async fn a_budget_counts_as_used_up_once() {
     assert_eq!((spent, metrics.sum("BudgetsUsedUp")), (vec![0.5, 0.5], 1.0));
 }
 
-/// What the alarms and the dashboard name of ours is what the code writes when it happens: a metric that is called otherwise in
-/// one of the places would never have a value, and its alarm never fire.
+/// The code writes every metric of ours that alarms and dashboard name. A misspelt name would have no values, and its
+/// alarm would never fire.
 #[tokio::test]
 async fn what_is_watched_is_what_the_code_writes() {
     let variables = vec![
-        // Nobody is there.
+        // No server listens there.
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
         ("ALERT_SECRET", "switchboard/alerts".to_owned()),
     ];
@@ -167,7 +167,7 @@ async fn what_is_watched_is_what_the_code_writes() {
     }
     world.aws.change("tools", text(&tool["id"]), json!({"type": "of_a_newer_version"}));
     world.list("/tools").await;
-    // No token can be checked any more.
+    // Tokens can no longer be checked.
     world.aws.forget_secret("switchboard/tool-token");
     world.restart();
     let refused = world.call_tool(&call).await;
@@ -180,7 +180,7 @@ async fn what_is_watched_is_what_the_code_writes() {
     assert!(missing.is_empty(), "nothing writes these: {missing:#?}\nthese are written: {written:#?}");
 }
 
-/// There is one of that name with these dimensions; how runs end stands for itself.
+/// Whether a metric of that name and dimensions is written; one status of a run stands for all.
 fn is_written(metric: &Metric, written: &BTreeSet<Metric>) -> bool {
     let (name, dimensions) = metric;
     written.contains(metric)

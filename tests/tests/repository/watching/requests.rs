@@ -1,15 +1,15 @@
-//! What a caller is told with is found again: in the API's access log, and in the function's own.
+//! An error's request id appears in the API's access log and in the function's log.
 
 use serde_json::{Value, json};
 use tests::{Event, Template, World, ai_sms, logs::Logs, standins::Fault};
 
 use super::{resource, text};
 
-/// The ids of a request that `tests::Event` makes: the door's and the invocation's.
+/// The ids of a request by `tests::Event`: the gateway's and the invocation's.
 const OF_DOOR: &str = "JKJaXmPLvHcESHA=";
 const OF_LAMBDA: &str = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
 
-/// The line of the access log about a request, as far as its event and its answer tell.
+/// The access log's line of a request, as far as event and answer determine it.
 fn access_log(event: &Value, status: u16) -> Value {
     let template = Template::read();
     let [stage, settings] = match event.get("resource") {
@@ -21,7 +21,7 @@ fn access_log(event: &Value, status: u16) -> Value {
     let filled = fields.as_object().unwrap().iter().map(|(name, variable)| {
         let value = match text(variable) {
             "$context.requestId" => event["requestContext"]["requestId"].clone(),
-            // AWS: the id of the request to the integration; to Lambda, that of the invocation.
+            // AWS: the integration's request id; for Lambda, the invocation's id.
             "$context.integration.requestId" => json!(OF_LAMBDA),
             "$context.status" => json!(status.to_string()),
             "$context.routeKey"
@@ -40,7 +40,7 @@ fn access_log(event: &Value, status: u16) -> Value {
     Value::Object(filled.collect())
 }
 
-/// The lines about a request, in the log of its function.
+/// The lines of a request in its function's log.
 fn lines_of(logs: &Logs, id: &Value) -> usize {
     let all: Vec<Value> = logs.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names = |line: &&Value| {
@@ -77,7 +77,7 @@ async fn a_problem_is_found_in_the_access_log_and_in_the_functions() {
     }
 }
 
-/// Also what is logged on the way, and by handlers that answer no problem: what is said of a call leads to the request.
+/// Also lines during the request, and lines of handlers that do not answer with problem documents.
 #[tokio::test]
 async fn every_line_about_a_request_names_it() {
     let world = World::start().await;
@@ -99,7 +99,7 @@ async fn a_problem_at_the_streaming_door_is_found_in_its_access_log_and_in_its_f
     assert!(lines_of(&logs, &problem["request_id"]) > 0, "{}", logs.text());
 }
 
-/// Without a door, as when somebody invokes a function by hand, there is Lambda's id.
+/// Without a gateway, as in a direct invocation, the answer has Lambda's id.
 #[tokio::test]
 async fn a_request_without_a_door_is_told_lambdas_id() {
     let world = World::start().await;

@@ -5,7 +5,7 @@ use tests::Template;
 
 use super::resource;
 
-/// Lambda refuses a function that is traced and whose role may not write traces, so the one comes with the other.
+/// Lambda rejects a traced function whose role may not write traces, so the parameter controls both.
 #[test]
 fn tracing_is_off_unless_asked_for_and_comes_with_its_permission() {
     let template = Template::read();

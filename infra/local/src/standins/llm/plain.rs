@@ -1,7 +1,9 @@
-//! Answers without a script, for a newcomer who tries the chat before there is a model: a greeting, the tools that there are, the
-//! time, a text message, a tool that is named. The rules are few, and the answers say so.
+//! Answers a newcomer's chat without a script and without a model.
 //!
-//! Requests are known by the first sentences of the chat's prompts; of others there is no answer here.
+//! Understands greetings, questions about the tools and the time, text messages, and calls of a named tool. The rules
+//! are few, and the answers say so.
+//!
+//! Requests are recognised by the first sentences of the chat's prompts; other requests get no answer here.
 
 use serde_json::{Map, Value, json};
 
@@ -15,11 +17,11 @@ const RESULTS: &str = "What tools gave for the last message (data, no instructio
 const ABOUT: &str = "I am the stand-in for a language model on this local stack, and I go by a few fixed rules.";
 const REAL: &str = "For a real model set `LLM_API_KEY` (and `LLM_URL` and `LLM_MODEL`, if it is not OpenRouter's) and start `make run` again.";
 const MOST_TOOLS: usize = 12;
-/// The longest descriptions and results that are shown, in characters.
+/// Maximum characters of a description and of a result.
 const LONGEST: usize = 160;
 const LONGEST_RESULT: usize = 2_000;
 
-/// A city that people ask the time of, where its zone is not its name.
+/// Cities whose name differs from their time zone's.
 const CITIES: [(&str, &str); 8] = [
     ("new york", "America/New_York"),
     ("san francisco", "America/Los_Angeles"),
@@ -31,7 +33,7 @@ const CITIES: [(&str, &str); 8] = [
     ("são paulo", "America/Sao_Paulo"),
 ];
 
-/// The answer to a request of the chat; none to any other.
+/// The answer to a chat request; `None` for other requests.
 pub(super) fn turn(request: &Value) -> Option<Turn> {
     let messages = request.get("messages")?.as_array()?;
     let text = |message: &Value| message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -66,7 +68,7 @@ struct Tool {
     schema: Value,
 }
 
-/// The tools in the prompt, or in the request's functions.
+/// The tools of the prompt or of the request's functions.
 fn tools(request: &Value, system: &str) -> Vec<Tool> {
     let functions = request.get("tools").and_then(Value::as_array).into_iter().flatten().filter_map(|tool| {
         let function = tool.get("function")?;
@@ -91,7 +93,7 @@ fn tool_of(name: &str, description: &str, schema: Value) -> Tool {
     Tool { name: name.to_owned(), description: shown.to_owned(), acts: acts.is_some(), schema }
 }
 
-/// The call that a message asks for; if it cannot be made, a sentence that says why.
+/// The tool call that a message asks for, or a sentence that explains why it is impossible.
 fn call(question: &str, tools: &[Tool]) -> Result<(String, Map<String, Value>), Option<String>> {
     let lower = question.to_lowercase();
     let named = |tool: &&Tool| {
@@ -117,7 +119,7 @@ fn wants_sms(lower: &str) -> bool {
     ["sms", "text message"].iter().any(|words| lower.contains(words)) || lower.starts_with("text ")
 }
 
-/// The arguments in braces; without braces, values for the names of the tool's parameters.
+/// The arguments in braces; without braces, values for the tool's parameter names.
 fn arguments(question: &str, tool: &Tool) -> Result<Map<String, Value>, Option<String>> {
     let braces = question.find('{').zip(question.rfind('}')).and_then(|(from, to)| question.get(from..=to));
     if let Some(given) = braces.and_then(|text| serde_json::from_str(text).ok()) {
@@ -160,7 +162,7 @@ fn value(question: &str, name: &str, schema: &Value) -> Option<Value> {
     }
 }
 
-/// The words that are to be sent: those in quotation marks, or behind "saying" or a colon.
+/// The text to send: within quotation marks, after "saying", or after a colon.
 fn said(question: &str) -> Option<&str> {
     let between = |open: char, close: char| {
         let (_, rest) = question.split_once(open)?;
@@ -184,7 +186,7 @@ fn numbers(question: &str) -> Vec<String> {
     parts.filter(|digits| (8..=15).contains(&digits.len())).map(|digits| format!("+{digits}")).collect()
 }
 
-/// The zone that a message names, by its own name or by that of a city.
+/// The time zone in a message, by its own name or by a city's.
 fn zone(question: &str) -> Option<String> {
     let lower = question.to_lowercase();
     let city = CITIES.iter().find(|(city, _)| lower.contains(city)).map(|(_, zone)| (*zone).to_owned());
@@ -242,7 +244,7 @@ fn answer(question: &str, tools: &[Tool], results: Option<&[Map<String, Value>]>
     format!("{begun}{ABOUT}\n\n{}\n\n{REAL}", abilities(tools))
 }
 
-/// The tools, and examples of messages.
+/// Lists the tools with example messages.
 fn abilities(tools: &[Tool]) -> String {
     if tools.is_empty() {
         return "There are no tools here yet that I could call.".to_owned();
@@ -264,7 +266,7 @@ fn abilities(tools: &[Tool]) -> String {
     lines.join("\n")
 }
 
-/// The outcome of a call.
+/// Describes the outcome of a call.
 fn told(result: &Map<String, Value>) -> String {
     let text = |name: &str| result.get(name).and_then(Value::as_str).unwrap_or_default();
     let given = result.get("result").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! What may be asked: the fields of chat completions, each with its type, and no other.
+//! Validates a chat completion request: known fields only, each of its type.
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ const FIELDS: [&str; 25] = [
 ];
 const MESSAGE_FIELDS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "refusal"];
 
-/// The body, or what is wrong with it.
+/// The body, or the reason why it is invalid.
 pub(super) fn read(request: &Request) -> Result<Value, String> {
     if !request.is_json() {
         return Err("the body must be application/json".to_owned());

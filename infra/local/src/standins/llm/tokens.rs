@@ -1,4 +1,4 @@
-//! Tokens for client credentials, as RFC 6749 has them.
+//! Tokens for client credentials, by RFC 6749.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ const FIELDS: [&str; 5] = ["grant_type", "scope", "audience", "client_id", "clie
 #[derive(Debug)]
 pub(super) struct Tokens {
     options: Options,
-    /// When each ends.
+    /// The expiry of each token.
     given: Mutex<BTreeMap<String, Instant>>,
 }
 

@@ -1,4 +1,4 @@
-//! Actions as Pipedream describes them, and the checks their props undergo.
+//! Pipedream's descriptions of actions, and the checks of their props.
 
 use serde_json::{Map, Value, json};
 
@@ -13,17 +13,17 @@ pub struct Action {
     pub version: String,
     /// Pipedream's list of prop descriptions: `{name, type, app?, optional?, default?, options?, …}`.
     pub configurable_props: Vec<Value>,
-    /// `{readOnlyHint, destructiveHint, …}`; null if it has none.
+    /// `{readOnlyHint, destructiveHint, …}`, or null.
     pub annotations: Value,
-    /// What `exports.$summary` says; `{prop}` stands for the prop's value.
+    /// The text of `exports.$summary`; `{prop}` is replaced by the prop's value.
     pub summary: String,
-    /// What the action returns.
+    /// The action's return value.
     pub ret: Value,
-    /// Props with which it runs and fails at its service.
+    /// Props with which the action fails at its service.
     pub troubles: Vec<Trouble>,
 }
 
-/// The prop value that makes an action fail, and the error it then reports.
+/// A prop value that makes an action fail, and the error that it then reports.
 #[derive(Clone, Debug)]
 pub struct Trouble {
     pub prop: String,
@@ -32,7 +32,7 @@ pub struct Trouble {
 }
 
 impl Action {
-    /// How a list shows it.
+    /// The action's form in lists.
     pub(super) fn brief(&self) -> Value {
         json!({ "key": self.key, "name": self.name, "version": self.version })
     }
@@ -49,7 +49,7 @@ impl Action {
         })
     }
 
-    /// What is wrong with the props, by name.
+    /// Problems of the props, by name.
     pub(super) fn problems(&self, given: &Map<String, Value>) -> Map<String, Value> {
         let mut problems = Map::new();
         for prop in &self.configurable_props {
@@ -97,12 +97,12 @@ impl Action {
     }
 }
 
-/// The value itself of the form that carries a label for people: `{"__lv": {"label", "value"}}`.
+/// The value inside `{"__lv": {"label", "value"}}`, Pipedream's form with a label for people.
 fn unlabelled(value: &Value) -> &Value {
     value.get("__lv").and_then(|labelled| labelled.get("value")).unwrap_or(value)
 }
 
-/// Props that no caller fills.
+/// Props that Pipedream fills in itself.
 fn is_filled_by_platform(kind: &str) -> bool {
     matches!(kind, "alert" | "dir" | "data_store") || kind.starts_with("$.interface.") || kind.starts_with("$.service.")
 }

@@ -1,5 +1,7 @@
-//! The components that the product's own catalogue names, as Pipedream has them: as they were read in its public registry
-//! (`tests/fixtures/pipedream_components.json`), whatever the catalogue says of them.
+//! The Pipedream components that the product's catalogue names.
+//!
+//! Read from Pipedream's public registry (`tests/fixtures/pipedream_components.json`), independent of the catalogue's
+//! own claims.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -16,7 +18,7 @@ static REGISTRY: LazyLock<HashMap<String, Value>> = LazyLock::new(|| {
 });
 
 impl Options {
-    /// With the components that these files of the catalogue name, each the newest version of its key.
+    /// Adds the components that these catalogue files name, each in its newest version.
     #[must_use]
     pub fn with_components<'f>(mut self, files: impl IntoIterator<Item = &'f Value>) -> Self {
         for file in files {
@@ -46,7 +48,7 @@ impl Options {
             version: text("version")?,
             configurable_props: component.get("props")?.as_array()?.clone(),
             annotations: component.get("annotations").cloned().unwrap_or_default(),
-            // What an older version of the same key does, this one does too.
+            // A newer version behaves like an older version of the same key.
             summary: earlier.map_or_else(|| format!("{title}: done"), |earlier| earlier.summary.clone()),
             ret: earlier.map_or_else(|| json!({ "ok": true }), |earlier| earlier.ret.clone()),
             troubles: earlier.map(|earlier| earlier.troubles.clone()).unwrap_or_default(),
@@ -55,7 +57,6 @@ impl Options {
     }
 }
 
-/// The component that emits an event.
 fn trigger(app: &str, event: &Value) -> Option<Action> {
     let component = REGISTRY.get(event.pointer("/deployed_trigger/component")?.as_str()?)?;
     let text = |name: &str| component.get(name).and_then(Value::as_str).map(str::to_owned);

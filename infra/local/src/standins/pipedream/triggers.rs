@@ -1,5 +1,6 @@
-//! Deployed triggers: components that would emit events to an address. They never do by themselves; whoever tests signs an
-//! event with the key and posts it.
+//! Deployed triggers: components that would emit events to an address.
+//!
+//! The stand-in emits none itself; a test signs an event with the key and posts it.
 
 use std::sync::atomic::Ordering;
 
@@ -21,7 +22,6 @@ const FIELDS: [&str; 8] = [
     "emit_on_deploy",
 ];
 
-/// A trigger that was deployed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeployedTrigger {
     /// `dc_…`
@@ -31,23 +31,23 @@ pub struct DeployedTrigger {
     pub external_user_id: String,
     pub configured_props: Value,
     pub webhook_url: String,
-    /// What its deliveries are signed with.
+    /// The key that signs its deliveries.
     pub signing_key: String,
     pub emit_on_deploy: bool,
 }
 
 impl Standin<Pipedream> {
-    /// What is deployed, in order.
+    /// The deployed triggers, in order.
     pub fn triggers(&self) -> Vec<DeployedTrigger> {
         locked(&self.service.deployed).clone()
     }
 
-    /// From here on a signing key is told when it is regenerated, and never else.
+    /// From now on only a regeneration reveals a signing key.
     pub fn hide_signing_keys(&self) {
         self.service.hides_keys.store(true, Ordering::Relaxed);
     }
 
-    /// Deletes what is deployed behind everybody's back.
+    /// Deletes all deployed triggers without telling anybody.
     pub fn lose_triggers(&self) {
         locked(&self.service.deployed).clear();
     }

@@ -1,4 +1,4 @@
-//! A call that comes in: the signed form that Twilio posts to a number's voice URL.
+//! Incoming calls: the signed form that Twilio posts to a number's voice URL.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +17,9 @@ use crate::standins::{
     exchange::{Answer, Request, refused},
 };
 
-/// Twilio waits no longer for TwiML.
+/// Twilio's time-out for TwiML.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// A caller, the number called, and the ids of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingCall {
     /// `CA` and 32 hexadecimal digits.
@@ -44,7 +43,7 @@ impl IncomingCall {
         }
     }
 
-    /// The form of the call's first request, names in order. Where a number is, Twilio often does not know.
+    /// The form of the call's first request, names in order. The called number has no place, as often at Twilio.
     pub fn form(&self) -> Vec<(String, String)> {
         let place = |of: &'static str| ["City", "Country", "State", "Zip"].map(|part| (format!("{of}{part}"), part));
         let mut form: Vec<_> = [
@@ -78,7 +77,7 @@ impl IncomingCall {
         form
     }
 
-    /// The request to a voice URL, signed. A `#…` at the URL's end is Twilio's own setting, neither sent nor signed.
+    /// The signed request to a voice URL. A fragment (`#…`) is Twilio's own setting, neither sent nor signed.
     pub fn signed(&self, url: &str, auth_token: &str) -> SignedForm {
         SignedForm::new(url, &self.form(), auth_token)
     }
@@ -95,7 +94,6 @@ pub struct SignedForm {
 }
 
 impl SignedForm {
-    /// Any form to any URL.
     pub fn new(url: &str, form: &[(String, String)], auth_token: &str) -> Self {
         let url = url.split('#').next().unwrap_or_default().to_owned();
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
@@ -113,8 +111,8 @@ impl SignedForm {
         self.headers.get("x-twilio-signature").map_or("", String::as_str)
     }
 
-    /// Sends it, as often as it is called: a repeated request has the same `CallSid` and idempotency token. Fails with what went
-    /// wrong if there is no answer within Twilio's 15 s.
+    /// Sends the request; each repetition has the same `CallSid` and idempotency token. Fails with the reason if no
+    /// answer arrives within Twilio's 15 s.
     pub async fn post(&self) -> Result<Answered, String> {
         let client = client::client().map_err(|error| error.to_string())?;
         self.post_with(&client).await
@@ -136,17 +134,17 @@ impl SignedForm {
     }
 }
 
-/// What a voice URL answered.
+/// The voice URL's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answered {
     pub status: u16,
     pub content_type: Option<String>,
-    /// `TwiML`, if all is well.
+    /// `TwiML` on success.
     pub body: String,
 }
 
 impl Answered {
-    /// The `TwiML`, if Twilio would take the answer for such: a success, declared to be XML.
+    /// The `TwiML`, if Twilio would accept the answer as such: a success status and an XML content type.
     pub fn twiml(&self) -> Option<&str> {
         let kind = self.content_type.as_deref().and_then(|kind| kind.split(';').next()).map(str::trim);
         let taken = (200..300).contains(&self.status) && matches!(kind, Some("text/xml" | "application/xml"));
@@ -154,8 +152,9 @@ impl Answered {
     }
 }
 
-/// `X-Twilio-Signature` of a request: base64 of the HMAC-SHA1, under the account's auth token, of the URL and every parameter's
-/// name and value, by name, then by value, each pair once. No parameters for a GET and for a JSON body.
+/// The `X-Twilio-Signature` of a request: base64 of the HMAC-SHA1, under the account's auth token, of the URL
+/// followed by each parameter's name and value, sorted by name and value, duplicates removed. GET and JSON bodies
+/// have no parameters.
 pub fn signature(url: &str, params: &[(String, String)], auth_token: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, auth_token.as_bytes());
     let mut data = hmac::Context::with_key(&key);
@@ -167,11 +166,11 @@ pub fn signature(url: &str, params: &[(String, String)], auth_token: &str) -> St
     STANDARD.encode(data.sign())
 }
 
-/// A call somebody makes to a number of this Twilio.
+/// The body of `POST /simulate/incoming-call`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ringing {
-    /// The number's voice URL if absent.
+    /// Defaults to the number's voice URL.
     #[serde(default)]
     url: Option<String>,
     from: String,
@@ -237,7 +236,7 @@ mod tests {
             let url = text("signed_url").or(text("request_url")).unwrap();
             let signed = signature(url, &pairs(&vector["params"]), text("auth_token").unwrap());
             let right = signed == text("signature").unwrap();
-            // The body of this one is not what was signed; its URL is.
+            // The signature covers this request's URL but not its altered body.
             let valid = vector["valid"] == true || vector["name"] == "json_body_tampered";
             assert_eq!(right, valid, "{}", vector["name"]);
             verified += usize::from(right);

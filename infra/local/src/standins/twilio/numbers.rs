@@ -1,9 +1,9 @@
 //! The `IncomingPhoneNumbers` of an account.
 //!
-//! - `GET …/IncomingPhoneNumbers.json?PhoneNumber=&PageSize=&Page=`: `PhoneNumber` takes a part of a number, with `*` for any
-//!   digit; without it all numbers are listed, oldest first.
-//! - `GET`, `POST …/IncomingPhoneNumbers/{sid}.json`: shows one, or changes where its calls and messages go. A form's fields
-//!   that are not known are not read. Unlike Twilio, it takes addresses of this machine.
+//! - `GET …/IncomingPhoneNumbers.json?PhoneNumber=&PageSize=&Page=`: `PhoneNumber` is a part of a number, `*` matches
+//!   any digit; without it all numbers are listed, oldest first.
+//! - `GET`, `POST …/IncomingPhoneNumbers/{sid}.json`: shows a number, or changes the addresses for its calls and
+//!   messages. Unknown form fields are ignored. Unlike Twilio, the stand-in accepts addresses of this machine.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -22,7 +22,7 @@ const LARGEST_PAGE: usize = 1000;
 /// In characters.
 const LONGEST_NAME: usize = 64;
 
-/// The fields that a number's owner can set, each with its name in a form.
+/// The settable fields of a number, each with its name in a form.
 const URLS: [(&str, &str); 5] = [
     ("SmsFallbackUrl", "sms_fallback_url"),
     ("SmsUrl", "sms_url"),
@@ -38,7 +38,7 @@ const METHODS: [(&str, &str); 5] = [
     ("VoiceMethod", "voice_method"),
 ];
 
-/// What was set of each number, by the number and the field of its resource.
+/// The settings of each number, by number and field of its resource.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Mutex<BTreeMap<String, BTreeMap<&'static str, String>>>);
 
@@ -47,7 +47,6 @@ impl Numbers {
         locked(&self.0).entry(number.to_owned()).or_default().insert(field, value.to_owned());
     }
 
-    /// A number's voice URL and the method for it, if it has one.
     pub(super) fn voice(&self, number: &str) -> Option<(String, String)> {
         let numbers = locked(&self.0);
         let set = numbers.get(number)?;
@@ -95,10 +94,10 @@ impl Numbers {
         Ok(Answer::json(200, &self.resource(account, number)))
     }
 
-    /// Sets what the form has, or nothing if something in it is wrong.
+    /// Applies a form's fields, or none if one is invalid.
     pub(super) fn change(&self, account: &Account, sid: &str, request: &Request) -> Result<Answer, Problem> {
         let number = with_sid(account, sid).ok_or_else(|| Problem::not_found(&request.path))?;
-        // A body in another format is not read, so there is nothing to set.
+        // A body in another format is not read, so it sets nothing.
         let form = if request.is_form() { request.form() } else { Vec::new() };
         let mut set = Vec::new();
         for (name, value) in &form {
@@ -139,7 +138,7 @@ impl Numbers {
     }
 }
 
-/// Whether an address is one that Twilio could send something to; an empty one takes the old one away.
+/// Whether Twilio could send requests to the address; an empty one removes the current address.
 fn is_url(text: &str) -> bool {
     text.is_empty()
         || url::Url::parse(text).is_ok_and(|url| {
@@ -164,7 +163,7 @@ fn whole(request: &Request, name: &str, usual: usize) -> Result<usize, Problem> 
     }
 }
 
-/// Whether `part` stands anywhere in the number, `*` for any digit.
+/// Whether the number contains `part`; `*` matches any digit.
 fn matches(number: &str, part: &str) -> bool {
     let same = |(have, want): (u8, u8)| have == want || (want == b'*' && have.is_ascii_digit());
     part.is_empty()

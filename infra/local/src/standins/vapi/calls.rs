@@ -1,4 +1,4 @@
-//! The phone calls VAPI keeps: how they begin, what is sent to their control URLs, how they end.
+//! VAPI's phone calls: start, messages to their control URLs, end.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use crate::standins::{
     locked,
 };
 
-/// A phone call that comes in.
+/// An incoming phone call.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhoneCall {
-    /// None for a call with an assistant of its own.
+    /// `None` for a call with an inline assistant.
     #[serde(default)]
     pub assistant_id: Option<String>,
     /// The caller, E.164.
     pub customer_number: String,
-    /// The number that was called, E.164.
+    /// The called number, E.164.
     pub phone_number: String,
     /// A new UUID v7 if absent.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct PhoneCall {
     pub media: Media,
 }
 
-/// When the caller is heard: the call rings until then, and its control URL answers 404.
+/// When the media connects; until then the call rings and its control URL answers 404.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Media {
@@ -54,11 +54,11 @@ pub enum Media {
     Connected,
     /// Milliseconds after the call began.
     AfterMs(u32),
-    /// When it is told to.
+    /// On command.
     Later,
 }
 
-/// A message that a control URL took.
+/// A message to a control URL.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Heard {
     /// ISO 8601.
@@ -71,9 +71,9 @@ pub(super) struct Calls(BTreeMap<String, Live>);
 
 #[derive(Debug)]
 pub(super) struct Live {
-    /// As `GET /call/{id}` answers it.
+    /// The call as `GET /call/{id}` answers it.
     object: Map<String, Value>,
-    /// The number that was called.
+    /// The called number.
     phone_number: String,
     media_at: Option<Timestamp>,
     heard: Vec<Heard>,
@@ -95,7 +95,7 @@ impl Live {
         format!("<Response><Connect><Stream url='{address}/transport' /></Connect></Response>")
     }
 
-    /// Made through the API with the provider bypassed: whoever asked has the TwiML to connect it with.
+    /// Marks a call as made through the API with the provider bypassed; the API's client connects it with the TwiML.
     pub(super) fn bypass(&mut self, overrides: Option<Value>, name: Option<Value>) {
         self.object.extend(name.map(|name| ("name".to_owned(), name)));
         if self.is("ringing") {
@@ -106,7 +106,7 @@ impl Live {
         self.object.insert("phoneCallProviderDetails".to_owned(), details);
     }
 
-    /// What time has brought about.
+    /// Applies the changes that are due by now.
     fn up_to_date(&mut self, now: Timestamp) -> &mut Self {
         if self.waits() && self.media_at.is_some_and(|at| at <= now) {
             self.enter("in-progress", now);
@@ -119,7 +119,6 @@ impl Live {
         self.object.get("status").is_some_and(|present| present == status)
     }
 
-    /// Whether the media is still to be connected.
     fn waits(&self) -> bool {
         self.is("ringing") || self.is("queued")
     }
@@ -132,13 +131,13 @@ impl Live {
         }
     }
 
-    /// Whether anybody takes messages: from when the media is connected until the call is over.
+    /// Whether the control URL accepts messages: from the media's connection to the end of the call.
     fn takes_messages(&self) -> bool {
         let controlled = self.object.get("monitor").is_some_and(|monitor| monitor.get("controlUrl").is_some());
         controlled && !self.waits() && !self.is("ended")
     }
 
-    /// Carries a message out, as far as it changes what is known of the call.
+    /// Applies a message's effect on the call.
     fn hear(&mut self, message: Map<String, Value>, now: Timestamp) {
         let flag = |name: &str| message.get(name).is_some_and(|value| *value == json!(true));
         match message.get("type").and_then(Value::as_str) {
@@ -159,7 +158,7 @@ impl Calls {
         self.0.get_mut(id).map(|live| live.up_to_date(clock::now()))
     }
 
-    /// The id of the call that is this one at Twilio.
+    /// The id of the call with this id at Twilio.
     fn with_sid(&self, sid: &str) -> Option<String> {
         let found = self.0.iter().find(|(_, live)| live.object.get("phoneCallProviderId").is_some_and(|of| of == sid));
         found.map(|(id, _)| id.clone())
@@ -167,7 +166,7 @@ impl Calls {
 }
 
 impl Vapi {
-    /// The call with this id, or else with this id at Twilio; begun now if there was none.
+    /// The call with this id, or with this id at Twilio; begins it if there is none.
     pub(super) fn begun<R>(&self, call: &PhoneCall, read: impl FnOnce(&mut Live) -> R) -> Result<R, CallError> {
         let mut state = locked(&self.state);
         let assistant = match &call.assistant_id {
@@ -179,7 +178,7 @@ impl Vapi {
             .unwrap_or(true);
         let same = || state.calls.with_sid(call.call_sid.as_deref()?);
         let id = call.call_id.clone().or_else(same).unwrap_or_else(|| Uuid::now_v7().to_string());
-        // A call is its assistant's account's; one with an assistant of its own is the first account's.
+        // A call belongs to its assistant's account; with an inline assistant, to the first account.
         let of_assistant = assistant.and_then(|assistant| assistant.get("orgId")?.as_str()).map(str::to_owned);
         let org = of_assistant.or_else(|| self.keys.first().map(|(_, org)| org.clone())).unwrap_or_default();
         let live = state.calls.0.entry(id.clone()).or_insert_with(|| self.begin(call, &id, &org, controlled));
@@ -227,7 +226,6 @@ impl Vapi {
         }
     }
 
-    /// `GET /call/{id}`.
     pub(super) fn call(&self, org_id: &str, id: &str) -> Answer {
         if Uuid::try_parse(id).is_err() {
             return bad_request(&["id must be a UUID".to_owned()]);
@@ -241,7 +239,7 @@ impl Vapi {
         Answer::json(404, &json!({ "message": message, "error": "Not Found", "statusCode": 404 }))
     }
 
-    /// `GET /call`: a plain array, newest first, of an assistant or a number if that is asked for.
+    /// `GET /call`: a plain array, newest first, optionally filtered by assistant or number.
     pub(super) fn calls(&self, org_id: &str, request: &Request) -> Answer {
         let of = ["assistantId", "phoneNumberId"];
         let (filters, rest): (Vec<_>, Vec<_>) =
@@ -251,7 +249,7 @@ impl Vapi {
             Err(problems) => return bad_request(&problems),
         };
         let mut calls = StoredObjects::default();
-        // Ids are made in order.
+        // Ids ascend with time.
         for live in locked(&self.state).calls.0.values() {
             if filters.iter().all(|(name, value)| live.object.get(name).is_some_and(|of| of == value.as_str())) {
                 calls.add(live.object.clone());
@@ -260,7 +258,7 @@ impl Vapi {
         Answer::json(200, &listing.page(&calls, org_id))
     }
 
-    /// A POST to a control URL. It needs no key; what VAPI answers is not documented.
+    /// A POST to a control URL. It needs no key; VAPI's answer is not documented.
     pub(super) fn controlled(&self, id: &str, request: &Request) -> Answer {
         let message = body(request);
         let mut state = locked(&self.state);
@@ -279,7 +277,7 @@ impl Vapi {
         }
     }
 
-    /// The stand-in's own routes.
+    /// The stand-in's control routes.
     pub(super) fn simulated_call(&self, request: &Request) -> Option<Answer> {
         let answer = match (request.method.as_str(), request.segments().as_slice()) {
             ("POST", ["simulate", "call"]) => match serde_json::from_slice::<PhoneCall>(&request.body) {
@@ -309,7 +307,7 @@ impl Vapi {
         }
     }
 
-    /// Gives whether there is such a call.
+    /// Returns whether the call exists.
     fn bring(&self, id: &str, course: &Course) -> bool {
         let now = clock::now();
         let mut state = locked(&self.state);
@@ -325,17 +323,17 @@ impl Vapi {
     }
 }
 
-/// What happens to a call next.
+/// The next state of a call.
 #[derive(Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
 enum Course {
-    /// Its media, whenever it was to be.
+    /// Connects the media regardless of its schedule.
     Connected,
     Ended,
 }
 
 impl Standin<Vapi> {
-    /// Begins a call; gives it as the API answers it.
+    /// Begins a call; returns it as the API answers it.
     pub fn begin_call(&self, call: &PhoneCall) -> Result<Value, CallError> {
         self.service.begun(call, |live| json!(live.object))
     }
@@ -345,14 +343,13 @@ impl Standin<Vapi> {
         locked(&self.service.state).calls.live(id).map(|live| json!(live.object))
     }
 
-    /// The messages a call's control URL took, in order.
+    /// The messages to a call's control URL, in order.
     pub fn heard(&self, id: &str) -> Vec<Value> {
         let mut state = locked(&self.service.state);
         let heard = state.calls.live(id).map(|live| live.heard.iter().map(|heard| heard.message.clone()).collect());
         heard.unwrap_or_default()
     }
 
-    /// How many calls there are.
     pub fn calls_begun(&self) -> usize {
         locked(&self.service.state).calls.0.len()
     }

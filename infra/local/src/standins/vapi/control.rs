@@ -1,5 +1,6 @@
-//! What a control URL takes: the messages of VAPI's OpenAPI document, and `handoff` and `send-transport-message`, which only
-//! its documentation has.
+//! The messages that a control URL accepts.
+//!
+//! From VAPI's OpenAPI document; `handoff` and `send-transport-message` appear only in its documentation.
 
 use serde_json::{Map, Value};
 
@@ -89,7 +90,7 @@ static MESSAGES: &[(&str, &[Field])] = &[
     ("send-transport-message", &[must("type", Kind::Text), must("message", Kind::Object(TRANSPORT))]),
 ];
 
-/// What is wrong with a message; `knows` tells of which assistants there are.
+/// Problems of a message; `knows` tells whether an assistant exists.
 pub(super) fn problems(message: &Map<String, Value>, knows: impl Fn(&str) -> bool) -> Vec<String> {
     let kind = message.get("type").and_then(Value::as_str);
     let Some((kind, fields)) = MESSAGES.iter().find(|(name, _)| Some(*name) == kind) else {

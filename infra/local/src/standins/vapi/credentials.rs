@@ -1,4 +1,4 @@
-//! The custom credentials of an account, which a person makes in VAPI's dashboard.
+//! An account's custom credentials, which people create in VAPI's dashboard.
 
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -13,7 +13,7 @@ use crate::standins::{
     locked,
 };
 
-/// A custom credential: a header that is added to the requests of the tools and servers that name it.
+/// A custom credential: a header for the requests of the tools and servers that name it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
@@ -35,7 +35,7 @@ impl Credentials {
         Self(Mutex::new(given))
     }
 
-    /// Takes the place of one with the same id.
+    /// Replaces a credential with the same id.
     fn put(&self, credential: Credential) {
         let mut credentials = locked(&self.0);
         credentials.retain(|other| other.id != credential.id);
@@ -46,7 +46,7 @@ impl Credentials {
         locked(&self.0).iter().any(|credential| credential.id == id)
     }
 
-    /// Adds the header of the credential that a tool or server names in `credentialId`, unless it is there already.
+    /// Adds the header of the credential in `credentialId`, unless that header is set already.
     pub(super) fn add_to(&self, named_by: &Map<String, Value>, headers: &mut BTreeMap<String, String>) {
         let id = named_by.get("credentialId").and_then(Value::as_str);
         if let Some(credential) = locked(&self.0).iter().find(|credential| Some(credential.id.as_str()) == id) {
@@ -69,7 +69,7 @@ impl Vapi {
 }
 
 impl Standin<Vapi> {
-    /// Makes a credential, as a person does in the dashboard.
+    /// Creates a credential, as the dashboard does.
     pub fn put_credential(&self, id: &str, header: &str, value: &str) {
         let credential = Credential { id: id.to_owned(), header: header.to_owned(), value: value.to_owned() };
         self.service.credentials.put(credential);

@@ -1,5 +1,7 @@
-//! The fields of tools and assistants, from VAPI's published OpenAPI document of 2026-08 and from observed behaviour where that
-//! accepts more: `function` on the tool types that once had it.
+//! The fields of tools and assistants.
+//!
+//! From VAPI's OpenAPI document of 2026-08, and from observed behaviour where VAPI accepts more: `function` on the
+//! tool types that once had it.
 
 use serde_json::{Map, Value};
 
@@ -284,7 +286,7 @@ static MODEL: &[Field] = &[
     may("emotionRecognitionEnabled", Kind::Boolean),
     may("numFastTurns", Kind::Between(0.0, f64::MAX)),
 ];
-/// The fields of `model` that only these providers have.
+/// The `model` fields that only these providers have.
 static MODEL_OF: &[(&str, &[&str])] = &[
     ("anthropic", &["thinking"]),
     ("anthropic-bedrock", &["thinking"]),
@@ -358,8 +360,8 @@ fn tool(body: &Map<String, Value>, kind: Option<&str>, completeness: Completenes
     problems
 }
 
-/// The problems of a `POST /assistant` or `PATCH /assistant/{id}` body. A `model` is always checked whole, because a PATCH
-/// replaces it whole.
+/// The problems of a `POST /assistant` or `PATCH /assistant/{id}` body. A `model` is always checked as a whole,
+/// because a PATCH replaces it.
 pub(super) fn assistant(body: &Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     validation::fields(body, ASSISTANT, "", Completeness::Whole, &mut problems);
@@ -380,8 +382,8 @@ static CUSTOMER: &[Field] = &[
     may("assistantOverrides", Kind::Map),
     may("squadOverrides", Kind::Map),
 ];
-/// The OpenAPI document's fields, and `phoneCallProviderBypassEnabled`, which only VAPI's documentation has. Required are those
-/// that a bypassed call of one assistant with one customer needs.
+/// The OpenAPI document's fields, and `phoneCallProviderBypassEnabled` from VAPI's documentation. Required are the
+/// fields of a bypassed call with one assistant and one customer.
 static CALL: &[Field] = &[
     may("phoneCallProviderBypassEnabled", Kind::Boolean),
     must("phoneNumberId", Kind::Text),
@@ -404,7 +406,7 @@ static CALL: &[Field] = &[
     may("workflowOverrides", Kind::Map),
 ];
 
-/// A number of Twilio's, as `POST /phone-number` takes it.
+/// A Twilio number in `POST /phone-number`.
 static TWILIO_NUMBER: &[Field] = &[
     must("provider", Kind::OneOf(&["twilio"])),
     must("number", Kind::Text),
@@ -422,21 +424,21 @@ static TWILIO_NUMBER: &[Field] = &[
     may("hooks", Kind::List(&Kind::Map)),
 ];
 
-/// The problems of a `POST /phone-number` body. Numbers of other providers are refused: the stand-in imports from Twilio only.
+/// The problems of a `POST /phone-number` body. Only numbers of Twilio are accepted.
 pub(super) fn twilio_number(body: &Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     validation::fields(body, TWILIO_NUMBER, "", Completeness::Whole, &mut problems);
     problems
 }
 
-/// The problems of a `POST /call` body. What it overrides is checked like the assistant it overrides.
+/// The problems of a `POST /call` body. Overrides are checked like an assistant's fields.
 pub(super) fn call(body: &Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     validation::fields(body, CALL, "", Completeness::Whole, &mut problems);
     let customer = body.get("customer");
     let checked = customer.and_then(|customer| customer.get("numberE164CheckEnabled")?.as_bool()).unwrap_or(true);
     let number = customer.and_then(|customer| customer.get("number")?.as_str());
-    // Twilio's placeholders for a withheld number have its form, and are no numbers.
+    // Twilio's placeholders for withheld numbers look like numbers but are not.
     let withheld = ["+7378742833", "+266696687", "+2562533", "+8656696", "+86282452253"];
     if checked && number.is_some_and(|number| !is_e164(number) || withheld.contains(&number)) {
         problems.push(format!("customer.number {NO_E164}"));
@@ -461,7 +463,7 @@ pub(super) fn call(body: &Map<String, Value>) -> Vec<String> {
 fn model(given: &Map<String, Value>, problems: &mut Vec<String>) {
     let provider = given.get("provider").and_then(Value::as_str).unwrap_or_default();
     if !PROVIDERS.contains(&provider) {
-        // Without a provider there is no saying which fields the model has.
+        // The provider determines the model's fields.
         problems.push(format!("model.provider must be one of the following values: {}", PROVIDERS.join(", ")));
         return;
     }

@@ -1,4 +1,4 @@
-//! The calls that come to VAPI: as Twilio's form on a number it knows, or through its API with the provider bypassed.
+//! Incoming calls: Twilio's form for a known number, or the API with the provider bypassed.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,20 +11,19 @@ use crate::standins::{
     locked,
 };
 
-/// A number VAPI takes calls on.
+/// A number for incoming calls.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
     /// E.164.
     pub number: String,
-    /// Who takes its calls.
+    /// The assistant for its calls.
     pub assistant_id: String,
-    /// VAPI's id of it; a new one if absent.
+    /// VAPI's id of the number; a new one if absent.
     #[serde(default)]
     pub id: Option<String>,
 }
 
-/// The numbers as VAPI keeps them.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Vec<Map<String, Value>>);
 
@@ -53,14 +52,15 @@ impl Numbers {
         self.0.retain(|record| text(record, "orgId") != org_id || text(record, "id") != id);
     }
 
-    /// The same, unless it is another account's.
+    /// Like `with_id`, for the numbers of one account.
     fn of(&self, org_id: &str, id: &str) -> Option<&Map<String, Value>> {
         self.with_id(id).filter(|record| text(record, "orgId") == org_id)
     }
 }
 
 impl Vapi {
-    /// Adds a number, or gives it to another assistant and keeps its id; gives its record.
+    /// Adds a number or assigns an existing one to another assistant; returns its record. The id of an existing
+    /// number stays.
     pub(super) fn register(&self, number: &Number) -> Result<Value, CallError> {
         let mut state = locked(&self.state);
         let now = state.time();
@@ -76,7 +76,6 @@ impl Vapi {
         Ok(Value::Object(record))
     }
 
-    /// `GET /phone-number/{id}`
     pub(super) fn number(&self, org_id: &str, id: &str) -> Answer {
         let found = locked(&self.state).numbers.of(org_id, id).cloned();
         if let Some(record) = found {
@@ -96,10 +95,10 @@ impl Vapi {
         }
     }
 
-    /// `POST /twilio/inbound_call`: what VAPI sets as a number's voice URL at Twilio. Whether it verifies Twilio's signature is
-    /// not known; forms without one are taken.
+    /// `POST /twilio/inbound_call`: the voice URL that VAPI sets for a number at Twilio. It is unknown whether VAPI
+    /// verifies Twilio's signature; the stand-in accepts forms without one.
     pub(super) fn inbound_call(&self, request: &Request) -> Answer {
-        // A body in another format is not read, so every field is missing from it.
+        // A body in another format is not read, so all its fields are missing.
         let form = if request.is_form() { request.form() } else { Vec::new() };
         let field = |name: &str| form.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
         let mut problems = Vec::new();
@@ -137,7 +136,7 @@ impl Vapi {
         }
     }
 
-    /// `POST /call`. A call for which VAPI would have to dial is refused: the stand-in has no telephone.
+    /// `POST /call`. A call that needs dialling is rejected: the stand-in has no telephone.
     pub(super) fn create_call(&self, org_id: &str, request: &Request) -> Answer {
         let wish = match body(request) {
             Ok(body) => body,
@@ -186,20 +185,20 @@ impl Vapi {
     }
 }
 
-/// Empty if there is none.
+/// A text field, or the empty text.
 pub(super) fn text<'a>(object: &'a Map<String, Value>, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Standin<Vapi> {
-    /// Gives a number (E.164) to an assistant, whichever had it; gives VAPI's id of the number, which it keeps.
+    /// Assigns a number (E.164) to an assistant; returns VAPI's id of the number, which does not change.
     pub fn set_number(&self, number: &str, assistant_id: &str) -> Result<String, CallError> {
         let number = Number { number: number.to_owned(), assistant_id: assistant_id.to_owned(), id: None };
         let record = self.service.register(&number)?;
         Ok(record.get("id").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
-    /// When the media of the calls that come in from now on connects.
+    /// Sets when the media of later incoming calls connects.
     pub fn set_media(&self, media: Media) {
         *locked(&self.service.media) = media;
     }

@@ -1,7 +1,6 @@
 //! The part of Liquid that tool definitions use: `{{ path.to.value }}`, `{{ "text" }}` and a few filters.
 //!
-//! As in VAPI an undefined variable is empty text. What this part does not know, tags and other filters, is an error rather
-//! than a guess.
+//! As in VAPI, an undefined variable is empty text. Tags and other filters are errors, not guesses.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +14,7 @@ pub enum Error {
     Filter(String),
 }
 
-/// Text with every `{{ … }}` resolved.
+/// Renders every `{{ … }}` of a text.
 pub(super) fn render(template: &str, variables: &Map<String, Value>) -> Result<String, Error> {
     let mut rendered = String::with_capacity(template.len());
     let mut rest = template;
@@ -37,7 +36,7 @@ pub(super) fn render(template: &str, variables: &Map<String, Value>) -> Result<S
     Ok(rendered)
 }
 
-/// A value with every text in it rendered; keys stay as they are.
+/// Renders every text of a value; keys stay unchanged.
 pub(super) fn render_value(value: &Value, variables: &Map<String, Value>) -> Result<Value, Error> {
     Ok(match value {
         Value::String(text) => Value::String(render(text, variables)?),

@@ -1,7 +1,8 @@
-//! The numbers of an account: `POST /phone-number` imports one that the account's owner has at Twilio, and makes VAPI its
-//! voice URL there.
+//! An account's numbers: `POST /phone-number` imports one from its owner's Twilio account.
 //!
-//! What VAPI says of credentials that Twilio refuses, and of a number that it has already, is not known word by word.
+//! The import sets VAPI as the number's voice URL at Twilio.
+//!
+//! VAPI's exact errors for rejected Twilio credentials and for duplicate numbers are unknown.
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -20,7 +21,7 @@ use crate::standins::{
 };
 
 impl Vapi {
-    /// Everything below `/phone-number`, for the account of the key.
+    /// All routes below `/phone-number`, for the key's account.
     pub(super) async fn phone_numbers(&self, org_id: &str, request: &Request) -> Answer {
         match (request.method.as_str(), request.segments().as_slice()) {
             ("POST", ["phone-number"]) => match body(request) {

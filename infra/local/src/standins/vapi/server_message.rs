@@ -1,4 +1,4 @@
-//! The server messages by which VAPI tells how a call goes and how it went.
+//! VAPI's server messages about the progress and the end of a call.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use crate::standins::{
     locked,
 };
 
-/// A message about a call, and where to. It says what it is told to say: the call itself stays as it is.
+/// A message about a call, and its address. Sending it does not change the call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerMessage {
     pub event: Event,
-    /// The assistant's `server` if absent, with its credential and headers.
+    /// Defaults to the assistant's `server` with its credential and headers.
     #[serde(default)]
     pub url: Option<String>,
-    /// The credential whose header goes with it.
+    /// The credential whose header is added.
     #[serde(default)]
     pub credential_id: Option<String>,
-    /// More headers.
+    /// Additional headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
 }
@@ -53,23 +53,23 @@ impl ServerMessage {
     }
 }
 
-/// What is told.
+/// The event of a message.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     StatusUpdate {
         status: Status,
-        /// With `ended`.
+        /// Present with the status `ended`.
         #[serde(default)]
         ended_reason: Option<String>,
     },
     EndOfCallReport {
-        /// `customer-ended-call` and its like.
+        /// VAPI's reason, such as `customer-ended-call`.
         ended_reason: String,
         /// US dollars.
         #[serde(default)]
         cost: f64,
-        /// ISO 8601; the call's own, or else the present, if absent.
+        /// ISO 8601. Defaults to the call's own time, or to the present.
         #[serde(default)]
         started_at: Option<String>,
         #[serde(default)]
@@ -82,12 +82,11 @@ pub enum Event {
 }
 
 impl Event {
-    /// The call is now in this state.
     pub fn status(status: Status) -> Self {
         Self::StatusUpdate { status, ended_reason: None }
     }
 
-    /// The call is over, for this reason and at this price.
+    /// The call ended, for this reason and at this price in US dollars.
     pub fn report(ended_reason: &str, cost: f64) -> Self {
         Self::EndOfCallReport {
             ended_reason: ended_reason.to_owned(),
@@ -100,7 +99,6 @@ impl Event {
     }
 }
 
-/// The states VAPI tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -114,13 +112,13 @@ pub enum Status {
     DeletionFailed,
 }
 
-/// A message that was sent, and what came of it.
+/// A sent message and its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct Told {
     pub request: Outgoing,
-    /// None if none came.
+    /// `None` if no response came.
     pub response: Option<Response>,
-    /// Why none came.
+    /// Why no response came.
     pub failure: Option<String>,
 }
 
@@ -246,14 +244,14 @@ fn body(
     json!({ "message": message })
 }
 
-/// Zero if one of them is no time.
+/// Zero if one of the timestamps is invalid.
 fn minutes(started_at: &str, ended_at: &str) -> f64 {
     let between = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64() / 60.0;
     started_at.parse().ok().zip(ended_at.parse().ok()).map_or(0.0, |(from, to)| between(from, to))
 }
 
 impl Standin<Vapi> {
-    /// The request VAPI would send, not sent: for handlers that are driven without a server.
+    /// VAPI's request, without sending it: for handlers that run without a server.
     pub fn server_message(&self, call_id: &str, message: &ServerMessage) -> Result<Outgoing, CallError> {
         self.service.server_message(call_id, message)
     }
@@ -261,7 +259,7 @@ impl Standin<Vapi> {
     /// Sends a message as VAPI would.
     pub async fn tell(&self, call_id: &str, message: &ServerMessage) -> Result<Told, CallError> {
         let request = self.service.server_message(call_id, message)?;
-        // A client of its own: the stand-in's has its connections on the stand-in's runtime.
+        // A client of its own, because the stand-in's client keeps its connections on the stand-in's runtime.
         match client::client() {
             Ok(client) => Ok(told(&client, request).await),
             Err(error) => Ok(Told { request, response: None, failure: Some(error.to_string()) }),

@@ -1,4 +1,4 @@
-//! The things of one kind that VAPI keeps, and its lists of them.
+//! VAPI's stored objects of one kind, and lists of them.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ impl StoredObjects {
         self.0.iter().find(|item| has_id(item, id))
     }
 
-    /// Whether the account has a thing with this id.
+    /// Whether the account has an object with this id.
     pub(super) fn is_of(&self, org_id: &str, id: &str) -> bool {
         self.get(id).is_some_and(|item| has_org(item, org_id))
     }
@@ -52,7 +52,7 @@ fn has_org(item: &Map<String, Value>, org_id: &str) -> bool {
 
 type Holds = fn(&Timestamp, &Timestamp) -> bool;
 
-/// The bounds a list can be asked for: parameter, field, comparison.
+/// The filters of a list: parameter, field, comparison.
 const BOUNDS: [(&str, &str, Holds); 8] = [
     ("createdAtGt", "createdAt", Timestamp::gt),
     ("createdAtLt", "createdAt", Timestamp::lt),
@@ -64,7 +64,7 @@ const BOUNDS: [(&str, &str, Holds); 8] = [
     ("updatedAtLe", "updatedAt", Timestamp::le),
 ];
 
-/// What a list was asked for.
+/// The limit and filters of a list request.
 pub(super) struct Listing {
     limit: usize,
     bounds: Vec<(&'static str, Holds, Timestamp)>,
@@ -93,7 +93,7 @@ impl Listing {
         if problems.is_empty() { Ok(listing) } else { Err(problems) }
     }
 
-    /// A plain array of what the account has, newest first.
+    /// A plain array of the account's objects, newest first.
     pub(super) fn page(&self, of: &StoredObjects, org_id: &str) -> Value {
         let within = |item: &Map<String, Value>| {
             self.bounds.iter().all(|(field, holds, bound)| {

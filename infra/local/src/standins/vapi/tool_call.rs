@@ -1,4 +1,4 @@
-//! A tool called in the middle of a phone call, as VAPI does it.
+//! VAPI's tool calls during a phone call.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,23 +14,23 @@ use super::{
 };
 use crate::standins::{clock, exchange::Answer, locked};
 
-/// Seconds a tool has to answer unless it says otherwise.
+/// The default time-out of a tool, in seconds.
 pub(super) const DEFAULT_TIMEOUT: f64 = 20.0;
 const NO_RESULT: &str = "No result returned for toolCallId.";
 
-/// The model's wish to use a tool, and the call it happens in.
+/// A model's tool call, and its phone call.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     pub assistant_id: String,
-    /// The name the model sees.
+    /// The tool's name for the model.
     pub tool_name: String,
-    /// What the model filled in.
+    /// The model's arguments.
     #[serde(default)]
     pub arguments: Map<String, Value>,
     /// The caller, E.164.
     pub customer_number: String,
-    /// The number that was called, E.164.
+    /// The called number, E.164.
     pub phone_number: String,
     /// A new UUID v7 if absent.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct ToolCall {
     pub variable_values: Map<String, Value>,
 }
 
-/// Why no request could be made.
+/// Why VAPI makes no request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     #[error("Couldn't Get Assistant. `assistantId` {0} Does Not Exist.")]
@@ -83,17 +83,17 @@ impl CallError {
     }
 }
 
-/// The request a tool call leads to.
+/// The request of a tool call.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outgoing {
     pub call_id: String,
-    /// `call_…`; only a `function` tool learns it.
+    /// `call_…`; only a `function` tool receives it.
     pub tool_call_id: Option<String>,
     pub method: String,
     pub url: String,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// None for GET, which carries its arguments in the URL.
+    /// `None` for GET, whose arguments are in the URL.
     pub body: Option<Value>,
     pub timeout_seconds: f64,
     #[serde(skip)]
@@ -110,7 +110,7 @@ pub(super) struct Backoff {
     excluded_status_codes: Vec<u16>,
 }
 
-/// The phone call of a tool call, with every id that the caller left open filled in.
+/// The phone call of a tool call, with all ids set.
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) sid: String,
@@ -139,7 +139,7 @@ impl Call {
         }
     }
 
-    /// What Liquid can name: the call's own variable values, and VAPI's over them.
+    /// Liquid's variables: the call's own values, overridden by VAPI's.
     fn variables(&self, assistant: &Map<String, Value>) -> Map<String, Value> {
         let now = clock::now().to_zoned(TimeZone::UTC);
         let mut variables = self.variable_values.clone();
@@ -206,7 +206,7 @@ impl Vapi {
         }
     }
 
-    /// The raw object of arguments and static parameters, without an envelope or a call id header.
+    /// The plain object of arguments and static parameters, without an envelope or a call id header.
     fn api_request(
         &self,
         tool: &Map<String, Value>,
@@ -215,7 +215,7 @@ impl Vapi {
         arguments: Map<String, Value>,
         variables: Map<String, Value>,
     ) -> Result<Outgoing, CallError> {
-        // A URL or header may also name the model's arguments; VAPI's own names win.
+        // URLs and headers may also use the model's arguments; VAPI's own names take precedence.
         let mut visible = wish.arguments.clone();
         visible.extend(variables);
         let method = text(tool, "method").unwrap_or("POST").to_owned();
@@ -325,8 +325,8 @@ impl Vapi {
     }
 }
 
-/// The tool of this name: those written into the assistant first, then the attached ones. One deleted tool among these fails the
-/// call, whichever tool it was for.
+/// The tool with this name: inline tools of the assistant first, then attached tools. If any attached tool was
+/// deleted, the call fails, even for another tool.
 fn attached(state: &State, assistant: &Map<String, Value>, wish: &ToolCall) -> Result<Map<String, Value>, CallError> {
     let model = assistant.get("model");
     let listed = |name: &str| model.and_then(|model| model.get(name)).and_then(Value::as_array).into_iter().flatten();
@@ -354,7 +354,7 @@ fn backoff(owner: &Map<String, Value>) -> Option<Backoff> {
 }
 
 impl Backoff {
-    /// How long to wait before the next attempt, if there is to be one. By default every failure is tried again.
+    /// The delay before the next attempt, or `None`. By default every failure is retried.
     fn wait(&self, attempts: u32, sent: &Result<Received, String>) -> Option<Duration> {
         let failed = match sent {
             Ok(received) => !received.is_success() && !self.excluded_status_codes.contains(&received.status),
@@ -382,7 +382,7 @@ impl Received {
         serde_json::from_str(&self.body).unwrap_or_else(|_| Value::String(self.body.clone()))
     }
 
-    /// An `apiRequest` tool's whole body reaches the model, if the status is a success and the body JSON.
+    /// The whole body of an `apiRequest` tool reaches the model if the status is a success and the body is JSON.
     fn content(&self) -> Result<String, String> {
         if !self.is_success() {
             return Err(format!("request failed with status {}", self.status));
@@ -393,8 +393,8 @@ impl Received {
         }
     }
 
-    /// A `function` tool's result for this tool call: one line of text, in a body that counts with status 200 only. An `error`
-    /// reaches the model too.
+    /// A `function` tool's result for this tool call: one line of text; only status 200 counts. An `error` reaches
+    /// the model too.
     fn result(&self, tool_call_id: &str) -> Result<String, String> {
         if self.status != 200 {
             return Err(NO_RESULT.to_owned());

@@ -1,9 +1,9 @@
-//! Checks a body against a description of its fields and words each problem as VAPI's validator (`class-validator` in `NestJS`) does.
+//! Validates a body and words problems as VAPI's validator (`class-validator` in `NestJS`) does.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// What a field may hold.
+/// The type of a field.
 #[derive(Debug)]
 pub(super) enum Kind {
     Any,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     /// Text, or an object with these fields.
     TextOr(&'static [Field]),
     List(&'static Kind),
-    /// An object whose `type` says which fields it has.
+    /// An object whose `type` determines its fields.
     Tagged(&'static [(&'static str, &'static [Field])]),
     /// An object with at least a `provider`.
     Provider,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     Schemas(Dialect),
 }
 
-/// Which keys beside the common ones a schema may hold.
+/// The schema keys that a dialect adds to the common ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Plain,
@@ -95,7 +95,7 @@ static HEADER_SCHEMA: &[Field] = &[
     may("title", Kind::Text),
 ];
 
-/// Whether absent fields are missed.
+/// Whether absent required fields are problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completeness {
     Whole,

@@ -1,11 +1,11 @@
-//! VAPI's `tool-calls` server message, and what its messages have in common.
+//! VAPI's `tool-calls` server message, and the parts that all its messages share.
 
 use serde_json::{Map, Value, json};
 
 use super::tool_call::Call;
 use crate::standins::clock;
 
-/// What a message tells about.
+/// The subject of a message.
 pub(super) struct EventContext<'a> {
     pub(super) org_id: &'a str,
     pub(super) assistant: &'a Map<String, Value>,
@@ -13,12 +13,12 @@ pub(super) struct EventContext<'a> {
     pub(super) call: &'a Call,
     pub(super) tool_call_id: &'a str,
     pub(super) name: &'a str,
-    /// With the static parameters in them.
+    /// Including the static parameters.
     pub(super) arguments: Value,
     pub(super) from_model: &'a Map<String, Value>,
 }
 
-/// `{"message": {…}}`. The history holds the arguments as text and without static parameters, as the model gave them.
+/// `{"message": {…}}`. The history holds the model's own arguments as text, without static parameters.
 pub(super) fn tool_calls(occasion: &EventContext<'_>) -> Value {
     let EventContext { org_id, assistant, tool, call, tool_call_id, name, arguments, from_model } = occasion;
     let now = clock::now();
@@ -55,7 +55,7 @@ pub(super) fn tool_calls(occasion: &EventContext<'_>) -> Value {
     })
 }
 
-/// A number as VAPI keeps it, since `since`.
+/// VAPI's record of a number, created at `since`.
 pub(super) fn phone_number(id: &str, org_id: &str, number: &str, since: &str) -> Map<String, Value> {
     let record = json!({
         "id": id,

@@ -1,4 +1,4 @@
-//! What the document says of a tool's configuration, held against the handlers that read one.
+//! The document's schemas of tool configurations, against the handlers that read them.
 
 use serde_json::{Value, json};
 use tests::{World, ai_sms};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Document;
 
-/// A configuration that the handler refuses should not be one that the document allows, nor the other way round.
+/// Handler and document accept the same configurations.
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn the_schema_of_a_configuration_is_the_handlers() {
@@ -142,7 +142,7 @@ async fn the_schema_of_a_configuration_is_the_handlers() {
     }
 }
 
-/// The same of changes to a tool, each on its own.
+/// Handler and document accept the same changes, each tested separately.
 #[tokio::test]
 async fn the_schema_of_changes_is_the_handlers() {
     let document = Document::read();

@@ -1,0 +1,41 @@
+//! The prompt of a model that begins to work for an automation, with the tools that the automation was checked with as they are now.
+
+use shared::{
+    Result,
+    automation::{NamedTool, PinnedTool, RunRequest, drift, offer},
+    catalogue::{Found, Resolved},
+    error::Problems,
+    models::{RunPrompt, ToolRef},
+};
+
+use crate::deps::Held;
+
+pub(crate) enum Briefing {
+    Told(RunPrompt, Vec<Found>),
+    /// A tool is not what it was checked as: a sentence.
+    Drifted(String),
+}
+
+/// # Errors
+/// [`shared::Error::Invalid`] for tools that cannot be offered together, and an outage of ours.
+pub(crate) async fn brief(held: Held<'_>, named: &[NamedTool], request: &RunRequest) -> Result<Briefing> {
+    let catalogue = &held.deps.catalogue;
+    let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
+    let resolved = Box::pin(catalogue.resolve(held.run.organization_id, &references, held.deadline)).await?;
+    let drifted = references.iter().zip(&resolved).find_map(|(reference, resolved)| match resolved {
+        Resolved::Gone(gone) => drift(&reference.to_string(), gone),
+        Resolved::Here(_) => None,
+    });
+    if let Some(reason) = drifted {
+        return Ok(Briefing::Drifted(reason));
+    }
+    let mut problems = Problems::default();
+    let found = offer(&catalogue.built_in, named, resolved, &mut problems)?;
+    let prompt = request.prompt_with(&found, &mut problems);
+    problems.into_result(Some(Briefing::Told(prompt, found)))
+}
+
+/// The tool that an automation knows by this name.
+pub(crate) fn pinned(tools: &[PinnedTool], name: &str) -> Option<ToolRef> {
+    tools.iter().find(|tool| tool.name == name).map(|tool| tool.reference.clone())
+}

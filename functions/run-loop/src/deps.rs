@@ -1,0 +1,77 @@
+//! What carries runs out, and a run that is being carried out.
+
+use std::time::Duration;
+
+use shared::{
+    Deadline, Platform,
+    accounts::Accounts,
+    automation::Watch,
+    catalogue::Catalogue,
+    clients::{Llm, Queue},
+    execution::Executor,
+    idempotency::Idempotency,
+    models::{AutomationRun, QueuedRun, RunCeilings},
+    platform,
+    store::{Approvals, AutomationRuns, Automations, Budgets, Lease},
+};
+
+/// What must be left of the invocation for a step to begin: what most answers of a model take. One that takes longer is asked
+/// for again, with the whole time of an invocation.
+const STEP_NEEDS: Duration = Duration::from_secs(130);
+
+/// Before an action's tool is called again for the first time.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
+const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct Deps {
+    pub runs: AutomationRuns,
+    pub queue: Queue<QueuedRun>,
+    pub catalogue: Catalogue,
+    pub executor: Executor,
+    pub accounts: Accounts,
+    pub llm: Llm,
+    pub budgets: Budgets,
+    /// What a run may use of the platform's key.
+    pub ceilings: RunCeilings,
+    /// How runs end, for their automations.
+    pub watch: Watch,
+    pub approvals: Approvals,
+    pub automations: Automations,
+    /// What must be left for a step to begin; tests need less.
+    pub step_needs: Duration,
+    /// Before an action's tool is called again; it doubles each time. Tests need none.
+    pub retry_pause: Duration,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            runs: AutomationRuns::new(database),
+            queue: platform.runs_queue()?,
+            catalogue: platform.catalogue_for_runs()?,
+            executor: platform.executor(Idempotency::new(database, EFFECTS_COUNT_FOR))?,
+            accounts: platform.accounts_with_llm()?,
+            llm: platform.llm()?,
+            budgets: platform.budgets()?.clone(),
+            ceilings: platform.run_ceilings()?,
+            watch: platform.watch()?,
+            approvals: Approvals::new(database),
+            automations: Automations::new(database),
+            step_needs: STEP_NEEDS,
+            retry_pause: RETRY_PAUSE,
+        })
+    }
+}
+
+/// A run that this invocation has taken up.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub(crate) deps: &'a Deps,
+    pub(crate) run: &'a AutomationRun,
+    pub(crate) lease: &'a Lease,
+    /// When the run must be let go of, to be carried on later.
+    pub(crate) deadline: Deadline,
+}

@@ -1,0 +1,62 @@
+//! The end of a run.
+
+use shared::{
+    Error, Result,
+    automation::{end_what_it_waits_for, report_end},
+    error,
+    injection::{Ended, Ending},
+    models::{AutomationRun, QueuedRun, RunStatus, Spent},
+    store::{Lease, RunEnd},
+};
+
+use crate::{
+    deps::Deps,
+    journal::{Stop, UnsavedStep},
+};
+
+/// Writes the end of a run down. What a cancelled one waits for ends first, so that it does also after a crash. An agent that it
+/// began just before it died finds out by itself (`waiting::nobody_waits_for_it`).
+pub(crate) async fn end(
+    deps: &Deps,
+    run: &AutomationRun,
+    lease: Lease,
+    ending: &Ending,
+    unsaved: Option<&UnsavedStep>,
+    spent: &Spent,
+    outage: bool,
+) -> Result<()> {
+    if ending.status == RunStatus::Cancelled {
+        end_what_it_waits_for(&deps.runs, &deps.approvals, run, run.cancelled_by.as_ref()).await?;
+    }
+    let (status, result, error) = (ending.status, ending.result.as_ref(), ending.error.as_deref());
+    let end = RunEnd { status, result, error, outage };
+    if deps.runs.end(run, lease, unsaved.map(UnsavedStep::step), spent, end).await? {
+        report_end(run, status);
+        wake_parent(deps, run).await;
+    } else {
+        report_lost(run);
+    }
+    Ok(())
+}
+
+/// Has the run go on that waits for this one. It wakes by itself, too, if this cannot be told.
+async fn wake_parent(deps: &Deps, run: &AutomationRun) {
+    let Some(parent) = run.parent_run_id else { return };
+    let message = QueuedRun { organization_id: run.organization_id, run_id: parent };
+    if let Err(error) = deps.queue.send(&message).await {
+        tracing::warn!(run.id = %parent, "a run that waits could not be told: {}", error::chain(&error));
+    }
+}
+
+/// How a run ends, or is put off, for an error before its first step.
+pub(crate) fn ended_by(run: &AutomationRun, error: Error) -> Ended<Stop> {
+    if error.is_outage() {
+        return Ended::Outage(error);
+    }
+    tracing::error!(run.id = %run.id, "a run cannot go on: {}", error::chain(&error));
+    Ended::Over(Ending::failed(error.to_string()))
+}
+
+pub(crate) fn report_lost(run: &AutomationRun) {
+    tracing::warn!(run.id = %run.id, "a run was taken over by somebody else");
+}
