@@ -247,6 +247,8 @@ fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn end(message: &Value) -> End {

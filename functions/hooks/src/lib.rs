@@ -116,14 +116,14 @@ shared::described! {
 ///
 /// Answers the address to enter at the service, and with `set_up` what to do there. Services that are told a secret (GitHub,
 /// Google Calendar, Outlook, Telegram, and `Webhooks`, the organization's own programs, which sign as Standard Webhooks says)
-/// get one of ours, shown this once, unless `secret` gives one. Those that give one themselves (Slack, Stripe, HubSpot, Notion,
+/// get one of ours, shown this once, unless `secret` gives one. Those that give one themselves (Slack, Stripe, `HubSpot`, Notion,
 /// Linear; for Twilio it is the account's auth token) leave the hook `pending` until it is known: now, by a change of the hook,
 /// or from Notion itself. Gmail shows tokens of Google's for `service_account`. A service that is unknown, or that calls no
 /// hook (Airtable, Google Sheets, Oura), is refused with the way in which its events arrive.
 ///
 /// `tenant` is whose events they are where a service sends those of all organizations to one address, `/api/hooks/{service}`:
 /// `<app>#<workspace>` for Slack, the id of the installation for GitHub, of the connected account for Stripe,
-/// `<integration>#<workspace>` for Notion, of the portal for HubSpot, of the channel for Google Calendar, of the subscription
+/// `<integration>#<workspace>` for Notion, of the portal for `HubSpot`, of the channel for Google Calendar, of the subscription
 /// for Outlook, of the workspace for Linear. Events of others are not taken. A tenant is one active hook's, of all
 /// organizations: the first one's; another one is a 409. Gmail has none: its hooks are reached by their own addresses.
 ///

@@ -126,7 +126,7 @@ impl Operation {
 
     /// A parameter of the query, which may be left out.
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
-        self.more.push(json!({"name": name, "in": "query", "description": doc, "schema": schema}));
+        self.more.push(parameter("query", name, doc, schema));
         self.refuses(422);
     }
 
@@ -139,13 +139,13 @@ impl Operation {
 
     /// A header, which may be left out.
     pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
-        self.more.push(json!({"name": name, "in": "header", "description": doc, "schema": schema}));
+        self.more.push(parameter("header", name, doc, schema));
     }
 
     /// The last parameter must be there.
     pub fn must(&mut self) {
-        if let Some(last) = self.more.last_mut() {
-            last["required"] = true.into();
+        if let Some(last) = self.more.last_mut().and_then(Json::as_object_mut) {
+            last.insert("required".into(), true.into());
         }
     }
 
@@ -168,8 +168,9 @@ impl Operation {
     /// An answer of another content type, beside its others.
     pub fn answers_with(&mut self, status: u16, usual: &str, content_type: &str, content: Json) {
         self.answers_nothing(status, usual);
-        if let Some(answer) = self.answers.get_mut(&status) {
-            answer["content"][content_type] = content;
+        if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
+            let contents = answer.entry("content").or_insert_with(|| json!({}));
+            contents.as_object_mut().map(|contents| contents.insert(content_type.to_owned(), content));
         }
     }
 
@@ -217,12 +218,12 @@ impl Operation {
         if let Some(schema) = &self.body {
             let of_body = self.prose.examples.iter().filter(|example| example.status().is_none());
             let examples: Map<String, Json> = of_body.map(Example::named).collect();
-            let mut content = json!({"schema": schema});
+            let mut content = Map::from_iter([("schema".to_owned(), schema.clone())]);
             if !examples.is_empty() {
-                content["examples"] = examples.into();
+                content.insert("examples".into(), examples.into());
             }
             let required = self.body_required;
-            let mut content = Map::from_iter([("application/json".to_owned(), content)]);
+            let mut content = Map::from_iter([("application/json".to_owned(), content.into())]);
             content.extend(self.other_bodies.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
             value.insert("requestBody".into(), json!({"required": required, "content": content}));
         }
@@ -231,6 +232,12 @@ impl Operation {
         value.insert("responses".into(), answers.into());
         value.into()
     }
+}
+
+/// A parameter of the query, or a header.
+fn parameter(place: &str, name: &str, doc: &str, schema: Json) -> Json {
+    let members = [("name", name.into()), ("in", place.into()), ("description", doc.into()), ("schema", schema)];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Json>>().into()
 }
 
 /// A doc comment: its first paragraph, the others, what it says of answers (`- 201: The member's row.`), and examples of bodies and
@@ -337,5 +344,32 @@ mod tests {
         let statuses: Vec<&String> = value["responses"].as_object().unwrap().keys().collect();
         assert_eq!(statuses, ["200", "400", "401", "403", "404", "409", "422", "429", "500", "503"]);
         assert_eq!(operation.parameters()[1]["name"], "id");
+    }
+
+    #[test]
+    fn a_route_by_proof_is_refused_only_as_it_says() {
+        static ROUTE: Route = Route {
+            method: "POST",
+            path: "/api/x",
+            caller: Caller::Proof("twilioSignature"),
+            query: &[],
+            own_query: false,
+        };
+        let mut operation = Operation::new(&ROUTE, "takeX", "TakeX", "Take", &[(401, ""), (409, "ChatConflict")]);
+        operation.sends(json!({}), false);
+        operation.may_ask("from", "A version.", json!({}));
+        operation.must();
+        operation.answers_with(200, "Taken.", "text/plain", json!({}));
+        operation.answers_with(200, "", "text/csv", json!({}));
+        let value = operation.value();
+        assert_eq!(value["security"], json!([{"twilioSignature": []}]));
+        assert_eq!(operation.parameters(), json!([]), "no organization is in the path");
+        assert_eq!(value["parameters"][0]["required"], true);
+        assert_eq!(value["requestBody"]["required"], false);
+        let answers = value["responses"].as_object().unwrap();
+        assert_eq!(answers.keys().collect::<Vec<_>>(), ["200", "400", "401", "409", "422"], "422 for the query");
+        assert_eq!(answers["409"]["$ref"], "#/components/responses/ChatConflict");
+        assert_eq!(answers["200"]["description"], "Taken.");
+        assert_eq!(answers["200"]["content"].as_object().unwrap().len(), 2);
     }
 }
