@@ -82,7 +82,7 @@ pub use trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, T
 pub use triggers::Triggers;
 pub use validation::validate;
 pub use watch::{MOST_FAILURES, Watch};
-pub use whole_run_view::{LARGEST_RUN_VIEW, whole_run_view};
+pub use whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view};
 
 use crate::ranking;
 

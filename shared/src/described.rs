@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 pub use declare::Described;
 pub use serde_json::Value as Json;
-use serde_json::json;
+pub use serde_json::json;
 
 /// A member of an object: its name, whether it is always there, and its schema.
 pub type Member = (String, bool, Json);
@@ -118,13 +118,14 @@ macro_rules! described {
     ($($type:ty => $schema:tt),+ $(,)?) => {$(
         impl $crate::described::Described for $type {
             fn schema(_: &mut $crate::described::Schemas) -> $crate::described::Json {
-                ::serde_json::json!($schema)
+                $crate::described::json!($schema)
             }
         }
     )+};
 }
 
 described! {
+    () => {"type": "null"},
     bool => {"type": "boolean"},
     String => {"type": "string"},
     &'static str => {"type": "string"},

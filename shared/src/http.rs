@@ -22,13 +22,16 @@ pub use access::{Access, Person};
 pub use bearer::bearer;
 pub use body::{body, id_body, json_body};
 pub use declare::operation;
-pub use declared::Sent;
+pub use declared::{MaySend, Sent};
 pub use events::{Events, Frames};
 pub use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use openapi::{Document, Operation};
-pub use operation::{Answers, Asked, Created, Deleted, Id, Made, Named, Paged, Part, Route, Shown, query_of_parts};
-pub use page::{history, page, query};
+pub use operation::{
+    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named, Paged,
+    Part, Repeated, Route, Shown, Wanted,
+};
+pub use page::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
 pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
 pub use route::{id, route};

@@ -11,13 +11,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use shared::{
     Error, Result,
     actions::token,
     clients::vapi::Account,
     cut::cut,
-    http::{self, Reply, Request},
+    described::Described,
+    http::{self, Found, Sent, Shown, operation},
     models::{Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, Timestamp, Transfer, Unowned},
     store::End,
 };
@@ -58,9 +60,41 @@ enum CallUpdate {
     End(End),
 }
 
-pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
-    let bearer = http::bearer(request).ok_or(Error::Unauthenticated)?;
-    let message = http::json_body(request).and_then(|mut body| match body.get_mut("message").map(Value::take) {
+/// A message as VAPI documents it.
+pub(crate) struct VapiEvent;
+
+shared::described!(VapiEvent => {"$ref": "#/components/schemas/VapiEvent"});
+
+/// `{}`, whether or not anything came of it.
+#[derive(Serialize, Described)]
+pub(crate) struct Taken {}
+
+/// Be told how a call goes on
+///
+/// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended: reason,
+/// duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent first fell silent
+/// (`hang`), and that the call was handed over (`transfer-update`), to what kind of place. Nothing else of a message is kept,
+/// and no transcript. Messages may come twice and in any order; of other types, and of calls that did not come in through us,
+/// nothing comes.
+///
+/// It is let in by the bearer of the credential at the VAPI account of the call's organization; for a call that is not known,
+/// by that of the platform's.
+///
+/// - 200: Taken, whether or not anything came of it.
+///
+/// ```json,status: The call is under way
+/// {"message": {"type": "status-update", "status": "in-progress",
+///  "call": {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b"}}}
+/// ```
+/// ```json,report: The call is over
+/// {"message": {"type": "end-of-call-report", "endedReason": "customer-ended-call",
+///  "startedAt": "2026-02-27T10:10:59.500Z", "endedAt": "2026-02-27T10:13:20.000Z", "cost": 0.12,
+///  "call": {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b"}}}
+/// ```
+#[operation(POST "/api/vapi/events", by(vapiBearer), also(401, 429, 500, 502, 503, 504), resource(VapiEvents), tag("calls"))]
+pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<VapiEvent>) -> Result<Shown<Taken>> {
+    let bearer = http::bearer(found.request).ok_or(Error::Unauthenticated)?;
+    let message = body.json().and_then(|mut body| match body.get_mut("message").map(Value::take) {
         Some(message) if message.is_object() => Ok(message),
         _ => Err(Error::Malformed("the body has no object \"message\"".into())),
     });
@@ -99,7 +133,7 @@ pub(crate) async fn take(deps: &Deps, request: &Request) -> Result<Reply> {
             None => {}
         }
     }
-    Reply::ok(&json!({}))
+    Ok(Shown(Taken {}))
 }
 
 /// Notes a transfer, unless it is known or there are as many as are kept.
@@ -213,6 +247,8 @@ fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn end(message: &Value) -> End {

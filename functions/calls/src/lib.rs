@@ -1,12 +1,6 @@
 //! Shows calls and what happened in them to members of the organization, and deletes them; is told by VAPI how a call goes on.
 //!
-//! - GET /api/{slug}/calls?limit=&cursor=: the calls that came in through us, newest first, as `{items, next_cursor}`.
-//! - GET /api/{slug}/calls/{id}: a call and its timeline, from Twilio's request to its end (`timeline.rs`).
-//! - GET /api/{slug}/calls/{id}/executions?limit=&cursor=&status=: what became of the tools in a call, newest first, as
-//!   `{items, next_cursor}`. A call that did not come in through us, which only VAPI knows, is known by the executions of its tools.
-//! - DELETE /api/{slug}/calls/{id}: deletes a call and the executions in it; for owners and admins. What a live call does
-//!   afterwards is written down anew.
-//! - POST /api/vapi/events: VAPI's server messages, let in by the bearer of VAPI's credential (`events.rs`).
+//! A call that did not come in through us, which only VAPI knows, is known by the executions of its tools.
 
 mod events;
 mod timeline;
@@ -16,16 +10,25 @@ use futures_util::join;
 use shared::{
     Error, Platform, Result,
     accounts::Accounts,
-    http::{self, Access, Reply, Request},
+    http::{Access, Asked, Gone, History, Id, Paged, Shown, operation},
     models::{CallId, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, Cursor, Erasure, ExecutionFilter, Executions},
+    store::{Calls, Cursor, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
     timeline::timeline,
     view::{CallView, CallWithTimeline},
 };
+
+shared::routes!(
+    Deps,
+    "history": list_calls,
+    get_call,
+    delete_call,
+    list_call_executions,
+    events::take_vapi_event,
+);
 
 /// Runs that a timeline is made of, the newest ones: this many pages of this many.
 const MOST_PAGES: usize = 5;
@@ -53,35 +56,55 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    if let ["POST", "api", "vapi", "events"] = http::route(&request)[..] {
-        return events::take(deps, &request).await;
-    }
-    let member = deps.access.member(&request).await?;
-    let organization = member.organization_id;
-    match http::route(&request)[..] {
-        ["GET", "api", _, "calls"] => list(deps, &request, organization).await,
-        ["GET", "api", _, "calls", id] => show(deps, organization, http::id(id, "call")?).await,
-        ["DELETE", "api", _, "calls", id] => {
-            let id = http::id(id, "call")?;
-            deps.erasure.call(organization, &id, http::deadline(&request)).await?;
-            tracing::info!(call.id = %id, "a call was deleted");
-            Ok(Reply::no_content())
-        }
-        ["GET", "api", _, "calls", id, "executions"] => {
-            executions(deps, &request, organization, http::id(id, "call")?).await
-        }
-        _ => Err(Error::NotFound("route")),
-    }
+/// List calls
+///
+/// The calls that came in through us, newest first. Members of the organization see who called: the numbers are shown as they
+/// are.
+///
+/// - 200: A page of calls.
+///
+/// ```json,200
+/// {"items": [{"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001",
+///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
+///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "ended",
+///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": "2026-02-27T10:13:20.000Z",
+///  "ended_reason": "customer-ended-call", "duration_seconds": 140.5, "cost": 0.12}], "next_cursor": null}
+/// ```
+#[operation(GET "/api/{slug}/calls", Viewer)]
+async fn list_calls(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<CallView>> {
+    let page = deps.calls.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(CallView::from))
 }
 
-async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
-    let (limit, after) = http::page(request)?;
-    let page = deps.calls.page(organization, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(CallView::from))
-}
-
-async fn show(deps: &Deps, organization: OrganizationId, id: CallId) -> Result<Reply> {
+/// A call and what happened in it
+///
+/// The timeline is in order of time. The runs in it are redacted and kept as long as those of the history; of more than 1000,
+/// the newest 1000 are shown.
+///
+/// A call that came in at VAPI and not through us is known by the runs of the organization's tools in it, as long as those are
+/// kept: then its timeline is these runs, and everything else is null.
+///
+/// - 200: The call.
+///
+/// ```json,200
+/// {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001",
+///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
+///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "in-progress",
+///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": null, "ended_reason": null, "duration_seconds": null,
+///  "cost": null, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
+///  {"at": "2026-02-27T10:10:58.204Z", "event": "twiml_answered"}, {"at": "2026-02-27T10:10:58.205Z",
+///  "event": "tool_queued", "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2",
+///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},
+///  {"at": "2026-02-27T10:10:58.240Z", "event": "tool_started", "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2",
+///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},
+///  {"at": "2026-02-27T10:10:58.452Z", "event": "tool_finished",
+///  "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2", "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
+///  "label": "Look up customer", "trigger": "call_start", "status": "succeeded", "duration_ms": 212, "error": null},
+///  {"at": "2026-02-27T10:10:58.611Z", "event": "context_injected"}], "timeline_complete": true}
+/// ```
+#[operation(GET "/api/{slug}/calls/{id}", Viewer)]
+async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Shown<CallWithTimeline>> {
+    let (organization, id) = (asked.organization(), id.0);
     let (call, runs) = join!(deps.calls.find(&id), all_executions(deps, organization, &id));
     let (runs, complete) = runs?;
     let call = match call? {
@@ -91,18 +114,41 @@ async fn show(deps: &Deps, organization: OrganizationId, id: CallId) -> Result<R
     };
     let timeline = timeline(call.as_ref(), &runs);
     let call = call.map_or_else(|| CallView::from_executions(id), CallView::from);
-    Reply::ok(&CallWithTimeline { call, timeline, timeline_complete: complete })
+    Ok(Shown(CallWithTimeline { call, timeline, timeline_complete: complete }))
 }
 
-async fn executions(deps: &Deps, request: &Request, organization: OrganizationId, id: CallId) -> Result<Reply> {
-    let wanted = http::history(request)?;
-    let (call, runs) = join!(deps.calls.find(&id), deps.executions.of_call(organization, &id, &wanted));
+/// Delete a call
+///
+/// Deletes the call and the executions in it. What a call that goes on does afterwards is written down anew. A 409 says that
+/// there was too little time for all of it: send the request again.
+///
+/// - 204: It is gone.
+#[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409), tag("privacy"))]
+async fn delete_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Gone> {
+    deps.erasure.call(asked.organization(), &id.0, asked.deadline).await?;
+    tracing::info!(call.id = %id.0, "a call was deleted");
+    Ok(Gone)
+}
+
+/// What became of the tools in a call
+///
+/// As the history of a tool. A call that came in at VAPI and not through us is known by the runs of the organization's tools in
+/// it, as long as those are kept.
+#[operation(GET "/api/{slug}/calls/{id}/executions", Viewer)]
+async fn list_call_executions(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<CallId>,
+    wanted: History,
+) -> Result<Page<ExecutionView>> {
+    let (organization, id) = (asked.organization(), id.0);
+    let (call, runs) = join!(deps.calls.find(&id), deps.executions.of_call(organization, &id, &wanted.0));
     let runs = runs?;
     let theirs = match call? {
         Some(call) => call.for_owner(organization).is_some(),
         None => !runs.items.is_empty() || has_executions(deps, organization, &id).await?,
     };
-    if theirs { Reply::ok(&runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
+    if theirs { Ok(runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
 
 /// Whether any tool of the organization's ran in a call, whatever page of its executions is asked for.

@@ -7,6 +7,11 @@ use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Tim
 
 use crate::timeline::TimelineEntry;
 
+shared::described! {
+    CallView => {"$ref": "#/components/schemas/CallWithoutTimeline"},
+    CallWithTimeline => {"$ref": "#/components/schemas/CallWithTimeline"},
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct CallView {
     id: CallId,

@@ -1,17 +1,15 @@
-//! DELETE /api/{slug}/tools/{id}: deletes a tool everywhere.
-//!
-//! It is taken out of every agent's assistant, then deleted at VAPI, then in the tables with its attachments. Answer: 200
-//! `{"status": "deleted"}`; 202 `{"status": "deleting", "agents_done", "agents_left"}` if there are more agents than time, and
-//! the rest happens by itself (`settle` is woken). If VAPI fails on the way the deletion stops there; the problem names `agents_done` and
-//! `agents_left`.
+//! Deletes a tool everywhere: out of every agent's assistant, then at VAPI, then in the tables with its attachments.
 
 use shared::{
-    Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    Platform, Result,
+    described::{Schemas, json, reference},
+    http::{Access, Answers, Asked, Id, Operation, Reply, operation},
     lifecycle::{Deleted, Lifecycle, Settling},
     models::ToolId,
     platform,
 };
+
+shared::routes!(Deps, "tools": delete_tool);
 
 pub struct Deps {
     pub access: Access,
@@ -25,18 +23,52 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    let ["DELETE", "api", _, "tools", id] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let id: ToolId = http::id(id, "tool")?;
-    match deps.lifecycle.delete(organization, id, deadline).await? {
-        deleted @ Deleted::Deleted => Reply::ok(&deleted),
-        deleting @ Deleted::Deleting { .. } => {
-            deps.settling.wake("delete_tool").await;
-            Reply::accepted(&deleting)
+/// Delete a tool everywhere
+///
+/// It is taken out of the assistants of all agents that have it, then deleted at VAPI, then here with its attachments. An error
+/// on the way stops it there; if agents were being changed, the problem names those that are done and those that are left. What
+/// is left is done later by itself.
+///
+/// - 200: It is gone.
+/// - 202: It has more agents than there was time for; the rest happens by itself.
+#[operation(
+    DELETE "/api/{slug}/tools/{id}",
+    Admin,
+    also(
+        409 = DeletionConflict,
+        500 = DeletionFault,
+        502 = DeletionRefused,
+        503 = DeletionUnavailable,
+        504 = DeletionTimeout
+    ),
+    resource(Delete)
+)]
+async fn delete_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Deletion> {
+    let deleted = deps.lifecycle.delete(asked.organization(), id.0, asked.deadline).await?;
+    if matches!(deleted, Deleted::Deleting { .. }) {
+        deps.settling.wake("delete_tool").await;
+    }
+    Ok(Deletion(deleted))
+}
+
+/// 200 when it is gone, 202 when the rest happens by itself.
+struct Deletion(Deleted);
+
+impl Answers for Deletion {
+    fn reply(self) -> Result<Reply> {
+        match self.0 {
+            Deleted::Deleted => Reply::ok(&self.0),
+            Deleted::Deleting { .. } => Reply::accepted(&self.0),
         }
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers(
+            200,
+            "It is gone.",
+            json!({"type": "object", "additionalProperties": false,
+            "required": ["status"], "properties": {"status": {"const": "deleted"}}}),
+        );
+        operation.answers(202, "It is begun.", reference("Deletion"));
     }
 }

@@ -1,18 +1,17 @@
 //! What runs ask people: listed, shown, approved, refused.
 
-use lambda_http::RequestExt;
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Error, Result,
-    error::{self, Problems},
-    fields::Fields,
-    http::{self, Reply, Request},
-    models::{
-        Approval, ApprovalId, ApprovalStatus, AutomationId, Member, NotAnApprovalStatus, Role, RunId, Timestamp, UserId,
+    Error, Result, error,
+    http::{
+        Asked, Id, MaySend, Paged, Shown, Wanted,
+        declared::{Body, Text},
+        operation,
     },
+    models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
     redaction::{self, to_decide_on, to_look_at},
-    store::Decided,
+    store::{Decided, Page},
 };
 
 use crate::Deps;
@@ -29,7 +28,7 @@ const LONGEST_REASON: usize = 1_000;
 
 /// An approval as it is shown: null is what is not known, or not yet.
 #[derive(Debug, Serialize)]
-struct ApprovalView {
+pub(crate) struct ApprovalView {
     id: ApprovalId,
     status: ApprovalStatus,
     automation_id: Option<AutomationId>,
@@ -47,6 +46,8 @@ struct ApprovalView {
     created_at: Timestamp,
     expires_at: Timestamp,
 }
+
+shared::described!(ApprovalView => {"$ref": "#/components/schemas/Approval"});
 
 impl ApprovalView {
     /// As somebody with this role is shown it; `among` others less of it.
@@ -87,29 +88,91 @@ impl ApprovalView {
     }
 }
 
-/// `?status=&limit=&cursor=`; newest first.
-pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
-    let (limit, after) = http::page(request)?;
-    let query = request.query_string_parameters();
-    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse::<ApprovalStatus>).transpose();
-    let status = status.map_err(|error: NotAnApprovalStatus| Error::invalid("status", error.to_string()))?;
-    let page = deps.approvals.page(member.organization_id, status, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(|approval| ApprovalView::of(approval, member.role, true)))
+/// List what runs ask
+///
+/// Newest first. With a `status` a page holds those that have it, among as many as `limit`.
+///
+/// - 200: A page of approvals.
+#[operation(GET "/api/{slug}/approvals", Viewer)]
+pub(crate) async fn list_approvals(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    page: Paged,
+    status: Wanted<ApprovalStatus>,
+) -> Result<Page<ApprovalView>> {
+    let page = deps.approvals.page(asked.organization(), status.0, page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(|approval| ApprovalView::of(approval, asked.member.role, true)))
 }
 
-pub(crate) async fn show(deps: &Deps, member: &Member, id: ApprovalId) -> Result<Reply> {
-    let approval = deps.approvals.get(member.organization_id, id).await?;
-    Reply::ok(&ApprovalView::of(approval, member.role, false))
+/// Look at what a run asks
+///
+/// - 200: The approval.
+#[operation(GET "/api/{slug}/approvals/{id}", Viewer, resource(ShowApproval))]
+pub(crate) async fn get_approval(deps: &Deps, asked: &Asked<'_>, id: Id<ApprovalId>) -> Result<Shown<ApprovalView>> {
+    let approval = deps.approvals.get(asked.organization(), id.0).await?;
+    Ok(Shown(ApprovalView::of(approval, asked.member.role, false)))
+}
+
+#[derive(Body)]
+pub(crate) struct Approving {
+    reason: Option<Text<LONGEST_REASON>>,
+}
+
+#[derive(Body)]
+pub(crate) struct Refusing {
+    reason: Text<LONGEST_REASON>,
+}
+
+/// Let an action go on
+///
+/// The run goes on with exactly the arguments that were approved. It can be decided once, and until it expires: after that it
+/// is a 409.
+///
+/// - 200: The approval.
+///
+/// ```json,reason
+/// {"reason": "Looks right."}
+/// ```
+#[operation(POST "/api/{slug}/approvals/{id}/approve", Admin, also(409), resource(Approve))]
+pub(crate) async fn approve_approval(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<ApprovalId>,
+    body: MaySend<Approving>,
+) -> Result<Shown<ApprovalView>> {
+    let reason = || Ok(body.read()?.reason.map(String::from));
+    decide(deps, &asked.member, id.0, ApprovalStatus::Approved, reason).await
+}
+
+/// Keep an action from going on
+///
+/// The action counts as failed, with the reason; its `on_error` says whether the run goes on. It can be decided once, and until
+/// it expires: after that it is a 409.
+///
+/// - 200: The approval.
+///
+/// ```json,reason
+/// {"reason": "The price is wrong."}
+/// ```
+#[operation(POST "/api/{slug}/approvals/{id}/refuse", Admin, also(409), resource(Refuse))]
+pub(crate) async fn refuse_approval(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<ApprovalId>,
+    body: MaySend<Refusing>,
+) -> Result<Shown<ApprovalView>> {
+    let reason = || Ok(Some(body.read()?.reason.into()));
+    decide(deps, &asked.member, id.0, ApprovalStatus::Refused, reason).await
 }
 
 /// Decides, and has the run go on. Whoever decided first has decided.
-pub(crate) async fn decide(
+async fn decide(
     deps: &Deps,
-    request: &Request,
     member: &Member,
     id: ApprovalId,
     status: ApprovalStatus,
-) -> Result<Reply> {
+    reason: impl FnOnce() -> Result<Option<String>>,
+) -> Result<Shown<ApprovalView>> {
     let organization = member.organization_id;
     // Whose it is comes before what is wrong with the request.
     let asked = deps.approvals.get(organization, id).await?;
@@ -120,7 +183,7 @@ pub(crate) async fn decide(
         }
         Err(error) => return Err(error),
     }
-    let reason = reason_of_body(request, status == ApprovalStatus::Refused)?;
+    let reason = reason()?;
     let approval = match deps.approvals.decide(organization, id, status, &member.user_id, reason.as_deref()).await? {
         Decided::Now(approval) => approval,
         Decided::Before(approval) => {
@@ -134,22 +197,5 @@ pub(crate) async fn decide(
         // It is decided all the same; `settle` tells the run later.
         tracing::warn!(run.id = %approval.run_id, "a run that waits could not be told: {}", error::chain(&error));
     }
-    Reply::ok(&ApprovalView::of(*approval, member.role, false))
-}
-
-/// `{"reason": "…"}`; no body at all is as good as `{}`.
-fn reason_of_body(request: &Request, required: bool) -> Result<Option<String>> {
-    let empty = http::body(request).iter().all(u8::is_ascii_whitespace);
-    let body = if empty { Value::Object(serde_json::Map::new()) } else { http::json_body(request)? };
-    let mut problems = Problems::default();
-    let reason = Fields::of(&body, "", &mut problems).map(|mut fields| {
-        let reason = if required {
-            fields.required_text("reason", LONGEST_REASON)
-        } else {
-            fields.text("reason", LONGEST_REASON)
-        };
-        fields.finish();
-        reason
-    });
-    problems.into_result(reason)
+    Ok(Shown(ApprovalView::of(*approval, member.role, false)))
 }

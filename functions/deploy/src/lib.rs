@@ -1,21 +1,5 @@
 //! Automations: validated, saved, activated. `docs/automations.md` is the reference of a definition.
 //!
-//! - POST /api/{slug}/automations, a definition: saves it as `pending_review`, version 1; 201. The same content again is the same
-//!   automation; 200. With `"dry_run": true` it is only validated; 200.
-//! - GET /api/{slug}/automations?status=&limit=&cursor=: newest first, as `{items, next_cursor}`.
-//! - GET /api/{slug}/automations/{id}: with the definition of its newest version, when it runs next, and the header `ETag`.
-//! - PUT /api/{slug}/automations/{id}, a definition, with `If-Match`: saves it as the next version, which runs only once it is
-//!   activated. Content that a version has already is that version.
-//! - GET …/{id}/versions?limit=&cursor=, …/{id}/versions/{version}, …/{id}/diff?from=&to= (`versions.rs`).
-//! - POST …/{id}/activate and …/{id}/rollback `{"version", "content_hash"?}`: checks everything that the version uses again and makes it the one
-//!   that runs. POST …/{id}/pause.
-//! - DELETE …/{id}: with all its versions.
-//! - POST …/{id}/run `{"trigger_data"?, "version"?, "dry_run"?}`: starts a run by hand; 202 with its row. GET …/{id}/runs?limit=&cursor=
-//!   (`manual_run.rs`).
-//! - POST /api/{slug}/events/{id}/replay `{"automation_id"?, "dry_run"?}`: gives a stored event to automations once more (`replay.rs`).
-//! - GET /api/{slug}/approvals?status=&limit=&cursor=, GET …/{id}, POST …/{id}/approve, POST …/{id}/refuse `{"reason"}`: what runs ask
-//!   people (`approvals.rs`).
-//!
 //! Whatever validates answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if something was to be saved or
 //! activated and was not; with `Accept: text/plain` the same as text.
 
@@ -24,17 +8,43 @@ mod manual_run;
 mod replay;
 mod versions;
 
-use lambda_http::RequestExt;
+use serde::Serialize;
+use serde_json::Value;
 use shared::{
-    Deadline, Error, Platform, Result,
-    automation::{AutomationReader, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
+    Error, Platform, Result,
+    automation::{AutomationReader, AutomationView, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
+    described::{Described, Schemas, json, reference},
     error::Problems,
     fields::Fields,
-    http::{self, Access, Reply, Request},
-    models::{ApprovalStatus, AutomationId, AutomationStatus, NotAnAutomationStatus, OrganizationId},
+    http::{
+        self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted, operation,
+    },
+    models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,
-    store::{Approvals, Events},
+    store::{Approvals, Events, Page},
 };
+
+shared::routes!(
+    Deps,
+    "automations": deploy_automation,
+    list_automations,
+    get_automation,
+    update_automation,
+    delete_automation,
+    versions::list_automation_versions,
+    versions::get_automation_version,
+    versions::diff_automation_versions,
+    activate_automation,
+    pause_automation,
+    roll_back_automation,
+    manual_run::run_automation,
+    manual_run::list_automation_runs,
+    replay::replay_event,
+    approvals::list_approvals,
+    approvals::get_approval,
+    approvals::approve_approval,
+    approvals::refuse_approval,
+);
 
 /// Of a `content_hash`, in characters.
 const LONGEST_HASH: usize = 64;
@@ -63,95 +73,236 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let member = deps.access.member(&request).await?;
-    let (organization, deadline) = (member.organization_id, http::deadline(&request));
+/// The definition of an automation.
+struct Definition;
+struct ChosenVersion;
+
+shared::described! {
+    Definition => {"$ref": "#/components/schemas/AutomationDefinition"},
+    ChosenVersion => {"$ref": "#/components/schemas/ChosenVersion"},
+}
+
+/// Validate and save an automation
+///
+/// Everything that is wrong with the definition is told at once ([reference](automations.md)). The same content again is the
+/// same automation. With `dry_run` it is only validated.
+///
+/// - 201: Saved; it waits to be activated.
+/// - 200: Validated only, or saved before with the same content.
+///
+/// ```json,prompt
+/// {"name": "Morning digest", "trigger_type": "manual", "prompt": "Sum up {{trigger_data.text}}.", "tools": []}
+/// ```
+#[operation(POST "/api/{slug}/automations", Member, resource(Deploy))]
+async fn deploy_automation(deps: &Deps, asked: &Asked<'_>, body: Sent<Definition>) -> Result<Verdict<true>> {
+    let deployed = match refused_unread(asked.request) {
+        Some(refused) => refused,
+        None => deps.deployment.deploy(&asked.member, &body.json()?, asked.deadline).await?,
+    };
+    Ok(Verdict::of(asked, deployed))
+}
+
+/// List the organization's automations
+///
+/// Newest first. With `status` a page may be shorter than asked for and go on all the same.
+///
+/// - 200: A page of automations.
+#[operation(GET "/api/{slug}/automations", Viewer)]
+async fn list_automations(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    page: Paged,
+    status: Wanted<AutomationStatus>,
+) -> Result<Page<Automation>> {
+    deps.deployment.automations.page(asked.organization(), status.0, page.cursor.as_ref(), page.limit).await
+}
+
+/// An automation with its newest definition
+///
+/// - 200: The automation; its `ETag` is what `If-Match` takes.
+#[operation(GET "/api/{slug}/automations/{id}", Viewer, resource(ShowAutomation))]
+async fn get_automation(deps: &Deps, asked: &Asked<'_>, id: Id<AutomationId>) -> Result<Tagged<AutomationView>> {
+    let view = deps.reader.show(asked.organization(), id.0, asked.deadline).await?;
+    let revision = view.automation.revision;
+    Ok(Tagged(view, revision))
+}
+
+/// Save the next version
+///
+/// What runs goes on running. Content that a version has already is that version.
+///
+/// - 200: Saved, or saved before.
+#[operation(PUT "/api/{slug}/automations/{id}", Member, also(409))]
+async fn update_automation(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    seen: IfMatch,
+    body: Sent<Definition>,
+) -> Result<Verdict<false>> {
     let deployment = &deps.deployment;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "automations"] => {
-            let deployed = match refused_unread(&request) {
-                Some(refused) => refused,
-                None => Box::pin(deployment.deploy(&member, &http::json_body(&request)?, deadline)).await?,
-            };
-            answer(&request, &deployed)
+    // Whose it is comes before what is wrong with the request.
+    let before = deployment.automations.get(asked.organization(), id.0).await?;
+    if !seen.is_sent {
+        return Err(Error::invalid("If-Match", "is required: the ETag of the automation that was read"));
+    }
+    let revision = seen.revision.unwrap_or(before.revision);
+    let deployed = match refused_unread(asked.request) {
+        Some(refused) => refused,
+        None => deployment.update(&asked.member, id.0, revision, &body.json()?, asked.deadline).await?,
+    };
+    Ok(Verdict::of(asked, deployed))
+}
+
+/// Delete an automation and all its versions
+///
+/// - 204: The automation and its versions are gone.
+#[operation(DELETE "/api/{slug}/automations/{id}", Admin, also(409))]
+async fn delete_automation(deps: &Deps, asked: &Asked<'_>, id: Id<AutomationId>, seen: IfMatch) -> Result<Gone> {
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let delete = deps.deployment.automations.delete(organization, id.0, seen.revision, deadline);
+    deps.triggers.change(organization, id.0, deadline, delete).await?;
+    tracing::info!(automation.id = %id.0, "an automation was deleted");
+    Ok(Gone)
+}
+
+/// Make a version run
+///
+/// Everything that exactly this version uses is checked again first.
+///
+/// - 200: It runs from now on, or would if the automation were not paused.
+#[operation(POST "/api/{slug}/automations/{id}/activate", Admin, also(409))]
+async fn activate_automation(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    seen: Result<IfMatch>,
+    body: Sent<ChosenVersion>,
+) -> Result<Verdict<false>> {
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let id = known(deps, organization, id.0).await?;
+    let (revision, version) = (seen?.revision, chosen_version(&body.json()?)?);
+    let activate = deps.deployment.activate(&asked.member, id, &version, revision, deadline);
+    let deployed = deps.triggers.change(organization, id, deadline, activate).await?;
+    Ok(Verdict::of(asked, unless_paused(deps, organization, id, deployed).await?))
+}
+
+/// Go back to an earlier version
+///
+/// Everything that exactly this version uses is checked again first.
+///
+/// - 200: It runs from now on, or would if the automation were not paused.
+#[operation(POST "/api/{slug}/automations/{id}/rollback", Admin, also(409))]
+async fn roll_back_automation(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    seen: Result<IfMatch>,
+    body: Sent<ChosenVersion>,
+) -> Result<Verdict<false>> {
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let id = known(deps, organization, id.0).await?;
+    let (revision, version) = (seen?.revision, chosen_version(&body.json()?)?);
+    let roll_back = deps.deployment.roll_back(&asked.member, id, &version, revision, deadline);
+    let deployed = deps.triggers.change(organization, id, deadline, roll_back).await?;
+    Ok(Verdict::of(asked, unless_paused(deps, organization, id, deployed).await?))
+}
+
+/// Stop an automation from being started
+///
+/// - 200: The automation.
+#[operation(POST "/api/{slug}/automations/{id}/pause", Admin, also(409))]
+async fn pause_automation(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    seen: IfMatch,
+) -> Result<Tagged<Automation>> {
+    let pause = deps.deployment.pause(&asked.member, id.0, seen.revision);
+    let paused = deps.triggers.change(asked.organization(), id.0, asked.deadline, pause).await?;
+    let revision = paused.revision;
+    Ok(Tagged(paused, revision))
+}
+
+/// The revision that the caller has read: `If-Match: "3"`. `*` is whichever it is.
+struct IfMatch {
+    revision: Option<u64>,
+    is_sent: bool,
+}
+
+impl Part for IfMatch {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let Some(value) = found.request.headers().get("if-match") else {
+            return Ok(Self { revision: None, is_sent: false });
+        };
+        let text = value.to_str().unwrap_or_default().trim();
+        let number = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
+        let revision = (text != "*").then(|| number.parse()).transpose();
+        let revision =
+            revision.map_err(|_not_a_number| Error::invalid("If-Match", "must be the ETag of the automation"))?;
+        Ok(Self { revision, is_sent: true })
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let doc = "The `ETag` of the automation that was read; a change of another one is a 409.";
+        operation.may_say("If-Match", doc, json!({"type": "string"}));
+    }
+}
+
+/// 200 with a value and the revision that it has.
+struct Tagged<T>(T, u64);
+
+impl<T: Serialize + Described> Answers for Tagged<T> {
+    fn reply(self) -> Result<Reply> {
+        Ok(Reply::ok(&self.0)?.with_headers([etag(self.1)]))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.answers(200, "As it is now.", T::schema(schemas));
+    }
+}
+
+/// What became of a request to save or to activate, with the status that says so. `NEW` is whether it may save something new.
+struct Verdict<const NEW: bool> {
+    deployed: Deployed,
+    /// The content type of the text that is wanted in place of JSON.
+    text: Option<&'static str>,
+}
+
+impl<const NEW: bool> Verdict<NEW> {
+    fn of(asked: &Asked<'_>, deployed: Deployed) -> Self {
+        Self { deployed, text: http::accepted_text(asked.request) }
+    }
+}
+
+impl<const NEW: bool> Answers for Verdict<NEW> {
+    fn reply(self) -> Result<Reply> {
+        let Self { deployed, text } = self;
+        let refused = deployed.report.result == Outcome::Failed && !deployed.dry_run;
+        let status = match (refused, deployed.created && NEW) {
+            (true, _) => 422,
+            (false, true) => 201,
+            (false, false) => 200,
+        };
+        let reply = match text {
+            Some(content_type) => Reply::of(status, content_type, deployed.to_text().into_bytes()),
+            None => Reply::of(status, "application/json", serde_json::to_vec(&deployed).map_err(Error::internal)?),
+        };
+        Ok(reply.with_headers(deployed.automation.as_ref().map(|automation| etag(automation.revision))))
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = || json!({"schema": reference("Deployed")});
+        for status in if NEW { &[200, 201][..] } else { &[200] } {
+            operation.answers(*status, "It is saved.", reference("Deployed"));
+            let text = json!({"schema": {"type": "string"}});
+            operation.answers_with(*status, "", "text/plain; charset=utf-8", text);
         }
-        ["GET", "api", _, "automations"] => Box::pin(list(deps, &request, organization)).await,
-        ["GET", "api", _, "automations", id] => show(deps, organization, automation(id)?, deadline).await,
-        ["PUT", "api", _, "automations", id] => {
-            let (id, revision) = (automation(id)?, if_match(&request)?);
-            // Whose it is comes before what is wrong with the request.
-            let before = deployment.automations.get(organization, id).await?;
-            if request.headers().get("if-match").is_none() {
-                return Err(Error::invalid("If-Match", "is required: the ETag of the automation that was read"));
-            }
-            let revision = revision.unwrap_or(before.revision);
-            let deployed = match refused_unread(&request) {
-                Some(refused) => refused,
-                None => {
-                    Box::pin(deployment.update(&member, id, revision, &http::json_body(&request)?, deadline)).await?
-                }
-            };
-            answer(&request, &deployed)
+        operation.answers_with(422, "What is wrong with it.", "application/json", schema());
+        if !NEW {
+            let invalid = json!({"schema": reference("Invalid")});
+            operation.answers_with(422, "", "application/problem+json", invalid);
         }
-        ["DELETE", "api", _, "automations", id] => {
-            let id = automation(id)?;
-            let delete = deployment.automations.delete(organization, id, if_match(&request)?, deadline);
-            Box::pin(deps.triggers.change(organization, id, deadline, delete)).await?;
-            tracing::info!(automation.id = %id, "an automation was deleted");
-            Ok(Reply::no_content())
-        }
-        ["GET", "api", _, "automations", id, "versions"] => {
-            Box::pin(versions::list(deps, &request, organization, automation(id)?)).await
-        }
-        ["GET", "api", _, "automations", id, "versions", version] => {
-            versions::show(deps, organization, automation(id)?, http::id(version, "version")?).await
-        }
-        ["GET", "api", _, "automations", id, "diff"] => {
-            Box::pin(versions::diff(deps, &request, organization, automation(id)?)).await
-        }
-        ["POST", "api", _, "automations", id, "activate"] => {
-            let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
-            let version = version_of_body(&request)?;
-            let activate = deployment.activate(&member, id, &version, revision, deadline);
-            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, activate)).await?;
-            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
-        }
-        ["POST", "api", _, "automations", id, "rollback"] => {
-            let (id, revision) = (known(deps, organization, id).await?, if_match(&request)?);
-            let version = version_of_body(&request)?;
-            let roll_back = deployment.roll_back(&member, id, &version, revision, deadline);
-            let deployed = Box::pin(deps.triggers.change(organization, id, deadline, roll_back)).await?;
-            answer(&request, &unless_paused(deps, organization, id, deployed).await?)
-        }
-        ["POST", "api", _, "automations", id, "pause"] => {
-            let (id, revision) = (automation(id)?, if_match(&request)?);
-            let pause = deployment.pause(&member, id, revision);
-            let paused = Box::pin(deps.triggers.change(organization, id, deadline, pause)).await?;
-            Ok(Reply::ok(&paused)?.with_headers([etag(paused.revision)]))
-        }
-        ["POST", "api", _, "automations", id, "run"] => {
-            let automations = &deployment.automations;
-            Box::pin(manual_run::start(automations, &deps.starter, &request, &member, automation(id)?)).await
-        }
-        ["GET", "api", _, "automations", id, "runs"] => {
-            let automations = &deployment.automations;
-            Box::pin(manual_run::list(automations, &deps.starter, &request, organization, automation(id)?)).await
-        }
-        ["POST", "api", _, "events", id, "replay"] => {
-            let stores = (&deps.events, &deployment.automations, &deps.starter);
-            Box::pin(replay::replay(stores, &request, &member, http::id(id, "event")?)).await
-        }
-        ["GET", "api", _, "approvals"] => Box::pin(approvals::list(deps, &request, &member)).await,
-        ["GET", "api", _, "approvals", id] => approvals::show(deps, &member, http::id(id, "approval")?).await,
-        ["POST", "api", _, "approvals", id, "approve"] => {
-            let id = http::id(id, "approval")?;
-            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Approved)).await
-        }
-        ["POST", "api", _, "approvals", id, "refuse"] => {
-            let id = http::id(id, "approval")?;
-            Box::pin(approvals::decide(deps, &request, &member, id, ApprovalStatus::Refused)).await
-        }
-        _ => Err(Error::NotFound("route")),
     }
 }
 
@@ -161,53 +312,19 @@ fn refused_unread(request: &Request) -> Option<Deployed> {
     Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))
 }
 
-fn automation(segment: &str) -> Result<AutomationId> {
-    http::id(segment, "automation")
-}
-
 /// The id of an automation that there is: that it is somebody else's is said before anything of the request.
-async fn known(deps: &Deps, organization: OrganizationId, segment: &str) -> Result<AutomationId> {
-    let id = automation(segment)?;
+async fn known(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<AutomationId> {
     deps.deployment.automations.get(organization, id).await.map(|automation| automation.id)
-}
-
-/// What became of a request to save or to activate, with the status that says so.
-fn answer(request: &Request, deployed: &Deployed) -> Result<Reply> {
-    let refused = deployed.report.result == Outcome::Failed && !deployed.dry_run;
-    let created = deployed.created && http::route(request).as_slice().len() == 4;
-    let status = match (refused, created) {
-        (true, _) => 422,
-        (false, true) => 201,
-        (false, false) => 200,
-    };
-    let reply = match http::accepted_text(request) {
-        Some(content_type) => Reply::of(status, content_type, deployed.to_text().into_bytes()),
-        None => Reply::of(status, "application/json", serde_json::to_vec(deployed).map_err(Error::internal)?),
-    };
-    Ok(reply.with_headers(deployed.automation.as_ref().map(|automation| etag(automation.revision))))
 }
 
 fn etag(revision: u64) -> (&'static str, String) {
     ("etag", format!("\"{revision}\""))
 }
 
-/// The revision that the caller has read: `If-Match: "3"`. `*` is whichever it is.
-fn if_match(request: &Request) -> Result<Option<u64>> {
-    let Some(value) = request.headers().get("if-match") else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    let number = text.strip_prefix("W/").unwrap_or(text).trim_matches('"').parse();
-    let revision = number.map_err(|_not_a_number| Error::invalid("If-Match", "must be the ETag of the automation"))?;
-    Ok(Some(revision))
-}
-
 /// `{"version": 2, "content_hash"?}`: exactly what was seen.
-fn version_of_body(request: &Request) -> Result<SeenVersion> {
-    let body = http::json_body(request)?;
+fn chosen_version(body: &Value) -> Result<SeenVersion> {
     let mut problems = Problems::default();
-    let version = Fields::of(&body, "", &mut problems).and_then(|mut fields| {
+    let version = Fields::of(body, "", &mut problems).and_then(|mut fields| {
         let version = fields.required("version").and_then(|_| fields.whole("version", 1..=u32::MAX));
         let content_hash = fields.text("content_hash", LONGEST_HASH);
         fields.finish();
@@ -231,18 +348,4 @@ async fn unless_paused(
         (AutomationStatus::Paused, Some(reason)) => Err(Error::Conflict(reason)),
         _ => Ok(deployed),
     }
-}
-
-async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
-    let (limit, after) = http::page(request)?;
-    let query = request.query_string_parameters();
-    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse::<AutomationStatus>).transpose();
-    let status = status.map_err(|error: NotAnAutomationStatus| Error::invalid("status", error.to_string()))?;
-    Reply::ok(&deps.deployment.automations.page(organization, status, after.as_ref(), limit).await?)
-}
-
-async fn show(deps: &Deps, organization: OrganizationId, id: AutomationId, deadline: Deadline) -> Result<Reply> {
-    let view = deps.reader.show(organization, id, deadline).await?;
-    let revision = view.automation.revision;
-    Ok(Reply::ok(&view)?.with_headers([etag(revision)]))
 }

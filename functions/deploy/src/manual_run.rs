@@ -1,41 +1,67 @@
 //! Runs of automations that somebody asks for, and the runs there were.
 
-use serde_json::{Map, Value};
 use shared::{
     Result,
-    automation::{RunStarter, RunView},
-    http::{self, Reply, Request},
-    models::{AutomationId, Member, OrganizationId},
-    store::Automations,
+    automation::RunView,
+    http::{Asked, Begun, Id, MaySend, Paged, Repeated, operation},
+    models::AutomationId,
+    store::Page,
 };
 
-/// Starts a run by hand, of an automation with any trigger.
-pub(crate) async fn start(
-    automations: &Automations,
-    starter: &RunStarter,
-    request: &Request,
-    member: &Member,
-    id: AutomationId,
-) -> Result<Reply> {
-    let key = http::idempotency_key(request)?;
-    // No body at all is as good as `{}`.
-    let empty = http::body(request).iter().all(u8::is_ascii_whitespace);
-    let body = if empty { Ok(Value::Object(Map::new())) } else { http::json_body(request) };
-    let (run, begun) = starter.start_by_hand(automations, member, id, body, key.as_deref()).await?;
+use crate::Deps;
+
+/// What the run's trigger would have brought.
+pub(crate) struct ManualRun;
+
+shared::described!(ManualRun => {"$ref": "#/components/schemas/ManualRun"});
+
+/// Run an automation by hand
+///
+/// Whatever its trigger, with the `trigger_data` that is given. The version that runs is the active one; another one can be
+/// named for a dry run, or by an administrator. Without an active version there are only dry runs, which change nothing outside
+/// and say what they would have done. An automation that has begun as many runs within the hour as it may begins none: then the
+/// run is over at once, with the status `run_limit`.
+///
+/// With an `Idempotency-Key` the same key and body answer the same run and start nothing; after a 503 they try again.
+///
+/// - 202: The run waits to be taken up, or has no room.
+/// - 200: The run that the same request began before, as it is now.
+///
+/// ```json,nothing: As a schedule would
+/// {}
+/// ```
+/// ```json,dry: What an event would lead to
+/// {"dry_run": true, "trigger_data": {"event": {"text": "urgent: the server is down", "user": "U1", "channel": "C1"}}}
+/// ```
+#[operation(POST "/api/{slug}/automations/{id}/run", Member, also(409))]
+pub(crate) async fn run_automation(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    key: Repeated,
+    body: MaySend<ManualRun>,
+) -> Result<Begun<RunView>> {
+    let (automations, key) = (&deps.deployment.automations, key.0.as_deref());
+    let (run, begun) = deps.starter.start_by_hand(automations, &asked.member, id.0, body.json(), key).await?;
     let view = RunView::from(run);
-    if begun { Reply::accepted(&view) } else { Reply::ok(&view) }
+    Ok(if begun { Begun::Now(view) } else { Begun::Before(view) })
 }
 
-/// `?limit=&cursor=`: the runs of an automation, newest first, without their steps.
-pub(crate) async fn list(
-    automations: &Automations,
-    starter: &RunStarter,
-    request: &Request,
-    organization: OrganizationId,
-    id: AutomationId,
-) -> Result<Reply> {
-    automations.get(organization, id).await?;
-    let (limit, after) = http::page(request)?;
-    let page = starter.queue.runs.page_of_automation(organization, id, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(RunView::from))
+/// List the runs of an automation
+///
+/// Newest first, without their steps.
+///
+/// - 200: A page of runs.
+#[operation(GET "/api/{slug}/automations/{id}/runs", Viewer)]
+pub(crate) async fn list_automation_runs(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    page: Result<Paged>,
+) -> Result<Page<RunView>> {
+    let organization = asked.organization();
+    deps.deployment.automations.get(organization, id.0).await?;
+    let Paged { limit, cursor } = page?;
+    let page = deps.starter.queue.runs.page_of_automation(organization, id.0, cursor.as_ref(), limit).await?;
+    Ok(page.map(RunView::from))
 }

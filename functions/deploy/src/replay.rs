@@ -1,25 +1,27 @@
 //! A stored event, given to automations once more.
 //!
-//! `POST /api/{slug}/events/{id}/replay` `{"automation_id"?, "dry_run"?}`. Each request is a cause of its own: a replay that is no dry
+//! Each request is a cause of its own: a replay that is no dry
 //! run acts again, whatever the event has caused before. Filters are not asked, so that an automation can be tried with what it
 //! passed over.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use shared::{
     Error, Result,
-    automation::{Requested, RunCause, RunStarter, RunView},
+    automation::{Requested, RunCause, RunView},
+    described::Described,
     error::Problems,
     fields::Fields,
-    http::{self, Reply, Request},
+    http::{Accepted, Asked, Id, MaySend, Repeated, operation},
     idempotency::Key,
-    models::{AutomationId, AutomationStatus, EventId, Member, RunId, RunTrigger},
-    store::{Automations, Events},
+    models::{AutomationId, AutomationStatus, EventId, RunId, RunTrigger},
 };
 
+use crate::Deps;
+
 /// What a replay has begun.
-#[derive(Debug, Serialize)]
-struct ReplayView {
+#[derive(Debug, Serialize, Described)]
+pub(crate) struct ReplayView {
     event_id: EventId,
     dry_run: bool,
     /// What the runs do outside.
@@ -27,18 +29,34 @@ struct ReplayView {
     runs: Vec<RunView>,
 }
 
-/// Starts a run of the automation that is named, or of each that the event has started before.
-pub(crate) async fn replay(
-    (events, automations, starter): (&Events, &Automations, &RunStarter),
-    request: &Request,
-    member: &Member,
-    id: EventId,
-) -> Result<Reply> {
-    let organization = member.organization_id;
+/// For which automation, and whether it acts.
+pub(crate) struct NewReplay;
+
+shared::described!(NewReplay => {"$ref": "#/components/schemas/NewReplay"});
+
+/// Give an event to automations once more
+///
+/// To the automation that is named, whatever its filter says, or to each that the event has started. It is a dry run unless
+/// `dry_run` is false: then the runs act again, whatever the event has caused before. Each request is a cause of its own; with
+/// an `Idempotency-Key` the same request is the same.
+///
+/// - 202: The runs that wait to be taken up.
+///
+/// ```json,dry
+/// {}
+/// ```
+#[operation(POST "/api/{slug}/events/{id}/replay", Member, also(409))]
+pub(crate) async fn replay_event(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<EventId>,
+    key: Result<Repeated>,
+    body: MaySend<NewReplay>,
+) -> Result<Accepted<ReplayView>> {
+    let (organization, id) = (asked.organization(), id.0);
+    let (events, automations, starter) = (&deps.events, &deps.deployment.automations, &deps.starter);
     let event = events.get(organization, id).await?;
-    let key = http::idempotency_key(request)?;
-    let empty = http::body(request).iter().all(u8::is_ascii_whitespace);
-    let body = if empty { Value::Object(Map::new()) } else { http::json_body(request)? };
+    let (key, body) = (key?.0, body.json()?);
     let (chosen, dry_run) = read(&body)?;
     let wanted: Vec<AutomationId> = match chosen {
         Some(chosen) => vec![chosen],
@@ -74,7 +92,7 @@ pub(crate) async fn replay(
             trigger_data: &data,
             event: Some(id),
             scheduled_for: None,
-            user: Some(&member.user_id),
+            user: Some(&asked.member.user_id),
             version: Some(automation.active_version.unwrap_or(automation.version)),
             dry_run,
         };
@@ -87,7 +105,7 @@ pub(crate) async fn replay(
     } else {
         "These runs act again, whatever the event has caused before."
     };
-    Reply::accepted(&ReplayView { event_id: id, dry_run, note, runs })
+    Ok(Accepted(ReplayView { event_id: id, dry_run, note, runs }))
 }
 
 /// Which automation, if one is named, and whether nothing is to happen, which is usual.

@@ -1,6 +1,6 @@
 //! The versions of an automation: listed, shown, compared.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::ParseIntError, str::FromStr};
 
 use futures_util::try_join;
 use lambda_http::RequestExt;
@@ -9,16 +9,18 @@ use serde_json::{Value, json};
 use shared::{
     Error, Result,
     automation::differences,
+    described::{Described, Schemas},
     error::Problems,
-    http::{self, Reply, Request},
-    models::{AutomationId, AutomationVersion, CheckedTool, OrganizationId, Timestamp, UserId},
+    http::{Asked, Found, Id, Ids, Named, Operation, Paged, Part, Request, Shown, operation},
+    models::{AutomationId, AutomationVersion, CheckedTool, Timestamp, UserId},
+    store::{ListedVersion, Page},
 };
 
 use crate::Deps;
 
 /// A version with its definition.
 #[derive(Debug, Serialize)]
-struct VersionView {
+pub(crate) struct VersionView {
     automation_id: AutomationId,
     version: u64,
     content_hash: String,
@@ -34,56 +36,116 @@ pub(crate) fn definition(version: &AutomationVersion) -> Result<Value> {
     serde_json::from_str(&version.definition).map_err(Error::internal)
 }
 
-/// `?limit=&cursor=`; newest first.
-pub(crate) async fn list(
-    deps: &Deps,
-    request: &Request,
-    organization: OrganizationId,
-    automation: AutomationId,
-) -> Result<Reply> {
-    let automations = &deps.deployment.automations;
-    automations.get(organization, automation).await?;
-    let (limit, before) = http::page(request)?;
-    let page = automations.versions(organization, automation, before.as_ref(), limit).await?;
-    Reply::ok(&page)
+/// The number of a version.
+pub(crate) struct Version(u64);
+
+shared::described! {
+    Version => {"type": "integer", "minimum": 1},
+    VersionView => {"$ref": "#/components/schemas/AutomationVersion"},
+    Differences => {"$ref": "#/components/schemas/AutomationDiff"},
 }
 
-pub(crate) async fn show(
+impl FromStr for Version {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl Named for Version {
+    const NOUN: &'static str = "version";
+    const DOC: &'static str = "A version; the first is 1.";
+}
+
+/// The versions of an automation
+///
+/// Newest first, without their definitions.
+///
+/// - 200: A page of versions.
+#[operation(GET "/api/{slug}/automations/{id}/versions", Viewer)]
+pub(crate) async fn list_automation_versions(
     deps: &Deps,
-    organization: OrganizationId,
-    automation: AutomationId,
-    version: u64,
-) -> Result<Reply> {
-    let found = deps.deployment.automations.version(organization, automation, version).await?;
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    page: Result<Paged<u64>>,
+) -> Result<Page<ListedVersion>> {
+    let automations = &deps.deployment.automations;
+    automations.get(asked.organization(), id.0).await?;
+    let Paged { limit, cursor: before } = page?;
+    automations.versions(asked.organization(), id.0, before.as_ref(), limit).await
+}
+
+/// One version
+///
+/// With its definition and what it was checked against.
+///
+/// - 200: The version.
+#[operation(GET "/api/{slug}/automations/{id}/versions/{version}", Viewer, resource(ShowAutomationVersion))]
+pub(crate) async fn get_automation_version(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    ids: Ids<AutomationId, Version>,
+) -> Result<Shown<VersionView>> {
+    let Ids(automation, Version(version)) = ids;
+    let found = deps.deployment.automations.version(asked.organization(), automation, version).await?;
     let definition = definition(&found)?;
     let AutomationVersion { automation_id, version, content_hash, checked, created_by, created_at, .. } = found;
-    Reply::ok(&VersionView { automation_id, version, content_hash, definition, checked, created_by, created_at })
+    Ok(Shown(VersionView { automation_id, version, content_hash, definition, checked, created_by, created_at }))
 }
 
-/// `?from=1&to=2`: `{"from", "to", "changes": [{"pointer", "change", "from"?, "to"?}], "truncated"}`.
-pub(crate) async fn diff(
-    deps: &Deps,
-    request: &Request,
-    organization: OrganizationId,
-    automation: AutomationId,
-) -> Result<Reply> {
-    let automations = &deps.deployment.automations;
-    automations.get(organization, automation).await?;
-    let mut problems = Problems::default();
-    let [from, to] = ["from", "to"].map(|name| {
-        let asked = number(request, name, &mut problems);
-        if asked.is_none() && problems.iter().all(|problem| problem.field != name) {
-            problems.add(name, "is required: the number of a version");
+/// `?from=1&to=2`
+pub(crate) struct Compared {
+    from: u64,
+    to: u64,
+}
+
+impl Part for Compared {
+    const QUERY: &'static [&'static str] = &["from", "to"];
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let mut problems = Problems::default();
+        let [from, to] = ["from", "to"].map(|name| {
+            let asked = number(found.request, name, &mut problems);
+            if asked.is_none() && problems.iter().all(|problem| problem.field != name) {
+                problems.add(name, "is required: the number of a version");
+            }
+            asked
+        });
+        problems.into_result(from.zip(to)).map(|(from, to)| Self { from, to })
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        for name in Self::QUERY {
+            operation.may_ask(name, "A version.", Version::schema(schemas));
+            operation.must();
         }
-        asked
-    });
-    let (from, to) = problems.into_result(from.zip(to))?;
-    let (before, after) = try_join!(
-        automations.version(organization, automation, from),
-        automations.version(organization, automation, to),
-    )?;
+    }
+}
+
+/// `{"from", "to", "changes": [{"pointer", "change", "from"?, "to"?}], "truncated"}`
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Differences(Value);
+
+/// What differs between two versions
+///
+/// - 200: The differences.
+#[operation(GET "/api/{slug}/automations/{id}/diff", Viewer)]
+pub(crate) async fn diff_automation_versions(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<AutomationId>,
+    compared: Result<Compared>,
+) -> Result<Shown<Differences>> {
+    let (automations, organization) = (&deps.deployment.automations, asked.organization());
+    automations.get(organization, id.0).await?;
+    let Compared { from, to } = compared?;
+    let (before, after) =
+        try_join!(automations.version(organization, id.0, from), automations.version(organization, id.0, to))?;
     let changes = differences(&definition(&before)?, &definition(&after)?);
-    Reply::ok(&json!({"from": from, "to": to, "changes": changes.changes, "truncated": changes.truncated}))
+    let shown = json!({"from": from, "to": to, "changes": changes.changes, "truncated": changes.truncated});
+    Ok(Shown(Differences(shown)))
 }
 
 fn number(request: &Request, name: &'static str, problems: &mut Problems) -> Option<u64> {

@@ -1,27 +1,35 @@
 //! Which tools there are, for agents that look for some, and which services an organization has connected.
 //!
-//! - `GET …/discover/initial_md_fetch?service=Slack&service=Gmail`: what services offer. Long lists go on with `cursor=`.
-//! - `GET …/discover/fetch_tool_data?name=slack_post_message&name=…`, or `POST` with `{"tool_names": […]}`: tools in full.
-//! - `GET …/discover/search?q=post a message`, or `POST` with [`ToolSearch`]: tools by what they can do.
-//! - `GET …/services`, `POST …/services/{name}/connect`, `PUT …/services/{name}/account`, `DELETE
-//!   …/services/{name}/connection`: `services.rs`.
-//!
-//! The first three answer JSON, or with `Accept: text/plain` or `text/markdown` the text for an agent's context.
+//! The routes below `/discover` answer JSON, or with `Accept: text/plain` or `text/markdown` the text for an agent's context.
 
 mod services;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::{
-    Error, Platform, Result,
+    Platform, Result,
     connections::Connections,
+    described::{Schemas, reference},
     discovery::{Discovery, FoundTools, ServiceOverviews, ToolData, ToolSearch},
     error::Problems,
     fields::{Fields, kind},
-    http::{self, Access, Reply, Request, query},
+    http::{Access, Answers, Asked, Found, Operation, Part, Reply, Request, Sent, accepted_text, operation, query},
     platform,
     store::Services,
 };
+
+shared::routes!(
+    Deps,
+    "discovery": initial_md_fetch,
+    fetch_tool_data,
+    fetch_tool_data_of_many,
+    search_tools,
+    search_tools_by_body,
+    services::list_services,
+    services::connect_service,
+    services::choose_service_account,
+    services::disconnect_service,
+);
 
 pub struct Deps {
     pub access: Access,
@@ -38,54 +46,199 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let organization = deps.access.member(&request).await?.organization_id;
-    let (discovery, deadline) = (&deps.discovery, http::deadline(&request));
-    match http::route(&request)[..] {
-        ["GET", "api", _, "discover", "initial_md_fetch"] => {
-            let (names, cursor) = overview_query(&request)?;
-            let found =
-                Box::pin(discovery.initial_md_fetch_after(organization, &names, cursor.as_deref(), deadline)).await?;
-            answer(&request, &found, ServiceOverviews::to_text)
-        }
-        ["GET", "api", _, "discover", "fetch_tool_data"] => {
-            let names = names_of_query(&request)?;
-            let found = Box::pin(discovery.fetch_tool_data(organization, &names, deadline)).await?;
-            answer(&request, &found, ToolData::to_text)
-        }
-        ["POST", "api", _, "discover", "fetch_tool_data"] => {
-            let names = names_of_body(&http::json_body(&request)?)?;
-            let found = Box::pin(discovery.fetch_tool_data(organization, &names, deadline)).await?;
-            answer(&request, &found, ToolData::to_text)
-        }
-        ["GET", "api", _, "discover", "search"] => {
-            let search = ToolSearch::of_json(&search_of_query(&request))?;
-            let found = Box::pin(discovery.search(organization, &search, deadline)).await?;
-            answer(&request, &found, FoundTools::to_text)
-        }
-        ["POST", "api", _, "discover", "search"] => {
-            let search = ToolSearch::of_json(&http::json_body(&request)?)?;
-            let found = Box::pin(discovery.search(organization, &search, deadline)).await?;
-            answer(&request, &found, FoundTools::to_text)
-        }
-        ["GET", "api", _, "services"] => Box::pin(services::list(deps, organization, &request)).await,
-        ["POST", "api", _, "services", name, "connect"] => {
-            Box::pin(services::connect(deps, organization, name, &request)).await
-        }
-        ["PUT", "api", _, "services", name, "account"] => {
-            Box::pin(services::choose(deps, organization, name, &request)).await
-        }
-        ["DELETE", "api", _, "services", name, "connection"] => {
-            Box::pin(services::disconnect(deps, organization, name, &request)).await
-        }
-        _ => Err(Error::NotFound("route")),
+/// What services offer
+///
+/// For up to 20 services, named in any case: the tools in a line each, what can begin an automation there, and whether the
+/// organization's account is connected, and as whom. Descriptions of more than about 300 characters end with `…`;
+/// `fetch_tool_data` gives them whole. Tools that have no place in the answer follow at `next_cursor`. What is no active
+/// service is told one by one under `problems`. With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
+///
+/// - 200: The services, in the order in which they were asked for, each once.
+#[operation(GET "/api/{slug}/discover/initial_md_fetch", Viewer, resource(DiscoverOverview))]
+async fn initial_md_fetch(deps: &Deps, asked: &Asked<'_>, query: Overview) -> Result<Told<ServiceOverviews>> {
+    let Overview { names, cursor } = query;
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let found = deps.discovery.initial_md_fetch_after(organization, &names, cursor.as_deref(), deadline).await?;
+    Ok(Told::of(asked, found))
+}
+
+/// Tools in full
+///
+/// As the POST of the same path, with the names in the query.
+#[operation(GET "/api/{slug}/discover/fetch_tool_data", Viewer, resource(DiscoverToolData))]
+async fn fetch_tool_data(deps: &Deps, asked: &Asked<'_>, names: Names) -> Result<Told<ToolData>> {
+    let found = deps.discovery.fetch_tool_data(asked.organization(), &names.0, asked.deadline).await?;
+    Ok(Told::of(asked, found))
+}
+
+/// Tools in full, by a body
+///
+/// Up to 200 tools: services' and built-in ones by name, in any case, the organization's by the name under which they are
+/// called, or by id. Each with its parameters, its fingerprint, whether its service is connected, and an example call. A name
+/// that leads to no tool that can be used is told under `problems`, and what to do about it. With `Accept: text/plain` or
+/// `text/markdown`, the text for an agent's context.
+///
+/// ```json,two
+/// {"tool_names": ["slack_post_message", "wget"]}
+/// ```
+#[operation(POST "/api/{slug}/discover/fetch_tool_data", Viewer, resource(DiscoverToolDataOfBody))]
+async fn fetch_tool_data_of_many(deps: &Deps, asked: &Asked<'_>, body: Sent<Names>) -> Result<Told<ToolData>> {
+    let names = names_of_body(&body.json()?)?;
+    let found = deps.discovery.fetch_tool_data(asked.organization(), &names, asked.deadline).await?;
+    Ok(Told::of(asked, found))
+}
+
+/// Tools by what they can do
+///
+/// As the POST of the same path; `service`, any number of times, is one of `services`.
+#[operation(GET "/api/{slug}/discover/search", Viewer, resource(DiscoverSearch))]
+async fn search_tools(deps: &Deps, asked: &Asked<'_>, search: Search) -> Result<Told<FoundTools>> {
+    let found = deps.discovery.search(asked.organization(), &search.0, asked.deadline).await?;
+    Ok(Told::of(asked, found))
+}
+
+/// Tools by what they can do, by a body
+///
+/// Services' tools, the organization's own and built-in ones, ranked by the words of `q` in names, titles, descriptions,
+/// parameters' names and services; all that pass the filters, by name, without `q`. A word that no tool has is taken for those
+/// that are spelled nearly so, as `corrected` says. Only what can be used is found; a tool of the organization's that works in
+/// phone calls only says so (`needs_call`). With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
+///
+/// ```json,words
+/// {"q": "post a message"}
+/// ```
+/// ```json,filters
+/// {"services": ["Slack"], "connected": true, "limit": 50}
+/// ```
+#[operation(POST "/api/{slug}/discover/search", Viewer, resource(DiscoverSearchOfBody))]
+async fn search_tools_by_body(deps: &Deps, asked: &Asked<'_>, body: Sent<Search>) -> Result<Told<FoundTools>> {
+    let search = ToolSearch::of_json(&body.json()?)?;
+    let found = deps.discovery.search(asked.organization(), &search, asked.deadline).await?;
+    Ok(Told::of(asked, found))
+}
+
+/// What was found, as JSON or as text.
+struct Told<T> {
+    found: T,
+    /// The content type of the text that is wanted.
+    text: Option<&'static str>,
+}
+
+impl<T> Told<T> {
+    fn of(asked: &Asked<'_>, found: T) -> Self {
+        Self { found, text: accepted_text(asked.request) }
     }
 }
 
-fn answer<T: Serialize>(request: &Request, found: &T, to_text: fn(&T) -> String) -> Result<Reply> {
-    match http::accepted_text(request) {
-        Some(content_type) => Ok(Reply::text(content_type, to_text(found))),
-        None => Reply::ok(found),
+/// What can also be told in words.
+trait InWords: Serialize {
+    const SCHEMA: &'static str;
+
+    fn words(&self) -> String;
+}
+
+macro_rules! in_words {
+    ($($type:ident),+) => {$(
+        impl InWords for $type {
+            const SCHEMA: &'static str = stringify!($type);
+
+            fn words(&self) -> String {
+                self.to_text()
+            }
+        }
+    )+};
+}
+
+in_words!(ServiceOverviews, ToolData, FoundTools);
+
+impl<T: InWords> Answers for Told<T> {
+    fn reply(self) -> Result<Reply> {
+        match self.text {
+            Some(content_type) => Ok(Reply::text(content_type, self.found.words())),
+            None => Reply::ok(&self.found),
+        }
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers(200, "What was found.", reference(T::SCHEMA));
+        for content_type in ["text/plain; charset=utf-8", "text/markdown; charset=utf-8"] {
+            operation.answers_with(200, "", content_type, json!({"schema": {"type": "string"}}));
+        }
+    }
+}
+
+/// `service` any number of times, `cursor`.
+struct Overview {
+    names: Vec<String>,
+    cursor: Option<String>,
+}
+
+impl Part for Overview {
+    const QUERY: &'static [&'static str] = &["service", "cursor"];
+    const OWN_QUERY: bool = true;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let (names, cursor) = overview_query(found.request)?;
+        Ok(Self { names, cursor })
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let names = json!({"type": "array", "minItems": 1, "maxItems": 20, "items": {"type": "string"}});
+        operation.may_ask("service", "A service's name; any number of times.", names);
+        operation.must();
+        let cursor = "The `next_cursor` of the page before; with the same services.";
+        operation.may_ask("cursor", cursor, json!({"type": "string"}));
+    }
+}
+
+/// `name` any number of times, or a body's `tool_names`.
+struct Names(Vec<String>);
+
+impl Part for Names {
+    const QUERY: &'static [&'static str] = &["name"];
+    const OWN_QUERY: bool = true;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        names_of_query(found.request).map(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let names = json!({"type": "array", "minItems": 1, "maxItems": 200, "items": {"type": "string"}});
+        let doc = "A tool's name, or the id of one of the organization's; any number of times.";
+        operation.may_ask("name", doc, names);
+        operation.must();
+    }
+}
+
+/// The parameters of a search, or a body that says the same.
+struct Search(ToolSearch);
+
+shared::described! {
+    Names => {"$ref": "#/components/schemas/ToolNames"},
+    Search => {"$ref": "#/components/schemas/ToolSearch"},
+}
+
+impl Part for Search {
+    const QUERY: &'static [&'static str] = &["q", "service", "category", "trigger", "connected", "limit", "cursor"];
+    const OWN_QUERY: bool = true;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        ToolSearch::of_json(&search_of_query(found.request)).map(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let text = || json!({"type": "string"});
+        operation.may_ask("q", "Words that say what a tool should do.", json!({"type": "string", "maxLength": 500}));
+        let services = json!({"type": "array", "items": {"type": "string"}});
+        operation.may_ask("service", "Tools of this service; any number of times.", services);
+        operation.may_ask("category", "Of the tool or of its service.", text());
+        let trigger = json!({"enum": ["webhook", "polling"]});
+        operation.may_ask("trigger", "How an automation can begin at the service.", trigger);
+        let connected = "Whether the organization's account is connected, if one is needed.";
+        operation.may_ask("connected", connected, json!({"type": "boolean"}));
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 10});
+        operation.may_ask("limit", "Tools on a page.", limit);
+        operation.may_ask("cursor", "The `next_cursor` of the page before.", text());
     }
 }
 

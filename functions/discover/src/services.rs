@@ -1,25 +1,21 @@
 //! The services that there are and how the organization stands to each.
 //!
-//! - `GET …/services?q=&category=&connected=true|false&limit=&cursor=`: `{items, total, next_cursor, notes?}`
-//! - `POST …/services/{name}/connect`: for an account at Pipedream the link on which a person connects it (body: nothing, or
-//!   `{"redirect_url"}`); a credential is stored (body: a value for each of its fields)
-//! - `PUT …/services/{name}/account` `{"account_id": "apn_…" | null}`: which of several accounts acts; null: the newest that
-//!   works
-//! - `DELETE …/services/{name}/connection?account=`: takes the account away; of several, the one that is named
+//! For an account at Pipedream a person connects it on a link; a credential is stored.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, convert::Infallible, str::FromStr};
 
 use futures_util::future;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::{
-    Error, Result,
-    connections::Connection,
+    Deadline, Error, Result,
+    connections::{Connecting, Connection},
+    described::Schemas,
     discovery::{ShownConnection, capabilities, nearest_services},
     error::Problems,
     fields::Fields,
-    http::{self, Reply, Request, page, query},
-    models::{ConnectionKind, OrganizationId, Service, ServiceId, folded_name},
+    http::{Asked, Found, Gone, Id, MaySend, Named, Operation, Part, Sent, Shown, operation, page, query},
+    models::{ConnectionKind, Service, ServiceId, folded_name},
     ranking::words,
     store::Cursor,
 };
@@ -44,7 +40,7 @@ struct ListedService<'a> {
 }
 
 /// Which services are asked for.
-struct Filter {
+pub(super) struct Filter {
     q: String,
     category: Option<String>,
     connected: Option<bool>,
@@ -53,8 +49,12 @@ struct Filter {
     after: Option<String>,
 }
 
-impl Filter {
-    fn of(request: &Request) -> Result<Self> {
+impl Part for Filter {
+    const QUERY: &'static [&'static str] = &["q", "category", "connected", "limit", "cursor"];
+    const OWN_QUERY: bool = true;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let request = found.request;
         let (limit, after) = page::<String>(request)?;
         let mut filter = Self {
             q: String::new(),
@@ -85,6 +85,16 @@ impl Filter {
         Ok(filter)
     }
 
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let words = "Words of the name, the description or the categories; each may be a beginning.";
+        operation.may_ask("q", words, json!({"type": "string", "maxLength": LONGEST_QUERY}));
+        operation.may_ask("category", "One of the service's.", json!({"type": "string"}));
+        operation.may_ask("connected", "Whether the organization's account is connected.", json!({"type": "boolean"}));
+        operation.is_paged();
+    }
+}
+
+impl Filter {
     fn fits(&self, service: &Service) -> bool {
         let category = self.category.as_ref();
         category.is_none_or(|wanted| service.categories.iter().any(|of| folded_name(of) == *wanted))
@@ -103,8 +113,45 @@ impl Filter {
     }
 }
 
-pub(super) async fn list(deps: &Deps, organization: OrganizationId, request: &Request) -> Result<Reply> {
-    let (filter, deadline) = (Filter::of(request)?, http::deadline(request));
+/// A page of services, with how many there are on all pages, and notes.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct ListedServices(Value);
+
+shared::described! {
+    ListedServices => {"$ref": "#/components/schemas/ListedServices"},
+    StartedConnection => {"$ref": "#/components/schemas/StartedConnection"},
+    ChosenConnection => {"$ref": "#/components/schemas/ServiceConnection"},
+    ConnectionBody => {"$ref": "#/components/schemas/ConnectionBody"},
+    ChosenAccount => {"$ref": "#/components/schemas/ChosenAccount"},
+    ServiceName => {"type": "string"},
+}
+
+/// A service's name in a path, in any case.
+pub(super) struct ServiceName(String);
+
+impl FromStr for ServiceName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl Named for ServiceName {
+    const NOUN: &'static str = "service";
+    const DOC: &'static str = "The service's name, in any case.";
+}
+
+/// Services, and which are connected
+///
+/// The active services by name, with how the organization stands to each: connected and as whom, not connected, expired, or
+/// `unknown` if that could not be asked. What Pipedream says is remembered for a minute.
+///
+/// - 200: A page of services.
+#[operation(GET "/api/{slug}/services", Viewer, resource(DiscoverServices))]
+pub(super) async fn list_services(deps: &Deps, asked: &Asked<'_>, filter: Filter) -> Result<Shown<ListedServices>> {
+    let (organization, deadline) = (asked.organization(), asked.deadline);
     let mut active = deps.services.all().await?;
     active.retain(|service| service.is_active);
     active.sort_by_cached_key(|service| folded_name(&service.name));
@@ -168,40 +215,95 @@ pub(super) async fn list(deps: &Deps, organization: OrganizationId, request: &Re
         }
     });
     let items: Vec<ListedService<'_>> = items.collect();
-    Reply::ok(&json!({"items": items, "total": total, "next_cursor": next_cursor, "notes": notes}))
+    let page = json!({"items": items, "total": total, "next_cursor": next_cursor, "notes": notes});
+    Ok(Shown(ListedServices(page)))
 }
 
-pub(super) async fn connect(deps: &Deps, organization: OrganizationId, name: &str, request: &Request) -> Result<Reply> {
-    let deadline = http::deadline(request);
-    // For most services there is nothing to say.
-    let body = if http::body(request).is_empty() { json!({}) } else { http::json_body(request)? };
-    let service = service(deps, name, request).await?;
+/// For most services there is nothing to say; else a value for each field of the credential.
+pub(super) struct ConnectionBody;
+
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct StartedConnection(Connecting);
+
+/// Connect an account at a service
+///
+/// By the service's `connection_kind`. `pipedream`: the answer is a link, on which a person lets the service in; the body may
+/// be empty. `credential`: the body has a value for each of its `fields`; they go to Secrets Manager. `phone_number`: a 409
+/// says that a phone number is to be registered. `none`: a 409, there is nothing to connect.
+///
+/// - 200: The link, or that the credential is stored and used from now on.
+///
+/// ```json,link: For an account at Pipedream
+/// {"redirect_url": "https://app.example.com/connected"}
+/// ```
+/// ```json,credential: For a credential
+/// {"account": "acct_1032D82eZvKYlo2C", "api_key": "sk_live_0123456789"}
+/// ```
+#[operation(
+    POST "/api/{slug}/services/{name}/connect", Admin, also(409, 502, 504), resource(DiscoverConnect)
+)]
+pub(super) async fn connect_service(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    name: Id<ServiceName>,
+    body: MaySend<ConnectionBody>,
+) -> Result<Shown<StartedConnection>> {
+    let body = body.json()?;
+    let service = service(deps, name.0, asked.deadline).await?;
     if !service.is_active {
         return Err(Error::Conflict(format!(
             "{} is not active: its tools cannot be used at present, so it is not connected",
             service.name
         )));
     }
-    Reply::ok(&deps.connections.connect(organization, &service, &body, deadline).await?)
+    let begun = deps.connections.connect(asked.organization(), &service, &body, asked.deadline).await?;
+    Ok(Shown(StartedConnection(begun)))
 }
 
-pub(super) async fn disconnect(
-    deps: &Deps,
-    organization: OrganizationId,
-    name: &str,
-    request: &Request,
-) -> Result<Reply> {
-    let mut problems = Problems::default();
-    let mut account = None;
-    for (name, value) in query(request) {
-        match name.as_str() {
-            "account" if value.is_empty() => problems.add("account", "must be the id of an account, or be left out"),
-            "account" => account = Some(value),
-            other => problems.add(other, "is not known here; known is account"),
+/// `?account=`
+pub(super) struct OneOf(Option<String>);
+
+impl Part for OneOf {
+    const QUERY: &'static [&'static str] = &["account"];
+    const OWN_QUERY: bool = true;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let (mut problems, mut account) = (Problems::default(), None);
+        for (name, value) in query(found.request) {
+            match name.as_str() {
+                "account" if value.is_empty() => {
+                    problems.add("account", "must be the id of an account, or be left out");
+                }
+                "account" => account = Some(value),
+                other => problems.add(other, "is not known here; known is account"),
+            }
         }
+        problems.into_result(Some(Self(account)))
     }
-    problems.into_result(Some(()))?;
-    let (service, deadline) = (service(deps, name, request).await?, http::deadline(request));
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let doc = "The `id` of one of several accounts.";
+        operation.may_ask("account", doc, json!({"type": "string", "minLength": 1}));
+    }
+}
+
+/// Disconnect a service
+///
+/// The organization's account at the service is taken away from its tools. Of several the one must be named.
+///
+/// - 204: It is gone.
+#[operation(
+    DELETE "/api/{slug}/services/{name}/connection", Admin, also(409, 502, 504), resource(DiscoverDisconnect)
+)]
+pub(super) async fn disconnect_service(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    name: Id<ServiceName>,
+    account: OneOf,
+) -> Result<Gone> {
+    let (organization, deadline, account) = (asked.organization(), asked.deadline, account.0);
+    let service = service(deps, name.0, deadline).await?;
     if account.is_none() {
         let connection = deps.connections.of(organization, std::slice::from_ref(&service), deadline).await;
         // Nobody may know of the others, and what is taken away does not come back.
@@ -213,11 +315,27 @@ pub(super) async fn disconnect(
         }
     }
     deps.connections.disconnect(organization, &service, account.as_deref(), deadline).await?;
-    Ok(Reply::no_content())
+    Ok(Gone)
 }
 
-pub(super) async fn choose(deps: &Deps, organization: OrganizationId, name: &str, request: &Request) -> Result<Reply> {
-    let body = http::json_body(request)?;
+/// `{"account_id": "apn_…" | null}`
+pub(super) struct ChosenAccount;
+
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct ChosenConnection(ShownConnection);
+
+/// Choose which of several accounts acts
+///
+/// - 200: How the organization stands to the service now; the account that acts comes first.
+#[operation(PUT "/api/{slug}/services/{name}/account", Admin, also(409), resource(DiscoverChooseAccount))]
+pub(super) async fn choose_service_account(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    name: Id<ServiceName>,
+    body: Sent<ChosenAccount>,
+) -> Result<Shown<ChosenConnection>> {
+    let body = body.json()?;
     let mut problems = Problems::default();
     let account = Fields::of(&body, "", &mut problems).map(|mut fields| {
         let is_said = body.get("account_id").is_some();
@@ -229,15 +347,13 @@ pub(super) async fn choose(deps: &Deps, organization: OrganizationId, name: &str
         account
     });
     let account = problems.into_result(account)?;
-    let service = service(deps, name, request).await?;
-    let chosen = deps.connections.choose(organization, &service, account, http::deadline(request)).await?;
-    Reply::ok(&ShownConnection::new(&service, chosen))
+    let service = service(deps, name.0, asked.deadline).await?;
+    let chosen = deps.connections.choose(asked.organization(), &service, account, asked.deadline).await?;
+    Ok(Shown(ChosenConnection(ShownConnection::new(&service, chosen))))
 }
 
-/// The service that a segment of the path names, in any case.
-async fn service(deps: &Deps, segment: &str, request: &Request) -> Result<Service> {
-    let name: String = http::id(segment, "service")?;
-    let found = deps.services.named(&[name], http::deadline(request)).await?;
+async fn service(deps: &Deps, name: ServiceName, deadline: Deadline) -> Result<Service> {
+    let found = deps.services.named(&[name.0], deadline).await?;
     found.into_iter().next().ok_or(Error::NotFound("service"))
 }
 

@@ -1,13 +1,15 @@
 //! Events as their organization is shown them.
 
-use lambda_http::RequestExt;
+use std::str::FromStr;
+
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Error, Result,
-    http::{self, Reply, Request},
+    Result,
+    http::{Asked, Asks, Id, Paged, Shown, Wanted, operation},
     models::{AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched},
     redaction::Transcript,
+    store::Page,
 };
 
 use crate::Deps;
@@ -16,8 +18,13 @@ use crate::Deps;
 const DATA_BUDGET: usize = 16_384;
 const REASON_BUDGET: usize = 1_000;
 
+shared::described! {
+    EventView => {"$ref": "#/components/schemas/Event"},
+    WholeEventView => {"$ref": "#/components/schemas/WholeEvent"},
+}
+
 #[derive(Serialize)]
-struct EventView {
+pub(crate) struct EventView {
     id: EventId,
     organization_id: OrganizationId,
     hook_id: HookId,
@@ -36,7 +43,7 @@ struct EventView {
 }
 
 #[derive(Serialize)]
-struct WholeEventView {
+pub(crate) struct WholeEventView {
     #[serde(flatten)]
     event: EventView,
     data: Value,
@@ -74,20 +81,53 @@ impl From<Event> for EventView {
     }
 }
 
-pub(crate) async fn page(deps: &Deps, organization: OrganizationId, request: &Request) -> Result<Reply> {
-    let (limit, cursor) = http::page(request)?;
-    let query = request.query_string_parameters();
-    let page = match query.first("matched").filter(|text| !text.is_empty()) {
-        None => deps.events.page(organization, cursor.as_ref(), limit).await?,
-        Some("false") => deps.events.page_of_unmatched(organization, cursor.as_ref(), limit).await?,
-        Some(_) => return Err(Error::invalid("matched", "must be false, or left out")),
-    };
-    Reply::ok(&page.map(EventView::from))
+/// Events that started nothing.
+pub(crate) struct Unanswered;
+
+shared::described!(Unanswered => {"enum": ["false"]});
+
+impl FromStr for Unanswered {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "false" { Ok(Self) } else { Err("must be false, or left out") }
+    }
 }
 
-pub(crate) async fn one(deps: &Deps, organization: OrganizationId, id: EventId) -> Result<Reply> {
-    let event = deps.events.get(organization, id).await?;
+impl Asks for Unanswered {
+    const NAME: &'static str = "matched";
+    const DOC: &'static str = "Only events that started nothing.";
+}
+
+/// What services sent
+///
+/// Newest first, and what came of each; with `matched=false` those that began no run.
+///
+/// - 200: A page of events.
+#[operation(GET "/api/{slug}/events", Viewer)]
+pub(crate) async fn list_events(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    page: Paged,
+    matched: Wanted<Unanswered>,
+) -> Result<Page<EventView>> {
+    let (organization, cursor) = (asked.organization(), page.cursor.as_ref());
+    let page = match matched.0 {
+        None => deps.events.page(organization, cursor, page.limit).await?,
+        Some(Unanswered) => deps.events.page_of_unmatched(organization, cursor, page.limit).await?,
+    };
+    Ok(page.map(EventView::from))
+}
+
+/// Show an event
+///
+/// With what it said, redacted.
+///
+/// - 200: The event.
+#[operation(GET "/api/{slug}/events/{id}", Viewer)]
+pub(crate) async fn get_event(deps: &Deps, asked: &Asked<'_>, id: Id<EventId>) -> Result<Shown<WholeEventView>> {
+    let event = deps.events.get(asked.organization(), id.0).await?;
     let data: Value = serde_json::from_str(&event.data).unwrap_or(Value::Null);
     let data = Transcript::default().result(&[], &data, DATA_BUDGET);
-    Reply::ok(&WholeEventView { event: event.into(), data })
+    Ok(Shown(WholeEventView { event: event.into(), data }))
 }

@@ -1,15 +1,5 @@
 //! Where services send an organization's events, and what came of them.
 //!
-//! - POST /api/{slug}/hooks: makes a hook; 201 with the row, the address to enter at the service, and a secret of ours, which is
-//!   shown this once. Bodies are in `body.rs`
-//! - GET /api/{slug}/hooks?limit=&cursor=: newest first, as `{items, next_cursor}`
-//! - GET /api/{slug}/hooks/{id}: one hook
-//! - PATCH /api/{slug}/hooks/{id}: another label; a second secret beside the first; the old one taken away; once, the secret that
-//!   a service gave
-//! - DELETE /api/{slug}/hooks/{id}: `{"status": "deleted"}`; its address takes nothing any more
-//! - GET /api/{slug}/events?matched=false&limit=&cursor=: what came in, newest first; with `matched=false` what started nothing
-//! - GET /api/{slug}/events/{id}: one event, with what it said, redacted, the runs that it began, and why others did not run
-//!
 //! Secrets are at Secrets Manager, in no row and no other answer.
 
 mod body;
@@ -18,19 +8,29 @@ mod event;
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
-    http::{self, Access, Reply, Request},
+    http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
     platform,
-    store::{Events, HookChange, Services},
+    store::{Events, HookChange, Page, Services},
     webhooks::{HookSecret, Scheme},
 };
 
-use crate::body::{Change, Secret};
+use crate::body::{Change, NewBody, Secret};
+
+shared::routes!(
+    Deps,
+    "events": create_hook,
+    list_hooks,
+    get_hook,
+    update_hook,
+    delete_hook,
+    event::list_events,
+    event::get_event,
+);
 
 pub struct Deps {
     pub access: Access,
@@ -106,50 +106,105 @@ impl HookView {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "hooks"] => {
-            let new = body::new_hook(&http::json_body(&request)?)?;
-            must_call_hooks(deps, &new.service, deadline).await?;
-            let Secret { content, shown } = new.secret;
-            let new = NewHook {
-                id: HookId::generate(),
-                service: new.service,
-                label: new.label,
-                tenant_key: new.tenant_key,
-                automation_id: None,
-                secret: content.map(|content| content.to_secret()),
-            };
-            let hook = Box::pin(deps.registry.create(organization, new, deadline)).await?;
-            Reply::created(&HookView::new(deps, hook).with_secret(shown.as_ref()))
-        }
-        ["GET", "api", _, "hooks"] => {
-            let (limit, cursor) = http::page(&request)?;
-            let page = deps.registry.hooks.page(organization, cursor.as_ref(), limit).await?;
-            Reply::ok(&page.map(|hook| HookView::new(deps, hook)))
-        }
-        ["GET", "api", _, "hooks", id] => {
-            let hook = deps.registry.hooks.get(organization, http::id(id, "hook")?).await?;
-            Reply::ok(&HookView::new(deps, hook))
-        }
-        ["PATCH", "api", _, "hooks", id] => {
-            let hook = deps.registry.hooks.get(organization, http::id(id, "hook")?).await?;
-            must_be_ours(&hook)?;
-            let change = body::change(&http::json_body(&request)?, &hook)?;
-            Reply::ok(&Box::pin(update(deps, &hook, change, deadline)).await?)
-        }
-        ["DELETE", "api", _, "hooks", id] => {
-            let hook = deps.registry.hooks.get(organization, http::id(id, "hook")?).await?;
-            must_be_ours(&hook)?;
-            Box::pin(deps.registry.delete(&hook, deadline)).await?;
-            Reply::ok(&json!({"status": "deleted"}))
-        }
-        ["GET", "api", _, "events"] => event::page(deps, organization, &request).await,
-        ["GET", "api", _, "events", id] => event::one(deps, organization, http::id(id, "event")?).await,
-        _ => Err(Error::NotFound("route")),
-    }
+shared::described! {
+    HookView => {"$ref": "#/components/schemas/Hook"},
+    NewBody => {"$ref": "#/components/schemas/NewHook"},
+    Change => {"$ref": "#/components/schemas/HookChange"},
+}
+
+/// Let a service send its events here
+///
+/// Answers the address to enter at the service, and with `set_up` what to do there. Services that are told a secret (GitHub,
+/// Google Calendar, Outlook, Telegram, and `Webhooks`, the organization's own programs, which sign as Standard Webhooks says)
+/// get one of ours, shown this once, unless `secret` gives one. Those that give one themselves (Slack, Stripe, `HubSpot`, Notion,
+/// Linear; for Twilio it is the account's auth token) leave the hook `pending` until it is known: now, by a change of the hook,
+/// or from Notion itself. Gmail shows tokens of Google's for `service_account`. A service that is unknown, or that calls no
+/// hook (Airtable, Google Sheets, Oura), is refused with the way in which its events arrive.
+///
+/// `tenant` is whose events they are where a service sends those of all organizations to one address, `/api/hooks/{service}`:
+/// `<app>#<workspace>` for Slack, the id of the installation for GitHub, of the connected account for Stripe,
+/// `<integration>#<workspace>` for Notion, of the portal for `HubSpot`, of the channel for Google Calendar, of the subscription
+/// for Outlook, of the workspace for Linear. Events of others are not taken. A tenant is one active hook's, of all
+/// organizations: the first one's; another one is a 409. Gmail has none: its hooks are reached by their own addresses.
+///
+/// - 201: The hook, with a secret of ours if it has one.
+///
+/// ```json,slack
+/// {"service": "Slack", "secret": "8f742231b10e8888abcd99yyyzzz85a5", "tenant": "A0MDYCDME#T061EG9R6",
+///  "label": "Our workspace"}
+/// ```
+/// ```json,own: A program of the organization's own
+/// {"service": "Webhooks", "label": "Our shop"}
+/// ```
+/// ```json,gmail
+/// {"service": "Gmail", "service_account": "push@project.iam.gserviceaccount.com"}
+/// ```
+/// ```json,notion: Notion gives the secret itself
+/// {"service": "Notion"}
+/// ```
+#[operation(POST "/api/{slug}/hooks", Admin, also(409, 502))]
+async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<NewBody>) -> Result<Created<HookView>> {
+    let new = body::new_hook(&body.json()?)?;
+    must_call_hooks(deps, &new.service, asked.deadline).await?;
+    let Secret { content, shown } = new.secret;
+    let new = NewHook {
+        id: HookId::generate(),
+        service: new.service,
+        label: new.label,
+        tenant_key: new.tenant_key,
+        automation_id: None,
+        secret: content.map(|content| content.to_secret()),
+    };
+    let hook = deps.registry.create(asked.organization(), new, asked.deadline).await?;
+    Ok(Created(HookView::new(deps, hook).with_secret(shown.as_ref())))
+}
+
+/// List the hooks
+///
+/// Newest first. A secret is never shown.
+///
+/// - 200: A page of hooks.
+#[operation(GET "/api/{slug}/hooks", Viewer)]
+async fn list_hooks(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<HookView>> {
+    let page = deps.registry.hooks.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(|hook| HookView::new(deps, hook)))
+}
+
+/// Show a hook
+///
+/// - 200: The hook.
+#[operation(GET "/api/{slug}/hooks/{id}", Viewer)]
+async fn get_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<Shown<HookView>> {
+    let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
+    Ok(Shown(HookView::new(deps, hook)))
+}
+
+/// Change a hook, or its secret
+///
+/// To replace a secret without losing an event: add the next one (`secret`, or `rotate` for one of ours, which is shown this
+/// once), change it at the service, and then take the old one away (`remove_secret`). Two are accepted at a time. `reveal`
+/// shows, once, the secret that a service gave itself. One of these four at a time.
+///
+/// - 200: The hook as it is now.
+#[operation(PATCH "/api/{slug}/hooks/{id}", Admin, also(409, 502))]
+async fn update_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>, body: Sent<Change>) -> Result<Shown<HookView>> {
+    let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
+    must_be_ours(&hook)?;
+    let change = body::change(&body.json()?, &hook)?;
+    update(deps, &hook, change, asked.deadline).await.map(Shown)
+}
+
+/// Delete a hook
+///
+/// Its address takes nothing any more. What came in stays.
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/hooks/{id}", Admin, also(409))]
+async fn delete_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<Deleted> {
+    let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
+    must_be_ours(&hook)?;
+    deps.registry.delete(&hook, asked.deadline).await?;
+    Ok(Deleted)
 }
 
 /// Refuses a hook that nobody would call: for a service that is unknown, or whose events arrive in another way.

@@ -1,57 +1,102 @@
 //! Giving a knowledge base to an agent, and taking it away.
-//!
-//! - POST /api/{slug}/agents/{id}/knowledge-bases/attach `{"knowledge_base_id": "…"}`: 201 `{tool, attachment}`, the base's
-//!   query tool, made if there was none, and the row of `agent_tools`; 200 with the same row if it was attached before
-//! - POST /api/{slug}/agents/{id}/knowledge-bases/detach `{"knowledge_base_id": "…"}`: `{agent_id, knowledge_base_id, tool_id,
-//!   detached: true, query_tool: kept | deleted | pending}`. The tool is kept while other agents have it.
 
 use serde::Serialize;
-use serde_json::json;
 use shared::{
-    Deadline, Result,
-    http::{self, Reply, Request},
-    lifecycle::{Attached, Lifecycle, shown},
-    models::{AgentId, AgentTool, KnowledgeBaseId, OrganizationId, Tool},
+    Result,
+    described::Described,
+    http::{Asked, Id, Made, Sent, Shown, declared::Body, operation},
+    lifecycle::{Attached, QueryToolStatus, shown},
+    models::{AgentId, AgentTool, KnowledgeBaseId, Tool, ToolId},
 };
 
+use crate::Deps;
+
+#[derive(Body)]
+pub(crate) struct BaseToAttach {
+    knowledge_base_id: KnowledgeBaseId,
+}
+
+#[derive(Body)]
+pub(crate) struct BaseToDetach {
+    knowledge_base_id: KnowledgeBaseId,
+}
+
 #[derive(Serialize)]
-struct Attachment {
+pub(crate) struct Attachment {
     tool: Tool,
     attachment: AgentTool,
 }
 
-pub(crate) async fn attach(
-    lifecycle: &Lifecycle,
-    organization: OrganizationId,
-    agent: AgentId,
-    request: &Request,
-    deadline: Deadline,
-) -> Result<Reply> {
-    let base = base_id(request)?;
-    let attached = Box::pin(lifecycle.attach_knowledge_base(organization, agent, base, deadline)).await;
-    let (tool, attachment, attached) = attached?;
-    let answer = Attachment { tool: shown(tool), attachment };
-    match attached {
-        Attached::New => Reply::created(&answer),
-        Attached::Existing => Reply::ok(&answer),
-    }
+shared::described!(Attachment => {"$ref": "#/components/schemas/AttachedKnowledge"});
+
+#[derive(Serialize, Described)]
+pub(crate) struct DetachedKnowledgeView {
+    agent_id: AgentId,
+    knowledge_base_id: KnowledgeBaseId,
+    tool_id: ToolId,
+    #[schema(r#const = true)]
+    detached: bool,
+    /// What became of the tool: other agents have it; it is deleted; or what is to be done about it happens by itself.
+    query_tool: QueryToolStatus,
 }
 
-pub(crate) async fn detach(
-    lifecycle: &Lifecycle,
-    organization: OrganizationId,
-    agent: AgentId,
-    request: &Request,
-    deadline: Deadline,
-) -> Result<Reply> {
-    let base = base_id(request)?;
-    let detached = Box::pin(lifecycle.detach_knowledge_base(organization, agent, base, deadline)).await?;
-    Reply::ok(&json!({
-        "agent_id": agent, "knowledge_base_id": base, "tool_id": detached.tool_id, "detached": true,
-        "query_tool": detached.query_tool,
+/// Give a knowledge base to an agent
+///
+/// The agent gets the base's query tool, which is made when the base is attached for the first time and is the same for all
+/// agents. Doing it again changes nothing. If it fails, no tool is left that no agent has.
+///
+/// - 200: It was attached before.
+/// - 201: It is attached now.
+///
+/// ```json,base
+/// {"knowledge_base_id": "0f1e2d3c-4b5a-4697-8788-99aabbccddee"}
+/// ```
+#[operation(
+    POST "/api/{slug}/agents/{id}/knowledge-bases/attach", Admin, also(409, 502, 504), resource(KnowledgeAttach)
+)]
+pub(crate) async fn attach_knowledge_base(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    agent: Id<AgentId>,
+    body: Sent<BaseToAttach>,
+) -> Result<Made<Attachment>> {
+    let base = body.read()?.knowledge_base_id;
+    let attached = deps.lifecycle.attach_knowledge_base(asked.organization(), agent.0, base, asked.deadline);
+    let (tool, attachment, attached) = attached.await?;
+    let attachment = Attachment { tool: shown(tool), attachment };
+    Ok(match attached {
+        Attached::New => Made::New(attachment),
+        Attached::Existing => Made::There(attachment),
+    })
+}
+
+/// Take a knowledge base from an agent
+///
+/// The agent loses the base's query tool. The tool is deleted when no other agent has it; the knowledge base stays, and so do
+/// query tools that somebody made over it. If it fails on the way, the rest happens by itself.
+///
+/// - 200: It is no longer attached.
+///
+/// ```json,base
+/// {"knowledge_base_id": "0f1e2d3c-4b5a-4697-8788-99aabbccddee"}
+/// ```
+#[operation(
+    POST "/api/{slug}/agents/{id}/knowledge-bases/detach", Admin, also(409, 502, 504), resource(KnowledgeDetach)
+)]
+pub(crate) async fn detach_knowledge_base(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    agent: Id<AgentId>,
+    body: Sent<BaseToDetach>,
+) -> Result<Shown<DetachedKnowledgeView>> {
+    let knowledge_base_id = body.read()?.knowledge_base_id;
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let detached = deps.lifecycle.detach_knowledge_base(organization, agent.0, knowledge_base_id, deadline).await?;
+    Ok(Shown(DetachedKnowledgeView {
+        agent_id: agent.0,
+        knowledge_base_id,
+        tool_id: detached.tool_id,
+        detached: true,
+        query_tool: detached.query_tool,
     }))
-}
-
-fn base_id(request: &Request) -> Result<KnowledgeBaseId> {
-    http::id_body(request, "knowledge_base_id")
 }

@@ -1,14 +1,4 @@
 //! What agents can look up: knowledge bases and their entries.
-//!
-//! - POST /api/{slug}/knowledge-bases `{name, description?, fields?: [{name, type, label?}]}`: 201 with the row
-//! - GET /api/{slug}/knowledge-bases?limit=&cursor=
-//! - GET /api/{slug}/knowledge-bases/{id}: one base, with the `agent_ids` it is attached to
-//! - DELETE /api/{slug}/knowledge-bases/{id}: with all entries; 409 while it is attached or a tool searches it
-//! - POST /api/{slug}/knowledge-bases/{id}/entries: `{"entries": [{"id"?, "text"?, field: value, …}]}`, or a table as
-//!   `text/csv`. Good rows are loaded, the others reported: `{loaded, refused_rows, refused: [{row, field, problem}]}`. An
-//!   entry whose id is there is replaced.
-//! - GET /api/{slug}/knowledge-bases/{id}/entries?limit=&cursor=, DELETE /api/{slug}/knowledge-bases/{id}/entries/{entry_id}
-//! - POST /api/{slug}/agents/{id}/knowledge-bases/attach, /detach: see [`attachment`]
 
 mod attachment;
 mod base;
@@ -17,17 +7,31 @@ mod rows;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::json;
 use shared::{
-    Deadline, Error, Platform, Result, error,
-    http::{self, Access, Reply, Request},
+    Deadline, Error, Platform, Result,
+    described::{Described, Json, Schemas, json, reference},
+    error,
+    http::{self, Access, Asked, Created, Found, Id, Ids, Operation, Paged, Part, Sent, Shown, operation},
     lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
     platform,
-    store::{AgentTools, Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Tools},
+    store::{AgentTools, Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Page, Tools},
 };
 
 use crate::rows::{Refused, Rows};
+
+shared::routes!(
+    Deps,
+    "knowledge": create_knowledge_base,
+    list_knowledge_bases,
+    get_knowledge_base,
+    delete_knowledge_base,
+    load_knowledge_entries,
+    list_knowledge_entries,
+    delete_knowledge_entry,
+    attachment::attach_knowledge_base,
+    attachment::detach_knowledge_base,
+);
 
 /// Problems that one report names; a table with one wrong column has as many as rows.
 const MOST_REPORTED: usize = 1_000;
@@ -79,59 +83,143 @@ struct Report {
     refused: Vec<Refused>,
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request);
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "knowledge-bases"] => {
-            let base = base::read(organization, &http::json_body(&request)?)?;
-            deps.bases.create(&base).await?;
-            Reply::created(&base)
-        }
-        ["GET", "api", _, "knowledge-bases"] => {
-            let (limit, cursor) = http::page(&request)?;
-            Reply::ok(&deps.bases.page(organization, cursor.as_ref(), limit).await?)
-        }
-        ["GET", "api", _, "knowledge-bases", id] => {
-            let base = deps.bases.get(organization, http::id(id, "knowledge base")?).await?;
-            let agent_ids = deps.lifecycle.agents_of_base(&base, deadline).await?;
-            Reply::ok(&KnowledgeBaseView { base, agent_ids })
-        }
-        ["DELETE", "api", _, "knowledge-bases", id] => {
-            delete(deps, organization, http::id(id, "knowledge base")?, deadline).await
-        }
-        ["POST", "api", _, "knowledge-bases", id, "entries"] => {
-            load(deps, organization, http::id(id, "knowledge base")?, &request, deadline).await
-        }
-        ["GET", "api", _, "knowledge-bases", id, "entries"] => {
-            let id = http::id(id, "knowledge base")?;
-            let (limit, after) = http::page(&request)?;
-            deps.bases.get(organization, id).await?;
-            Reply::ok(&deps.entries.page(organization, id, after.as_ref(), limit).await?)
-        }
-        ["DELETE", "api", _, "knowledge-bases", id, "entries", entry] => {
-            let entry: EntryId = http::id(entry, "entry")?;
-            deps.entries.delete(organization, http::id(id, "knowledge base")?, &entry, deadline).await?;
-            Reply::ok(&json!({"id": entry, "deleted": true}))
-        }
-        ["POST", "api", _, "agents", agent, "knowledge-bases", "attach"] => {
-            attachment::attach(&deps.lifecycle, organization, http::id(agent, "agent")?, &request, deadline).await
-        }
-        ["POST", "api", _, "agents", agent, "knowledge-bases", "detach"] => {
-            attachment::detach(&deps.lifecycle, organization, http::id(agent, "agent")?, &request, deadline).await
-        }
-        _ => Err(Error::NotFound("route")),
+shared::described! {
+    KnowledgeBaseView => {"$ref": "#/components/schemas/ShownKnowledgeBase"},
+    Report => {"$ref": "#/components/schemas/LoadReport"},
+    NewBase => {"$ref": "#/components/schemas/NewKnowledgeBase"},
+}
+
+struct NewBase;
+
+/// What is gone.
+#[derive(Serialize)]
+struct Gone<T> {
+    id: T,
+    deleted: bool,
+}
+
+impl<T> Described for Gone<T> {
+    fn schema(_: &mut Schemas) -> Json {
+        reference("DeletedKnowledge")
     }
 }
 
-/// Loads what is good of the request, and reports the rest.
-async fn load(
+/// Rows as JSON, or as a table: they are read when the base says what fields there are.
+struct SentRows;
+
+impl Part for SentRows {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.sends(reference("KnowledgeRows"), true);
+        operation.also_sends(
+            "text/csv",
+            json!({"schema": reference("KnowledgeTable"),
+                "example": "id,City,price,garden,text\nH-101,Porto,450000,yes,\"House, by the river\"\n"}),
+        );
+    }
+}
+
+/// Make a knowledge base
+///
+/// Its fields are what entries can be filtered by; they stay as they are. Every entry has an `id` and may have a free `text`
+/// besides.
+///
+/// - 201: The knowledge base's row.
+///
+/// ```json,homes: The homes of an estate agent
+/// {"name": "Homes for sale", "description": "What we have on offer.", "fields": [{"name": "city", "type": "text",
+///  "label": "City"}, {"name": "price", "type": "number", "label": "Price in euros"}, {"name": "garden",
+///  "type": "boolean"}]}
+/// ```
+/// ```json,answers: Text alone
+/// {"name": "Questions and answers"}
+/// ```
+#[operation(POST "/api/{slug}/knowledge-bases", Admin, resource(KnowledgeCreate))]
+async fn create_knowledge_base(deps: &Deps, asked: &Asked<'_>, body: Sent<NewBase>) -> Result<Created<KnowledgeBase>> {
+    let base = base::read(asked.organization(), &body.json()?)?;
+    deps.bases.create(&base).await?;
+    Ok(Created(base))
+}
+
+/// List the organization's knowledge bases
+///
+/// Newest first.
+///
+/// - 200: A page of knowledge bases.
+#[operation(GET "/api/{slug}/knowledge-bases", Viewer, resource(KnowledgeList))]
+async fn list_knowledge_bases(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<KnowledgeBase>> {
+    deps.bases.page(asked.organization(), page.cursor.as_ref(), page.limit).await
+}
+
+/// Show a knowledge base
+///
+/// - 200: The knowledge base's row, and the agents it is attached to.
+#[operation(GET "/api/{slug}/knowledge-bases/{id}", Viewer, resource(KnowledgeGet))]
+async fn get_knowledge_base(
     deps: &Deps,
-    organization: OrganizationId,
-    id: KnowledgeBaseId,
-    request: &Request,
-    deadline: Deadline,
-) -> Result<Reply> {
+    asked: &Asked<'_>,
+    id: Id<KnowledgeBaseId>,
+) -> Result<Shown<KnowledgeBaseView>> {
+    let base = deps.bases.get(asked.organization(), id.0).await?;
+    let agent_ids = deps.lifecycle.agents_of_base(&base, asked.deadline).await?;
+    Ok(Shown(KnowledgeBaseView { base, agent_ids }))
+}
+
+/// List the entries of a knowledge base
+///
+/// By id.
+///
+/// - 200: A page of entries.
+#[operation(GET "/api/{slug}/knowledge-bases/{id}/entries", Viewer, resource(KnowledgeEntries))]
+async fn list_knowledge_entries(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<KnowledgeBaseId>,
+    page: Paged<EntryId>,
+) -> Result<Page<KnowledgeEntry>> {
+    let organization = asked.organization();
+    deps.bases.get(organization, id.0).await?;
+    deps.entries.page(organization, id.0, page.cursor.as_ref(), page.limit).await
+}
+
+/// Remove an entry
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin, resource(KnowledgeDeleteEntry))]
+async fn delete_knowledge_entry(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    ids: Ids<KnowledgeBaseId, EntryId>,
+) -> Result<Shown<Gone<EntryId>>> {
+    let Ids(base, entry) = ids;
+    deps.entries.delete(asked.organization(), base, &entry, asked.deadline).await?;
+    Ok(Shown(Gone { id: entry, deleted: true }))
+}
+
+/// Load entries
+///
+/// Good rows are loaded, the others are reported with all that is wrong with them. An entry whose `id` is there already is
+/// replaced; one without an `id` gets one made of its content, so that the same rows sent again add nothing.
+///
+/// At most 5,000 rows and 4 MB in one request, 4,096 bytes an entry, 10,000 entries in a knowledge base.
+///
+/// - 200: What became of the rows.
+///
+/// ```json,homes
+/// {"entries": [{"id": "H-101", "city": "Porto", "price": 450000, "garden": true, "text": "House by the river"},
+///  {"id": "H-102", "city": "Faro", "price": 310000, "text": "Flat near the beach"}]}
+/// ```
+#[operation(POST "/api/{slug}/knowledge-bases/{id}/entries", Admin, also(409), resource(KnowledgeLoad))]
+async fn load_knowledge_entries(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<KnowledgeBaseId>,
+    _rows: SentRows,
+) -> Result<Shown<Report>> {
+    let (organization, id, request, deadline) = (asked.organization(), id.0, asked.request, asked.deadline);
     let base = deps.bases.get(organization, id).await?;
     let content_type = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Rows { entries, mut refused } = rows::read(&base, content_type, http::body(request))?;
@@ -167,12 +255,24 @@ async fn load(
     let refused_rows = refused.iter().map(|refused| refused.row).collect::<BTreeSet<_>>().len();
     tracing::info!(knowledge_base.id = %id, "{loaded} entries were loaded, {refused_rows} refused");
     refused.truncate(MOST_REPORTED);
-    Reply::ok(&Report { loaded, refused_rows, refused })
+    Ok(Shown(Report { loaded, refused_rows, refused }))
 }
 
-/// Removes a base and its entries, unless something still searches it. What a fault leaves half done is gone on with by
-/// deleting it again: from the beginning nothing is found in it any more.
-async fn delete(deps: &Deps, organization: OrganizationId, id: KnowledgeBaseId, deadline: Deadline) -> Result<Reply> {
+/// Remove a knowledge base with its entries
+///
+/// Refused while it is attached or tools that somebody made search it; `detail` names the agents or the tools. A query tool
+/// that attaching made, and that no agent has any more, goes with it. What a fault leaves half done is gone on with by deleting
+/// it again.
+///
+/// - 200: It is gone.
+#[operation(DELETE "/api/{slug}/knowledge-bases/{id}", Admin, also(409), resource(KnowledgeDelete))]
+async fn delete_knowledge_base(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<KnowledgeBaseId>,
+) -> Result<Shown<Gone<KnowledgeBaseId>>> {
+    // What a fault leaves half done is gone on with by deleting it again: from the beginning nothing is found in it any more.
+    let (organization, id, deadline) = (asked.organization(), id.0, asked.deadline);
     let (base, lease) = deps.bases.acquire(organization, id, deadline).await?;
     let begun = Box::pin(begin_deletion(deps, &base, &lease, deadline)).await;
     // What is being deleted is attached to nobody any more.
@@ -180,7 +280,7 @@ async fn delete(deps: &Deps, organization: OrganizationId, id: KnowledgeBaseId, 
     begun?;
     deps.entries.delete_all(organization, id, deadline).await?;
     deps.bases.delete(organization, id).await?;
-    Reply::ok(&json!({"id": base.id, "deleted": true}))
+    Ok(Shown(Gone { id: base.id, deleted: true }))
 }
 
 /// Marks the base as being deleted, if nothing searches it; its own query tool goes first. The base's lease is held.

@@ -1,13 +1,6 @@
 //! Shows tools to members of their organization, their secrets masked for everybody.
-//!
-//! - GET /api/{slug}/tools?limit=&cursor=&type=&attached=: the organization's tools, newest first, as `{items, next_cursor}`
-//! - GET /api/{slug}/tools/{id}: one tool
-//! - GET /api/{slug}/tools/{id}/agents: the agents that have it, as `{items, next_cursor}`
-//! - GET /api/{slug}/tools/{id}/executions?limit=&cursor=&status=: what became of its executions, newest first
-//! - GET /api/{slug}/agents/{id}/tools: what is attached to an agent, each tool with `is_vapi_attached`, as
-//!   `{items, next_cursor, synced, unmanaged, dead}`, after bringing the table in line with the assistant at VAPI
 
-use std::str::ParseBoolError;
+use std::str::FromStr;
 
 use futures_util::{
     future::{join_all, try_join_all},
@@ -15,13 +8,23 @@ use futures_util::{
 };
 use serde::Serialize;
 use shared::{
-    Deadline, Error, Platform, Result,
-    http::{self, Access, Reply, Request},
+    Error, Platform, Result,
+    described::Described,
+    http::{Access, Asked, Asks, History, Id, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
-    models::{Agent, AgentId, ExecutionView, NotAToolType, OrganizationId, Tool, ToolId, ToolType},
+    models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
     platform,
-    store::{Executions, Tools},
+    store::{Executions, Page, Tools},
 };
+
+shared::routes!(
+    Deps,
+    "tools": list_tools,
+    get_tool,
+    list_agents_of_tool,
+    list_tool_executions,
+    list_agent_tools,
+);
 
 pub struct Deps {
     pub access: Access,
@@ -51,17 +54,23 @@ struct AttachedTool {
     is_vapi_attached: bool,
 }
 
-/// The tools of an agent.
-#[derive(Serialize)]
+/// All of them; there is no further page.
+#[derive(Serialize, Described)]
 struct AgentTools {
     items: Vec<AttachedTool>,
-    next_cursor: Option<String>,
-    /// False: VAPI could not be read, and this is what the table says.
+    next_cursor: (),
+    /// False when VAPI could not be read, or somebody else went on changing the agent, and this is what the table says.
     synced: bool,
-    /// Tools of the assistant, by VAPI's ids, that are none of the organization's.
+    /// VAPI's ids of what else the assistant has, which are no tools of the organization's.
     unmanaged: Vec<String>,
-    /// Tools of the assistant, by VAPI's ids, that VAPI no longer has: with one of these none of its calls work.
+    /// VAPI's ids of tools that the assistant has and VAPI no longer has. With one of these none of the assistant's calls work: save
+    /// the tool again (PATCH), or detach it.
     dead: Vec<String>,
+}
+
+shared::described! {
+    AttachedTool => {"$ref": "#/components/schemas/AttachedTool"},
+    AgentWithTool => {"$ref": "#/components/schemas/AgentWithTool"},
 }
 
 /// An agent that has a tool.
@@ -73,82 +82,107 @@ struct AgentWithTool {
     is_vapi_attached: bool,
 }
 
-/// The agents that have a tool: all of them.
-#[derive(Serialize)]
+/// All of them; there is no further page.
+#[derive(Serialize, Described)]
 struct AgentsWithTool {
     items: Vec<AgentWithTool>,
-    next_cursor: Option<String>,
+    next_cursor: (),
 }
 
 /// Rows that are read at the same time.
 const AT_ONCE: usize = 16;
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let organization = deps.access.member(&request).await?.organization_id;
-    match http::route(&request)[..] {
-        ["GET", "api", _, "tools"] => {
-            let ((limit, cursor), wanted) = (http::page(&request)?, Wanted::read(&request)?);
-            let mut page = deps.tools.page(organization, cursor.as_ref(), limit).await?;
-            page.items = wanted.of(deps, organization, page.items).await?;
-            Reply::ok(&page.map(shown))
-        }
-        ["GET", "api", _, "tools", id] => Reply::ok(&shown(deps.tools.get(organization, http::id(id, "tool")?).await?)),
-        ["GET", "api", _, "tools", id, "agents"] => {
-            Reply::ok(&agents(deps, organization, http::id(id, "tool")?).await?)
-        }
-        ["GET", "api", _, "tools", id, "executions"] => {
-            let id: ToolId = http::id(id, "tool")?;
-            let wanted = http::history(&request)?;
-            let (tool, runs) =
-                join!(deps.tools.get(organization, id), deps.executions.of_tool(organization, id, &wanted));
-            tool?;
-            Reply::ok(&runs?.map(ExecutionView::from))
-        }
-        ["GET", "api", _, "agents", id, "tools"] => {
-            Reply::ok(&attached(deps, organization, http::id(id, "agent")?, http::deadline(&request)).await?)
-        }
-        _ => Err(Error::NotFound("route")),
+/// Whether any agent has a tool.
+struct Attached(bool);
+
+shared::described!(Attached => {"type": "boolean"});
+
+impl FromStr for Attached {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_word| "must be true or false")
     }
 }
 
-/// Which tools of a page are wanted; a page may hold fewer for it.
-struct Wanted {
-    kind: Option<ToolType>,
-    /// Whether any agent has them.
-    attached: Option<bool>,
+impl Asks for Attached {
+    const NAME: &'static str = "attached";
+    const DOC: &'static str = "Only tools that an agent has, or only those that none has.";
 }
 
-impl Wanted {
-    fn read(request: &Request) -> Result<Self> {
-        let query = http::query(request);
-        let first = |name: &str| query.iter().find(|(of, text)| of == name && !text.is_empty()).map(|(_, text)| text);
-        let kind = first("type").map(|text| text.parse()).transpose();
-        let kind = kind.map_err(|error: NotAToolType| Error::invalid("type", error.to_string()))?;
-        let attached = first("attached").map(|text| text.parse()).transpose();
-        let attached = attached.map_err(|_word: ParseBoolError| Error::invalid("attached", "must be true or false"))?;
-        Ok(Self { kind, attached })
+/// List the organization's tools
+///
+/// Newest first. A page that is filtered by `type` or `attached` may be shorter than asked for, or empty, and go on all the
+/// same: `next_cursor` tells.
+///
+/// - 200: A page of tools.
+#[operation(GET "/api/{slug}/tools", Viewer)]
+async fn list_tools(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    page: Paged,
+    kind: Wanted<ToolType>,
+    attached: Wanted<Attached>,
+) -> Result<Page<Tool>> {
+    let organization = asked.organization();
+    let mut page = deps.tools.page(organization, page.cursor.as_ref(), page.limit).await?;
+    page.items.retain(|tool| kind.0.is_none_or(|kind| kind == tool.kind));
+    if let Some(Attached(wanted)) = attached.0 {
+        page.items = with_attachments(deps, organization, page.items, wanted).await?;
     }
+    Ok(page.map(shown))
+}
 
-    async fn of(&self, deps: &Deps, organization: OrganizationId, mut tools: Vec<Tool>) -> Result<Vec<Tool>> {
-        tools.retain(|tool| self.kind.is_none_or(|kind| kind == tool.kind));
-        let Some(wanted) = self.attached else { return Ok(tools) };
-        let mut kept = Vec::new();
-        let store = &deps.attachments.agent_tools;
-        let mut tools = tools.into_iter();
-        loop {
-            let some: Vec<Tool> = tools.by_ref().take(AT_ONCE).collect();
-            if some.is_empty() {
-                return Ok(kept);
-            }
-            let rows = try_join_all(some.iter().map(|tool| store.of_tool(organization, tool.id))).await?;
-            let some = some.into_iter().zip(rows).filter(|(_, rows)| rows.is_empty() != wanted);
-            kept.extend(some.map(|(tool, _)| tool));
+/// Show a tool
+///
+/// - 200: The tool's row.
+#[operation(GET "/api/{slug}/tools/{id}", Viewer, resource(ListTool))]
+async fn get_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Shown<Tool>> {
+    Ok(Shown(shown(deps.tools.get(asked.organization(), id.0).await?)))
+}
+
+/// What became of a tool's runs
+///
+/// Newest first. Rows are kept for 30 days, or what the stack was set up with. A page that is filtered by `status` may be
+/// shorter than asked for, or empty, and go on all the same: `next_cursor` tells.
+#[operation(GET "/api/{slug}/tools/{id}/executions", Viewer, tag("history"))]
+async fn list_tool_executions(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: Id<ToolId>,
+    wanted: History,
+) -> Result<Page<ExecutionView>> {
+    let organization = asked.organization();
+    let (tool, runs) =
+        join!(deps.tools.get(organization, id.0), deps.executions.of_tool(organization, id.0, &wanted.0));
+    tool?;
+    Ok(runs?.map(ExecutionView::from))
+}
+
+/// Those that any agent has, or those that none has.
+async fn with_attachments(deps: &Deps, of: OrganizationId, tools: Vec<Tool>, wanted: bool) -> Result<Vec<Tool>> {
+    let mut kept = Vec::new();
+    let store = &deps.attachments.agent_tools;
+    let mut tools = tools.into_iter();
+    loop {
+        let some: Vec<Tool> = tools.by_ref().take(AT_ONCE).collect();
+        if some.is_empty() {
+            return Ok(kept);
         }
+        let rows = try_join_all(some.iter().map(|tool| store.of_tool(of, tool.id))).await?;
+        let some = some.into_iter().zip(rows).filter(|(_, rows)| rows.is_empty() != wanted);
+        kept.extend(some.map(|(tool, _)| tool));
     }
 }
 
-/// The agents that have a tool, in the order in which they got it.
-async fn agents(deps: &Deps, organization: OrganizationId, tool: ToolId) -> Result<AgentsWithTool> {
+/// Which agents have a tool
+///
+/// In the order in which they got it.
+///
+/// - 200: All of them; there is no further page.
+#[operation(GET "/api/{slug}/tools/{id}/agents", Viewer, tag("attachments"))]
+async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Shown<AgentsWithTool>> {
+    let (organization, tool) = (asked.organization(), id.0);
     let Attachments { agents, agent_tools, .. } = &deps.attachments;
     let (tool, rows) = join!(deps.tools.get(organization, tool), agent_tools.of_tool(organization, tool));
     tool?;
@@ -166,14 +200,21 @@ async fn agents(deps: &Deps, organization: OrganizationId, tool: ToolId) -> Resu
             }
         }
     }
-    Ok(AgentsWithTool { items, next_cursor: None })
+    Ok(Shown(AgentsWithTool { items, next_cursor: () }))
 }
 
-/// The tools of an agent, in the order in which they were attached, after comparing with VAPI.
-async fn attached(deps: &Deps, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<AgentTools> {
-    let Synced { attached, synced, unmanaged, dead } = deps.attachments.sync(organization, agent, deadline).await?;
+/// List an agent's tools
+///
+/// In the order in which they were attached. Before, the table is brought in line with the `toolIds` of the agent's assistant:
+/// what VAPI has is added, what it no longer has is removed. Where VAPI cannot be read, nothing is changed.
+///
+/// - 200: All of them; there is no further page.
+#[operation(GET "/api/{slug}/agents/{id}/tools", Viewer, tag("attachments"))]
+async fn list_agent_tools(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Result<Shown<AgentTools>> {
+    let synced = deps.attachments.sync(asked.organization(), agent.0, asked.deadline).await?;
+    let Synced { attached, synced, unmanaged, dead } = synced;
     let items = attached
         .into_iter()
         .map(|(row, tool)| AttachedTool { tool: shown(tool), is_vapi_attached: row.is_vapi_attached });
-    Ok(AgentTools { items: items.collect(), next_cursor: None, synced, unmanaged, dead })
+    Ok(Shown(AgentTools { items: items.collect(), next_cursor: (), synced, unmanaged, dead }))
 }

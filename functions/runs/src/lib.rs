@@ -1,28 +1,22 @@
 //! Runs of automations: a prompt with tools, carried out by `run-loop`.
-//!
-//! - POST /api/{slug}/runs `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}` (`shared::automation::RunRequest`): starts a
-//!   run; 202 with the row. What the model is told of its tools is made here, once, with the tools at their present versions.
-//!   With an `Idempotency-Key` the run's id is made of it: the same key and body again answer that run with 200, and start
-//!   nothing unless the first try did not get so far; with another body they are a 409 (`start.rs`).
-//! - GET /api/{slug}/runs?limit=&cursor=: newest first, as `{items, next_cursor}`, without steps.
-//! - GET /api/{slug}/runs/{id}: a run with what it was asked, each of its steps and actions, redacted, and its result.
-//! - POST /api/{slug}/runs/{id}/cancel: a run that nobody is at ends now, another one at its next step; answers the row. One
-//!   that is over is a 409.
-//! - DELETE /api/{slug}/runs/{id}: deletes a run that is over, its steps and the executions in it; for owners and admins.
 
 mod start;
 
 use std::time::Duration;
 
 use shared::{
-    Error, Platform, Result,
-    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, end_what_it_waits_for, report_end, whole_run_view},
+    Platform, Result,
+    automation::{
+        LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_what_it_waits_for, report_end, whole_run_view,
+    },
     catalogue::Catalogue,
-    http::{self, Access, Reply, Request},
-    models::{Member, OrganizationId, RunCeilings, RunId},
+    http::{Access, Asked, Gone, Id, Paged, Shown, operation},
+    models::{RunCeilings, RunId},
     platform,
-    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations},
+    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations, Page},
 };
+
+shared::routes!(Deps, "automations": start::start_run, list_runs, get_run, delete_run, cancel_run);
 
 pub struct Deps {
     pub access: Access,
@@ -56,38 +50,80 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let member = deps.access.member(&request).await?;
-    let organization = member.organization_id;
-    match http::route(&request)[..] {
-        ["POST", "api", _, "runs"] => start::start(deps, &request, member).await,
-        ["GET", "api", _, "runs"] => list(deps, &request, organization).await,
-        ["GET", "api", _, "runs", id] => show(deps, organization, http::id(id, "run")?).await,
-        ["DELETE", "api", _, "runs", id] => {
-            let id = http::id(id, "run")?;
-            deps.erasure.run(organization, id, http::deadline(&request)).await?;
-            tracing::info!(run.id = %id, "a run was deleted");
-            Ok(Reply::no_content())
-        }
-        ["POST", "api", _, "runs", id, "cancel"] => cancel(deps, &member, http::id(id, "run")?).await,
-        _ => Err(Error::NotFound("route")),
-    }
+/// List runs
+///
+/// Newest first, without what was asked and said.
+///
+/// - 200: A page of runs.
+#[operation(GET "/api/{slug}/runs", Viewer)]
+async fn list_runs(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<RunView>> {
+    let page = deps.runs.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+    Ok(page.map(RunView::from))
 }
 
-async fn list(deps: &Deps, request: &Request, organization: OrganizationId) -> Result<Reply> {
-    let (limit, after) = http::page(request)?;
-    let page = deps.runs.page(organization, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(RunView::from))
+/// A run, step by step
+///
+/// Of a run of actions it says of each what its tool was given, what it gave back, and why it was not called, clause by clause
+/// of its condition. What the run was asked and what was said in it is redacted as the history is: phone numbers, e-mail
+/// addresses, credentials, and the fields that its tools' `redact` names, wherever they stand again. If a tool names any,
+/// answers that hold calls are hidden, for the calls show what may be shown; so is what was said of a call that could not be
+/// read. Of each text of a step 4 KB are kept, fewer if there are very many; a text that was cut ends with `… (cut: the first
+/// 4096 of 9000 bytes)`. `result` is what the organization asked for, and is shown as it is.
+///
+/// - 200: The run.
+///
+/// ```json,200
+/// {"id": "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", "status": "completed", "trigger_type": "manual",
+///  "automation_id": null, "automation_version": null, "event_id": null, "scheduled_for": null, "dry_run": false,
+///  "parent_run_id": null, "actions_executed": 0, "actions_failed": 0, "user_id": "auth0|5f7c8ec7c33c6c004bbafe82",
+///  "model": null, "limits": {"iterations": 20, "calls_per_iteration": 10, "calls": 50, "tokens": 500000, "cost": 2.0,
+///  "seconds": 900}, "spent": {"iterations": 2, "calls": 1, "prompt_tokens": 2950, "completion_tokens": 61,
+///  "cached_tokens": 1024, "tokens": 3011, "cost": 0.0021}, "error": null, "waits_for": null,
+///  "cancel_requested_at": null, "created_at": "2026-02-27T10:11:12.131Z", "started_at": "2026-02-27T10:11:12.310Z",
+///  "finished_at": "2026-02-27T10:11:17.042Z", "updated_at": "2026-02-27T10:11:17.042Z", "duration_ms": 4732,
+///  "prompt": "Which city is the practice of example.com in?",
+///  "system_prompt": "# Tools… (cut: the first 7 of 21000 bytes)", "tools": [{"name": "wget", "tool_id": null,
+///  "version": null, "fingerprint": null, "allowed_hosts": []}], "schema": {"type": "object",
+///  "properties": {"city": {"type": "string"}}, "required": ["city"]}, "result": {"city": "Porto"},
+///  "steps": [{"step": 1, "phase": "tools",
+///  "answer": "````tool\nreturn wget(\"https://example.com\");\nreturn finalResponse();\n````",
+///  "model": "openai/gpt-4o-mini", "cut": false, "prompt_tokens": 1420, "completion_tokens": 41, "cached_tokens": 0,
+///  "cost": 0.0011, "started_at": "2026-02-27T10:11:12.402Z", "duration_ms": 2210, "calls": [{"name": "wget",
+///  "arguments": {"uri": "https://example.com"}, "outcome": "succeeded",
+///  "result": "Harbour Dental, Porto. Call us: [number]", "duration_ms": 180}], "calls_left_out": 0,
+///  "reply": "<result call=\"1\" tool=\"wget\">\n…\n</result>\n\n…"}, {"step": 2, "phase": "final",
+///  "answer": "{\"city\": \"Porto\"}", "model": "openai/gpt-4o-mini", "cut": false, "prompt_tokens": 1530,
+///  "completion_tokens": 20, "cached_tokens": 1024, "cost": 0.001, "started_at": "2026-02-27T10:11:14.900Z",
+///  "duration_ms": 2090, "calls": [], "calls_left_out": 0, "reply": null}], "trigger_data": null, "actions": []}
+/// ```
+#[operation(GET "/api/{slug}/runs/{id}", Viewer)]
+async fn get_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<WholeRunView>> {
+    let whole = deps.runs.whole(asked.organization(), id.0).await?;
+    whole_run_view(whole, LARGEST_RUN_VIEW).map(Shown)
 }
 
-async fn show(deps: &Deps, organization: OrganizationId, id: RunId) -> Result<Reply> {
-    let whole = deps.runs.whole(organization, id).await?;
-    Reply::ok(&whole_run_view(whole, LARGEST_RUN_VIEW)?)
+/// Delete a run
+///
+/// Deletes a run with its steps and the executions of tools in it. A run that is not over is a 409: cancel it first.
+///
+/// - 204: It is gone.
+#[operation(DELETE "/api/{slug}/runs/{id}", Admin, also(409), tag("privacy"))]
+async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gone> {
+    deps.erasure.run(asked.organization(), id.0, asked.deadline).await?;
+    tracing::info!(run.id = %id.0, "a run was deleted");
+    Ok(Gone)
 }
 
-async fn cancel(deps: &Deps, member: &Member, id: RunId) -> Result<Reply> {
-    let (organization, by) = (member.organization_id, Some(&member.user_id));
-    let run = deps.runs.cancel(organization, id, by).await?;
+/// Cancel a run
+///
+/// A run that waits is over at once. One that is under way ends with its next step: it is shown as `running`, with
+/// `cancel_requested_at`, until then. A run that is over is a conflict.
+///
+/// - 200: The run as it is now.
+#[operation(POST "/api/{slug}/runs/{id}/cancel", Member, also(409))]
+async fn cancel_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<RunView>> {
+    let (organization, by) = (asked.organization(), Some(&asked.member.user_id));
+    let run = deps.runs.cancel(organization, id.0, by).await?;
     end_what_it_waits_for(&deps.runs, &deps.approvals, &run, by).await?;
     if run.status.is_over() {
         report_end(&run, run.status);
@@ -95,5 +131,5 @@ async fn cancel(deps: &Deps, member: &Member, id: RunId) -> Result<Reply> {
             deps.queue.wake(organization, parent).await?;
         }
     }
-    Reply::ok(&RunView::from(run))
+    Ok(Shown(RunView::from(run)))
 }

@@ -1,15 +1,8 @@
-//! POST /api/{slug}/tools/test: tries a tool out, saved or not.
+//! Tries a tool out, saved or not.
 //!
-//! Body: `{"tool_id"}` or `{"config": ToolConfig}`, `arguments` as a model would give them, the numbers of a made-up call
-//! (`caller_phone_number`, `called_phone_number`), and `dry_run`, which is true unless it is said otherwise: it shows the
-//! request that would be sent, secrets masked, and sends nothing. With `dry_run: false` the tool runs once, as it would in a
+//! A dry run shows the request that would be sent, secrets masked, and sends nothing. Else the tool runs once, as it would in a
 //! call, under its limits, and stands in the history with the trigger `test`; a configuration that was never saved stands
-//! there under an id made of it, because what was sent was sent, and only who may make tools may run it. Each request is an
-//! effect of its own, unless it has an `Idempotency-Key`: then the same tool, key and arguments are answered from the record.
-//!
-//! Answer: `{"dry_run", "status", "request" | "answer", "ignored_arguments", "duration_ms", "execution_id"?}`. `answer` is
-//! what the model would be told, also by a dry run whose request cannot be made. When the organization has used up its executions
-//! of the hour, nothing is run, and the answer is a 429.
+//! there under an id made of it, because what was sent was sent, and only who may make tools may run it.
 
 mod request;
 
@@ -20,8 +13,9 @@ use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Platform, Result,
     actions::{self, ANSWER_WITHIN, ActionTool},
+    described::{Schemas, reference},
     execution::{ExecutionRequest, Executor},
-    http::{self, Access, Reply, Request},
+    http::{Access, Answers, Asked, Operation, Repeated, Reply, Sent, operation},
     idempotency::Key,
     lifecycle::{self, References},
     models::{E164, ExecutionId, OrganizationId, PhoneNumber, Role, Tool, Trigger},
@@ -31,6 +25,8 @@ use shared::{
 };
 
 use crate::request::{TestRequest, TestedTool};
+
+shared::routes!(Deps, "tools": test_tool);
 
 pub struct Deps {
     pub access: Access,
@@ -50,15 +46,56 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
-    let member = deps.access.member(&request).await?;
-    let organization = member.organization_id;
-    let ["POST", "api", _, "tools", "test"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let key = http::idempotency_key(&request)?;
-    let request = TestRequest::read(&http::json_body(&request)?)?;
+/// A tool with arguments and a made-up call.
+struct Trial;
+
+shared::described!(Trial => {"$ref": "#/components/schemas/Trial"});
+
+/// Try a tool out before it is live
+///
+/// A tool that is saved (`tool_id`) or a configuration that is not (`config`, checked as if it were to be saved), with
+/// arguments as a model would give them and the numbers of a made-up call.
+///
+/// With `dry_run`, which is the default, nothing is sent: `request` shows what would be, with `[secret]` in place of secrets:
+/// the author's own headers, whatever stands under a name that says it is secret (`api_key`, `cookie`, `pin`), and what the
+/// configuration holds of both, wherever it stands again. Of a Pipedream action that is not saved, the definition is looked up.
+///
+/// With `dry_run: false` the tool runs once, also one that is `async`, under its limits (each try counts as a conversation of
+/// its own), and stands in the history with the trigger `test`. A configuration that is not saved runs only for an admin or an
+/// owner, who may make tools. Each request is an effect of its own; with an `Idempotency-Key` the same tool, key, numbers and
+/// arguments are answered from the record for five days.
+///
+/// - 200: The request that would be sent, or what the model would be told.
+///
+/// ```json,dry_run: What would be sent
+/// {"tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "arguments": {"text": "See you on Monday at nine."},
+///  "caller_phone_number": "+14155550101"}
+/// ```
+/// ```json,configuration: A configuration that is not saved yet, with its arguments
+/// {"config": {"type": "api_request", "label": "Look up customer", "method": "GET",
+///  "url": "https://crm.example.com/customers?phone={{caller_phone_number}}",
+///  "headers": {"Authorization": {"mode": "fixed", "value": "Bearer crm-key"}}}, "arguments": {},
+///  "caller_phone_number": "+14155550101", "dry_run": true}
+/// ```
+/// ```json,run: Sends it, once
+/// {"tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "arguments": {"text": "See you on Monday at nine."},
+///  "caller_phone_number": "+14155550101", "dry_run": false}
+/// ```
+/// ```json,200 dry_run
+/// {"dry_run": true, "status": "ready", "request": {"from": "+15005550006", "text": "See you on Monday at nine.",
+///  "recipients": [{"to": "+14155550101", "allowed": true}]}, "ignored_arguments": [], "duration_ms": 0}
+/// ```
+/// ```json,200 run
+/// {"dry_run": false, "status": "succeeded", "answer": {"success": true, "result": {"sent": 1,
+///  "summary": "Sent to +14155550101.", "recipients": [{"to": "+14155550101", "state": "sent", "status": "queued",
+///  "sid": "SM00000000000000000000000000000000"}]}}, "ignored_arguments": [], "duration_ms": 214,
+///  "execution_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea0"}
+/// ```
+#[operation(POST "/api/{slug}/tools/test", Member, also(429 = OverBudget, 502, 504), resource(ToolsTest))]
+async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Trial>) -> Result<Tried> {
+    let (member, deadline) = (&asked.member, asked.deadline.at_most(ANSWER_WITHIN));
+    let (organization, key) = (asked.organization(), key.0);
+    let request = TestRequest::read(&body.json()?)?;
     if !request.dry_run && matches!(request.which, TestedTool::Unsaved(_)) {
         // Else whoever may not make a tool could run any.
         member.must_be(Role::Admin)?;
@@ -91,10 +128,24 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         deadline,
     };
     if request.dry_run {
-        show(deps, &tool, &context, &request.arguments).await
+        show(deps, &tool, &context, &request.arguments).await.map(Tried)
     } else {
         room?;
-        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await
+        run(deps, &tool, &context, ExecutionRequest::new(id, &request.arguments)).await.map(Tried)
+    }
+}
+
+/// The request that would be sent, or what the model would be told.
+struct Tried(Reply);
+
+impl Answers for Tried {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let either = json!({"oneOf": [reference("Shown"), reference("Tried")]});
+        operation.answers(200, "The request that would be sent, or what the model would be told.", either);
     }
 }
 

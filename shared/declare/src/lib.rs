@@ -10,7 +10,10 @@ use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse
 /// Declares the route of a handler: `#[operation(POST "/api/{slug}/members", Admin, also(409), resource(AddMember))]`.
 ///
 /// The handler is `async fn(&Deps, &Asked<'_>, parts…) -> Result<Answer>`. Its name is the `operationId`, its doc comment the prose.
-/// `also` names errors that do not follow from its parts; `resource` the template's logical id, where it is not the handler's name.
+/// In the role's place `by(vapiBearer)` names the security scheme of a caller without a JWT; the handler gets a `&Found<'_>` then, and
+/// checks the proof. `also` names errors that do not follow from its parts, `429 = OverBudget` a response of the document's in place of
+/// the usual one; `resource` the template's logical id, where it is not the handler's name, and
+/// `tag` the heading in the document, where it is not that of the function.
 #[proc_macro_attribute]
 pub fn operation(stated: TokenStream, handler: TokenStream) -> TokenStream {
     let stated = parse_macro_input!(stated as operation::Stated);

@@ -15,16 +15,49 @@ use crate::doc;
 pub(crate) struct Stated {
     method: Ident,
     path: LitStr,
-    role: Ident,
-    also: Vec<LitInt>,
+    caller: Caller,
+    also: Vec<Refusal>,
     resource: Option<Ident>,
+    tag: Option<LitStr>,
+}
+
+/// `Admin`, or `by(vapiBearer)` for who shows what a security scheme says.
+enum Caller {
+    Member(Ident),
+    Proof(Ident),
+}
+
+impl Parse for Caller {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let word: Ident = input.parse()?;
+        if word != "by" {
+            return Ok(Self::Member(word));
+        }
+        let inner;
+        parenthesized!(inner in input);
+        inner.parse().map(Self::Proof)
+    }
+}
+
+/// `409`, or `429 = OverBudget` where the document has another response for it than the usual one.
+struct Refusal {
+    status: LitInt,
+    response: Option<Ident>,
+}
+
+impl Parse for Refusal {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let status = input.parse()?;
+        let response = input.parse::<Option<Token![=]>>()?.map(|_| input.parse()).transpose()?;
+        Ok(Self { status, response })
+    }
 }
 
 impl Parse for Stated {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (method, path) = (input.parse()?, input.parse()?);
         input.parse::<Token![,]>()?;
-        let mut stated = Self { method, path, role: input.parse()?, also: Vec::new(), resource: None };
+        let mut stated = Self { method, path, caller: input.parse()?, also: Vec::new(), resource: None, tag: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let word: Ident = input.parse()?;
             let inner;
@@ -32,7 +65,13 @@ impl Parse for Stated {
             match word.to_string().as_str() {
                 "also" => stated.also = Punctuated::<_, Token![,]>::parse_terminated(&inner)?.into_iter().collect(),
                 "resource" => stated.resource = Some(inner.parse()?),
-                _ => return Err(Error::new(word.span(), "known are also(409, …) and resource(LogicalId)")),
+                "tag" => stated.tag = Some(inner.parse()?),
+                _ => {
+                    return Err(Error::new(
+                        word.span(),
+                        "known are also(409, 429 = OverBudget), resource(LogicalId) and tag(\"…\")",
+                    ));
+                }
             }
         }
         Ok(stated)
@@ -40,7 +79,8 @@ impl Parse for Stated {
 }
 
 pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
-    let Stated { method, path, role, also, resource } = stated;
+    let Stated { method, path, caller, also, resource, tag } = stated;
+    let tag = tag.as_ref().map(|tag| quote!(operation.tag = #tag;));
     let (name, method) = (&handler.sig.ident, method.to_string());
     let id = camel(&name.to_string());
     let resource = resource.as_ref().map_or_else(|| capitalized(&id), Ident::to_string);
@@ -50,9 +90,23 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
         FnArg::Receiver(_) => None,
     });
     let deps = types.next().ok_or_else(|| Error::new(name.span(), "the first argument is &Deps"))?;
-    types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_>"))?;
+    types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_> or &Found<'_>"))?;
     let parts: Vec<&Type> = types.collect();
     let answer = answer(&handler.sig.output).ok_or_else(|| Error::new(name.span(), "it returns Result<Answer>"))?;
+    let (caller, asked) = match caller {
+        Caller::Member(role) => {
+            let role = quote!(::shared::models::Role::#role);
+            (quote!(Member(#role)), quote!(::shared::http::Asked::of(&deps.access, #role, found).await?))
+        }
+        Caller::Proof(scheme) => {
+            let scheme = scheme.to_string();
+            (quote!(Proof(#scheme)), quote!(found))
+        }
+    };
+    let also = also.iter().map(|Refusal { status, response }| {
+        let response = response.as_ref().map_or_else(String::new, Ident::to_string);
+        quote!((#status, #response))
+    });
     Ok(quote! {
         #handler
 
@@ -63,17 +117,20 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
             pub(crate) const ROUTE: ::shared::http::Route = ::shared::http::Route {
                 method: #method,
                 path: #path,
-                role: ::shared::models::Role::#role,
-                query: ::shared::http::query_of_parts(&[#(<#parts as ::shared::http::Part>::QUERY),*]),
+                caller: ::shared::http::Caller::#caller,
+                query: &[#(<#parts as ::shared::http::Part>::QUERY),*],
+                own_query: false #(|| <#parts as ::shared::http::Part>::OWN_QUERY)*,
             };
 
-            pub(crate) async fn answer(deps: #deps, asked: &::shared::http::Asked<'_>) -> ::shared::Result<::shared::http::Reply> {
-                let answer = #name(deps, asked #(, <#parts as ::shared::http::Part>::of(asked)?)*).await?;
+            pub(crate) async fn answer(deps: #deps, found: ::shared::http::Found<'_>) -> ::shared::Result<::shared::http::Reply> {
+                let asked = #asked;
+                let answer = #name(deps, &asked #(, <#parts as ::shared::http::Part>::of(&asked)?)*).await?;
                 ::shared::http::Answers::reply(answer)
             }
 
             pub(crate) fn describe(document: &mut ::shared::http::Document) {
                 let mut operation = ::shared::http::Operation::new(&Self::ROUTE, #id, #resource, #doc, &[#(#also),*]);
+                #tag
                 #(<#parts as ::shared::http::Part>::describe(&mut operation, &mut document.schemas);)*
                 <#answer as ::shared::http::Answers>::describe(&mut operation, &mut document.schemas);
                 document.add(operation);

@@ -48,6 +48,8 @@ impl From<Schedule> for ScheduleView {
     }
 }
 
+crate::described!(AutomationView => {"$ref": "#/components/schemas/AutomationWithDefinition"});
+
 impl AutomationReader {
     pub async fn show(
         &self,

@@ -43,6 +43,8 @@ pub struct RunView {
     duration_ms: Option<i64>,
 }
 
+crate::described!(RunView => {"$ref": "#/components/schemas/RunWithoutSteps"});
+
 /// What a run waits for.
 #[derive(Debug, Serialize)]
 struct WaitsView {

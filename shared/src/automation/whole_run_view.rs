@@ -25,9 +25,11 @@ const PROMPT_BUDGET: usize = 16_384;
 /// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
 pub const LARGEST_RUN_VIEW: usize = 5_500_000;
 
+crate::described!(WholeRunView => {"$ref": "#/components/schemas/RunWithSteps"});
+
 /// A run with what it was asked and everything that was said and done in it.
 #[derive(Debug, Serialize)]
-struct WholeRunView {
+pub struct WholeRunView {
     #[serde(flatten)]
     run: RunView,
     prompt: String,
@@ -66,7 +68,7 @@ impl From<&OfferedTool> for ToolView {
 
 /// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
 /// asked for, and stands as it is. Texts are cut so far that it has `most` bytes as it is sent, if that can be.
-pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<impl Serialize> {
+pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<WholeRunView> {
     let WholeRun { run, plan, prompt, actions, answers, replies, result } = whole;
     let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);

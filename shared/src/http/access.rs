@@ -121,8 +121,8 @@ impl Access {
     ///
     /// # Errors
     /// As [`Access::member`].
-    pub async fn member_for(&self, request: &Request, least: Role, known: &[&str]) -> Result<Member> {
-        self.let_in_for(request, || user(request), least, Some(known)).await
+    pub async fn member_for(&self, request: &Request, least: Role, known: Option<&[&str]>) -> Result<Member> {
+        self.let_in_for(request, || user(request), least, known).await
     }
 
     async fn let_in(&self, request: &Request, user: impl FnOnce() -> Result<UserId>) -> Result<Member> {

@@ -6,9 +6,9 @@ pub use declare::Body;
 use serde_json::{Value, json};
 
 use super::{
-    json_body,
+    body, json_body,
     openapi::Operation,
-    operation::{Asked, Part},
+    operation::{Found, Part},
 };
 use crate::{
     Result,
@@ -44,9 +44,12 @@ pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields
 }
 
 /// The body of a request: read when the handler asks for it, after it has found what the path names.
-pub struct Sent<T>(Result<Value>, PhantomData<T>);
+pub struct Sent<T, const REQUIRED: bool = true>(Result<Value>, PhantomData<T>);
 
-impl<T: Body> Sent<T> {
+/// A body that may be left out, which is as good as `{}`.
+pub type MaySend<T> = Sent<T, false>;
+
+impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
     /// # Errors
     /// [`crate::Error::Malformed`] for what is no JSON, [`crate::Error::Invalid`] with every problem.
     pub fn read(self) -> Result<T> {
@@ -62,7 +65,7 @@ impl<T: Body> Sent<T> {
     }
 }
 
-impl<T: Described> Sent<T> {
+impl<T: Described, const REQUIRED: bool> Sent<T, REQUIRED> {
     /// The JSON, for a body with a reader of its own.
     ///
     /// # Errors
@@ -72,13 +75,14 @@ impl<T: Described> Sent<T> {
     }
 }
 
-impl<T: Described> Part for Sent<T> {
-    fn of(asked: &Asked<'_>) -> Result<Self> {
-        Ok(Self(json_body(asked.request), PhantomData))
+impl<T: Described, const REQUIRED: bool> Part for Sent<T, REQUIRED> {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let absent = !REQUIRED && body(found.request).iter().all(u8::is_ascii_whitespace);
+        Ok(Self(if absent { Ok(json!({})) } else { json_body(found.request) }, PhantomData))
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.sends(T::schema(schemas));
+        operation.sends(T::schema(schemas), REQUIRED);
     }
 }
 

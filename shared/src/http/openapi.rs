@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
-use super::operation::Route;
+use super::operation::{Caller, Route};
 use crate::{
     described::{Json, Schemas},
     models::Role,
@@ -20,7 +20,8 @@ pub struct Document {
 
 impl Document {
     pub fn add(&mut self, operation: Operation) {
-        self.operations.push(Operation { tag: self.tag, ..operation });
+        let tag = if operation.tag.is_empty() { self.tag } else { operation.tag };
+        self.operations.push(Operation { tag, ..operation });
     }
 }
 
@@ -31,17 +32,28 @@ pub struct Operation {
     pub id: &'static str,
     /// The beginning of its logical id in the template.
     pub resource: &'static str,
-    tag: &'static str,
+    /// Empty: that of the function.
+    pub tag: &'static str,
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
     /// Of the path's variables, but for the slug.
     variables: Vec<(&'static str, Json)>,
-    query: Vec<Json>,
+    /// Those of the query, and headers.
+    more: Vec<Json>,
+    body_required: bool,
+    /// By content type.
+    other_bodies: Vec<(&'static str, Json)>,
 }
 
 impl Operation {
-    pub fn new(route: &'static Route, id: &'static str, resource: &'static str, doc: &str, also: &[u16]) -> Self {
+    pub fn new(
+        route: &'static Route,
+        id: &'static str,
+        resource: &'static str,
+        doc: &str,
+        also: &[(u16, &str)],
+    ) -> Self {
         let mut operation = Self {
             route,
             id,
@@ -51,17 +63,34 @@ impl Operation {
             body: None,
             answers: BTreeMap::new(),
             variables: Vec::new(),
-            query: Vec::new(),
+            more: Vec::new(),
+            body_required: false,
+            other_bodies: Vec::new(),
         };
-        let forbidden = (route.role > Role::Viewer).then_some(403);
-        for status in [401, 404, 429, 500, 503].into_iter().chain(forbidden).chain(also.iter().copied()) {
-            operation.refuses(status);
+        for (status, response) in also.iter().filter(|(_, response)| !response.is_empty()) {
+            operation.answers_as(*status, response);
+        }
+        let usual: &[u16] = match route.role() {
+            Some(Role::Viewer) => &[401, 404, 429, 500, 503],
+            Some(_) => &[401, 403, 404, 429, 500, 503],
+            None => &[],
+        };
+        for status in usual.iter().chain(also.iter().map(|(status, _)| status)) {
+            operation.refuses(*status);
         }
         operation
     }
 
+    /// As one of the responses that are described once.
+    pub fn answers_as(&mut self, status: u16, response: &str) {
+        self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
+    }
+
     /// One of the refusals that are described once, for all.
-    fn refuses(&mut self, status: u16) {
+    pub fn refuses(&mut self, status: u16) {
+        if self.answers.contains_key(&status) {
+            return;
+        }
         let name = match status {
             400 => "Malformed",
             401 => "Unauthenticated",
@@ -75,35 +104,83 @@ impl Operation {
             504 => "GatewayTimeout",
             _ => "Internal",
         };
-        self.answers.insert(status, json!({"$ref": format!("#/components/responses/{name}")}));
+        self.answers_as(status, name);
     }
 
-    pub fn sends(&mut self, schema: Json) {
-        self.body = Some(schema);
+    pub fn sends(&mut self, schema: Json, required: bool) {
+        (self.body, self.body_required) = (Some(schema), required);
         self.refuses(400);
-        self.refuses(422);
+        if self.route.role().is_some() {
+            self.refuses(422);
+        }
+    }
+
+    /// A body of another content type.
+    pub fn also_sends(&mut self, content_type: &'static str, content: Json) {
+        self.other_bodies.push((content_type, content));
     }
 
     pub fn names(&mut self, doc: &'static str, schema: Json) {
         self.variables.push((doc, schema));
     }
 
+    /// A parameter of the query, which may be left out.
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
-        let parameter =
-            [("name", name.into()), ("in", "query".into()), ("description", doc.into()), ("schema", schema)];
-        self.query.push(parameter.into_iter().collect());
+        self.more.push(parameter("query", name, doc, schema));
         self.refuses(422);
+    }
+
+    /// `?limit=&cursor=`
+    pub fn is_paged(&mut self) {
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
+        self.may_ask("limit", "Items on a page.", limit);
+        self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
+    }
+
+    /// A header, which may be left out.
+    pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
+        self.more.push(parameter("header", name, doc, schema));
+    }
+
+    /// The last parameter must be there.
+    pub fn must(&mut self) {
+        if let Some(last) = self.more.last_mut().and_then(Json::as_object_mut) {
+            last.insert("required".into(), true.into());
+        }
     }
 
     /// `usual` is said of the answer if the prose says nothing of it.
     pub fn answers(&mut self, status: u16, usual: &str, schema: Json) {
+        let examples: Vec<&Example> =
+            self.prose.examples.iter().filter(|example| example.status() == Some(status)).collect();
         let mut content = Map::from_iter([("schema".to_owned(), schema)]);
-        if let Some(example) = self.prose.examples.iter().find(|example| example.name == status.to_string()) {
-            content.insert("example".into(), example.value.clone());
+        match examples[..] {
+            [] => {}
+            [one] => drop(content.insert("example".into(), one.value.clone())),
+            _ => {
+                let examples: Map<String, Json> = examples.into_iter().map(Example::named).collect();
+                content.insert("examples".into(), examples.into());
+            }
         }
+        self.answers_with(status, usual, "application/json", content.into());
+    }
+
+    /// An answer of another content type, beside its others.
+    pub fn answers_with(&mut self, status: u16, usual: &str, content_type: &str, content: Json) {
+        self.answers_nothing(status, usual);
+        if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
+            let contents = answer.entry("content").or_insert_with(|| json!({}));
+            contents.as_object_mut().map(|contents| contents.insert(content_type.to_owned(), content));
+        }
+    }
+
+    /// An answer without a body.
+    pub fn answers_nothing(&mut self, status: u16, usual: &str) {
         let description = self.prose.answers.get(&status).map_or(usual, String::as_str);
-        let answer = json!({"description": description, "content": {"application/json": content}});
-        self.answers.insert(status, answer);
+        let answer = self.answers.entry(status).or_default();
+        if answer.get("description").is_none() {
+            *answer = json!({"description": description});
+        }
     }
 
     /// The parameters of the path.
@@ -112,27 +189,43 @@ impl Operation {
         let variables = names.zip(&self.variables).map(|(name, (doc, schema))| {
             json!({"name": name, "in": "path", "required": true, "description": doc, "schema": schema})
         });
-        [json!({"$ref": "#/components/parameters/slug"})].into_iter().chain(variables).collect()
+        let slug = self.route.path.contains("{slug}").then(|| json!({"$ref": "#/components/parameters/slug"}));
+        slug.into_iter().chain(variables).collect()
+    }
+
+    fn security(&self) -> Json {
+        match self.route.caller {
+            Caller::Member(role) => json!([{"jwt": [role.as_str()]}]),
+            // VAPI's credential may be set up to send either.
+            Caller::Proof("vapiBearer") => json!([{"vapiBearer": []}, {"vapiSecret": []}]),
+            Caller::Proof(scheme) => json!([{scheme: []}]),
+        }
     }
 
     /// As it stands under its path and method.
     pub fn value(&self) -> Json {
         let mut value = Map::new();
         value.insert("operationId".into(), self.id.into());
-        value.insert("security".into(), json!([{"jwt": [self.route.role.as_str()]}]));
+        value.insert("security".into(), self.security());
         value.insert("tags".into(), json!([self.tag]));
         value.insert("summary".into(), self.prose.summary.clone().into());
         if !self.prose.description.is_empty() {
             value.insert("description".into(), self.prose.description.clone().into());
         }
-        if !self.query.is_empty() {
-            value.insert("parameters".into(), self.query.clone().into());
+        if !self.more.is_empty() {
+            value.insert("parameters".into(), self.more.clone().into());
         }
         if let Some(schema) = &self.body {
-            let of_body = self.prose.examples.iter().filter(|example| !example.of_answer());
+            let of_body = self.prose.examples.iter().filter(|example| example.status().is_none());
             let examples: Map<String, Json> = of_body.map(Example::named).collect();
-            let content = json!({"schema": schema, "examples": examples});
-            value.insert("requestBody".into(), json!({"required": true, "content": {"application/json": content}}));
+            let mut content = Map::from_iter([("schema".to_owned(), schema.clone())]);
+            if !examples.is_empty() {
+                content.insert("examples".into(), examples.into());
+            }
+            let required = self.body_required;
+            let mut content = Map::from_iter([("application/json".to_owned(), content.into())]);
+            content.extend(self.other_bodies.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
+            value.insert("requestBody".into(), json!({"required": required, "content": content}));
         }
         let answers: Map<String, Json> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.clone())).collect();
@@ -141,8 +234,14 @@ impl Operation {
     }
 }
 
+/// A parameter of the query, or a header.
+fn parameter(place: &str, name: &str, doc: &str, schema: Json) -> Json {
+    let members = [("name", name.into()), ("in", place.into()), ("description", doc.into()), ("schema", schema)];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Json>>().into()
+}
+
 /// A doc comment: its first paragraph, the others, what it says of answers (`- 201: The member's row.`), and examples of bodies and
-/// answers: blocks of ` ```json,name: summary ` or ` ```json,200 `.
+/// answers: blocks of ` ```json,name: summary `, ` ```json,200 ` or, of several, ` ```json,200 name `.
 #[derive(Debug, Default)]
 struct Prose {
     summary: String,
@@ -165,11 +264,13 @@ impl Example {
             Some(summary) => json!({"summary": summary, "value": value}),
             None => json!({"value": value}),
         };
-        (self.name.clone(), example)
+        let name = self.name.split_once(' ').map_or(&*self.name, |(_, name)| name);
+        (name.to_owned(), example)
     }
 
-    fn of_answer(&self) -> bool {
-        self.name.parse::<u16>().is_ok()
+    /// Of an answer: `200`, or `200 name` of several.
+    fn status(&self) -> Option<u16> {
+        self.name.split(' ').next()?.parse().ok()
     }
 }
 
@@ -223,19 +324,52 @@ mod tests {
         assert_eq!(prose.answers[&201], "The row.");
         let [one, answer] = &prose.examples[..] else { panic!("{prose:?}") };
         assert_eq!((&*one.name, one.summary.as_deref(), &one.value), ("one", Some("Only one"), &json!({"a": 1})));
-        assert!(answer.of_answer() && !one.of_answer());
+        assert!(answer.status() == Some(200) && one.status().is_none());
     }
 
     #[test]
     fn refusals_follow_from_the_route_its_role_and_its_parts() {
-        static ROUTE: Route = Route { method: "PUT", path: "/api/{slug}/x/{id}", role: Role::Admin, query: &[] };
-        let mut operation = Operation::new(&ROUTE, "putX", "PutX", "Put", &[409]);
+        static ROUTE: Route = Route {
+            method: "PUT",
+            path: "/api/{slug}/x/{id}",
+            caller: Caller::Member(Role::Admin),
+            query: &[],
+            own_query: false,
+        };
+        let mut operation = Operation::new(&ROUTE, "putX", "PutX", "Put", &[(409, "")]);
         operation.names("The x.", json!({}));
-        operation.sends(json!({}));
+        operation.sends(json!({}), true);
         operation.answers(200, "It is there.", json!({}));
         let value = operation.value();
         let statuses: Vec<&String> = value["responses"].as_object().unwrap().keys().collect();
         assert_eq!(statuses, ["200", "400", "401", "403", "404", "409", "422", "429", "500", "503"]);
         assert_eq!(operation.parameters()[1]["name"], "id");
+    }
+
+    #[test]
+    fn a_route_by_proof_is_refused_only_as_it_says() {
+        static ROUTE: Route = Route {
+            method: "POST",
+            path: "/api/x",
+            caller: Caller::Proof("twilioSignature"),
+            query: &[],
+            own_query: false,
+        };
+        let mut operation = Operation::new(&ROUTE, "takeX", "TakeX", "Take", &[(401, ""), (409, "ChatConflict")]);
+        operation.sends(json!({}), false);
+        operation.may_ask("from", "A version.", json!({}));
+        operation.must();
+        operation.answers_with(200, "Taken.", "text/plain", json!({}));
+        operation.answers_with(200, "", "text/csv", json!({}));
+        let value = operation.value();
+        assert_eq!(value["security"], json!([{"twilioSignature": []}]));
+        assert_eq!(operation.parameters(), json!([]), "no organization is in the path");
+        assert_eq!(value["parameters"][0]["required"], true);
+        assert_eq!(value["requestBody"]["required"], false);
+        let answers = value["responses"].as_object().unwrap();
+        assert_eq!(answers.keys().collect::<Vec<_>>(), ["200", "400", "401", "409", "422"], "422 for the query");
+        assert_eq!(answers["409"]["$ref"], "#/components/responses/ChatConflict");
+        assert_eq!(answers["200"]["description"], "Taken.");
+        assert_eq!(answers["200"]["content"].as_object().unwrap().len(), 2);
     }
 }

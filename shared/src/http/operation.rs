@@ -1,17 +1,21 @@
 //! Routes, each written once, at its handler (`#[operation]`): who may ask, what the handler takes of a request and what it answers.
 
-use std::str::FromStr;
+use std::{fmt::Display, ops::Deref, str::FromStr};
 
-use lambda_http::Request;
+use lambda_http::{Request, RequestExt};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Reply, deadline, id, openapi::Operation, page::page, route as segments};
+use super::{Access, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
-    models::{AgentId, KeyService, Member, OrganizationId, PhoneNumberId, Role, ToolId, UserId},
-    store::{CreatedAt, Cursor, Page},
+    models::{
+        AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId, ExecutionId,
+        ExecutionStatus, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId,
+        ToolId, ToolType, UserId,
+    },
+    store::{CreatedAt, Cursor, ExecutionFilter, Page},
 };
 
 /// A route, as far as it is needed at run time.
@@ -20,13 +24,34 @@ pub struct Route {
     pub method: &'static str,
     /// As in `infra/template.yaml`.
     pub path: &'static str,
-    /// The least role that may ask.
-    pub role: Role,
-    /// The parameters that may stand in the query.
-    pub query: &'static [&'static str],
+    pub caller: Caller,
+    /// The parameters that may stand in the query, by part.
+    pub query: &'static [&'static [&'static str]],
+    /// A part refuses the parameters that it does not know.
+    pub own_query: bool,
+}
+
+/// Who may ask for a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A member of at least this role, by the JWT authorizer.
+    Member(Role),
+    /// Who shows this, which the handler checks: the name of a security scheme in `docs/openapi.yaml`.
+    Proof(&'static str),
 }
 
 impl Route {
+    pub const fn role(&self) -> Option<Role> {
+        match self.caller {
+            Caller::Member(role) => Some(role),
+            Caller::Proof(_) => None,
+        }
+    }
+
+    pub fn known_in_query(&self) -> Vec<&'static str> {
+        self.query.concat()
+    }
+
     fn fits(&self, asked: &[&str]) -> bool {
         let Some((method, path)) = asked.split_first() else { return false };
         let pattern = self.path.split('/').skip(1);
@@ -36,40 +61,53 @@ impl Route {
     }
 }
 
-/// The query of the one part that has one.
-pub const fn query_of_parts(parts: &[&'static [&'static str]]) -> &'static [&'static str] {
-    match parts {
-        [] => &[],
-        [one, ..] if !one.is_empty() => one,
-        [_, rest @ ..] => query_of_parts(rest),
-    }
-}
-
-/// A request that was let in.
-pub struct Asked<'a> {
+/// A request for a route that there is.
+pub struct Found<'a> {
     pub request: &'a Request,
-    pub member: Member,
     pub deadline: Deadline,
     route: &'static Route,
-    /// The values of the path's variables, after the slug.
+    /// The values of the path's variables, but for the slug.
     variables: Vec<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Found<'a> {
     /// # Errors
-    /// [`Error::NotFound`] for a route that is none of these, and as [`Access::member`].
-    pub async fn of(access: &Access, routes: &'static [Route], request: &'a Request) -> Result<Self> {
+    /// [`Error::NotFound`] for a route that is none of these.
+    pub fn of(routes: &'static [Route], request: &'a Request) -> Result<Self> {
         let asked = segments(request);
         let route = routes.iter().find(|route| route.fits(&asked)).ok_or(Error::NotFound("route"))?;
-        let deadline = deadline(request);
-        let member = access.member_for(request, route.role, route.query).await?;
         let pattern = route.path.split('/').skip(1).zip(asked.into_iter().skip(1));
-        let variables = pattern.filter(|(segment, _)| segment.starts_with('{')).skip(1).map(|(_, given)| given);
-        Ok(Self { request, member, deadline, route, variables: variables.collect() })
+        let variables = pattern.filter(|(segment, _)| segment.starts_with('{') && *segment != "{slug}");
+        let variables = variables.map(|(_, given)| given).collect();
+        Ok(Self { request, deadline: deadline(request), route, variables })
     }
 
     pub fn is(&self, route: &Route) -> bool {
         self.route == route
+    }
+}
+
+/// A request of a member who was let in.
+pub struct Asked<'a> {
+    pub member: Member,
+    found: Found<'a>,
+}
+
+impl<'a> Deref for Asked<'a> {
+    type Target = Found<'a>;
+
+    fn deref(&self) -> &Found<'a> {
+        &self.found
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// # Errors
+    /// As [`Access::member`].
+    pub async fn of(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
+        let known = (!found.route.own_query).then(|| found.route.known_in_query());
+        let member = access.member_for(found.request, least, known.as_deref()).await?;
+        Ok(Self { member, found })
     }
 
     pub const fn organization(&self) -> OrganizationId {
@@ -80,11 +118,27 @@ impl<'a> Asked<'a> {
 /// What a handler takes of a request.
 pub trait Part: Sized {
     const QUERY: &'static [&'static str] = &[];
+    /// Refuses the parameters that it does not know.
+    const OWN_QUERY: bool = false;
 
     /// # Errors
     /// [`Error::NotFound`], [`Error::Malformed`] or [`Error::Invalid`].
-    fn of(asked: &Asked<'_>) -> Result<Self>;
+    fn of(found: &Found<'_>) -> Result<Self>;
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
+}
+
+/// A part that the handler looks at when it is its turn: after it has found what the path names.
+impl<T: Part> Part for Result<T> {
+    const QUERY: &'static [&'static str] = T::QUERY;
+    const OWN_QUERY: bool = T::OWN_QUERY;
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        Ok(T::of(found))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        T::describe(operation, schemas);
+    }
 }
 
 /// A noun whose id stands in paths.
@@ -104,6 +158,14 @@ macro_rules! named {
 
 named! {
     AgentId: "agent", "The agent's id.";
+    ApprovalId: "approval", "The approval's id.";
+    AutomationId: "automation", "The automation's id.";
+    CallId: "call", "The call's id at VAPI.";
+    EntryId: "entry", "The entry's id within its knowledge base.";
+    EventId: "event", "The event's id.";
+    HookId: "hook", "The hook's id.";
+    KnowledgeBaseId: "knowledge base", "The knowledge base's id.";
+    RunId: "run", "The run's id.";
     KeyService: "service", "Where the account is.";
     PhoneNumberId: "phone number", "The phone number's id.";
     ToolId: "tool", "The tool's id.";
@@ -111,16 +173,110 @@ named! {
         an address: API Gateway decodes it before it chooses the route.";
 }
 
-/// The last variable of the path.
+/// The first variable of the path after the slug.
 pub struct Id<T>(pub T);
 
 impl<T: Named> Part for Id<T> {
-    fn of(asked: &Asked<'_>) -> Result<Self> {
-        id(asked.variables.last().copied().unwrap_or_default(), T::NOUN).map(Self)
+    fn of(found: &Found<'_>) -> Result<Self> {
+        variable(found, 0).map(Self)
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         operation.names(T::DOC, T::schema(schemas));
+    }
+}
+
+fn variable<T: Named>(found: &Found<'_>, at: usize) -> Result<T> {
+    id(found.variables.get(at).copied().unwrap_or_default(), T::NOUN)
+}
+
+/// The variables of a path with two.
+pub struct Ids<A, B>(pub A, pub B);
+
+impl<A: Named, B: Named> Part for Ids<A, B> {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        Ok(Self(variable(found, 0)?, variable(found, 1)?))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.names(A::DOC, A::schema(schemas));
+        operation.names(B::DOC, B::schema(schemas));
+    }
+}
+
+/// `?name=value`, which may be left out: a word of a kind that says what it must be.
+pub trait Asks: FromStr<Err: Display> + Described {
+    const NAME: &'static str;
+    const DOC: &'static str;
+}
+
+/// What the query says of one parameter.
+pub struct Wanted<T>(pub Option<T>);
+
+impl<T: Asks> Part for Wanted<T> {
+    const QUERY: &'static [&'static str] = &[T::NAME];
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let query = found.request.query_string_parameters();
+        let word = query.first(T::NAME).filter(|text| !text.is_empty()).map(str::parse::<T>).transpose();
+        word.map(Self).map_err(|error| Error::invalid(T::NAME, error.to_string()))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.may_ask(T::NAME, T::DOC, T::schema(schemas));
+    }
+}
+
+impl Asks for ToolType {
+    const NAME: &'static str = "type";
+    const DOC: &'static str = "Only tools of this type.";
+}
+
+impl Asks for ApprovalStatus {
+    const NAME: &'static str = "status";
+    const DOC: &'static str = "Those with this status only.";
+}
+
+impl Asks for AutomationStatus {
+    const NAME: &'static str = "status";
+    const DOC: &'static str = "Those with this status only.";
+}
+
+impl Asks for ExecutionStatus {
+    const NAME: &'static str = "status";
+    const DOC: &'static str = "Only runs of which this came.";
+}
+
+/// The history of executions: `?limit=&cursor=&status=`
+pub struct History(pub ExecutionFilter);
+
+impl Part for History {
+    const QUERY: &'static [&'static str] = &["limit", "cursor", "status"];
+
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let Paged { limit, cursor: after } = Paged::of(found)?;
+        let Wanted(status) = Wanted::of(found)?;
+        Ok(Self(ExecutionFilter { limit, after, status }))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Paged::<ExecutionId>::describe(operation, schemas);
+        Wanted::<ExecutionStatus>::describe(operation, schemas);
+    }
+}
+
+/// The header `Idempotency-Key`.
+pub struct Repeated(pub Option<String>);
+
+impl Part for Repeated {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        idempotency_key(found.request).map(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
+        operation.may_say("Idempotency-Key", "The same key again is the same request.", schema);
+        operation.refuses(422);
     }
 }
 
@@ -133,15 +289,13 @@ pub struct Paged<P = CreatedAt> {
 impl<P: FromStr> Part for Paged<P> {
     const QUERY: &'static [&'static str] = &["limit", "cursor"];
 
-    fn of(asked: &Asked<'_>) -> Result<Self> {
-        let (limit, cursor) = page(asked.request)?;
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let (limit, cursor) = page(found.request)?;
         Ok(Self { limit, cursor })
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
-        operation.may_ask("limit", "Items on a page.", limit);
-        operation.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
+        operation.is_paged();
     }
 }
 
@@ -162,8 +316,17 @@ pub enum Made<T> {
     New(T),
     There(T),
 }
+/// 202 with a value.
+pub struct Accepted<T>(pub T);
+/// 202 for a new value, 200 for one that was there already.
+pub enum Begun<T> {
+    Now(T),
+    Before(T),
+}
 /// 200: it is gone.
 pub struct Deleted;
+/// 204: it is gone.
+pub struct Gone;
 
 impl<T: Serialize + Described> Answers for Shown<T> {
     fn reply(self) -> Result<Reply> {
@@ -199,6 +362,40 @@ impl<T: Serialize + Described> Answers for Made<T> {
     }
 }
 
+impl<T: Serialize + Described> Answers for Accepted<T> {
+    fn reply(self) -> Result<Reply> {
+        Reply::accepted(&self.0)
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.answers(202, "It is begun.", T::schema(schemas));
+    }
+}
+
+impl<T: Serialize + Described> Answers for Begun<T> {
+    fn reply(self) -> Result<Reply> {
+        match self {
+            Self::Now(row) => Reply::accepted(&row),
+            Self::Before(row) => Reply::ok(&row),
+        }
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.answers(202, "It is begun.", T::schema(schemas));
+        operation.answers(200, "It was begun before.", T::schema(schemas));
+    }
+}
+
+impl Answers for Gone {
+    fn reply(self) -> Result<Reply> {
+        Ok(Reply::no_content())
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers_nothing(204, "It is gone.");
+    }
+}
+
 impl<T: Serialize + Described> Answers for Page<T> {
     fn reply(self) -> Result<Reply> {
         Reply::ok(&self)
@@ -231,9 +428,9 @@ macro_rules! routes {
         pub const ROUTES: &[$crate::http::Route] = &[$($($of)::+::ROUTE),+];
 
         pub async fn handle(deps: &$deps, request: $crate::http::Request) -> $crate::Result<$crate::http::Reply> {
-            let asked = $crate::http::Asked::of(&deps.access, ROUTES, &request).await?;
-            $(if asked.is(&$($of)::+::ROUTE) {
-                return Box::pin($($of)::+::answer(deps, &asked)).await;
+            let found = $crate::http::Found::of(ROUTES, &request)?;
+            $(if found.is(&$($of)::+::ROUTE) {
+                return Box::pin($($of)::+::answer(deps, found)).await;
             })+
             Err($crate::Error::NotFound("route"))
         }
@@ -251,7 +448,13 @@ mod tests {
 
     #[test]
     fn a_route_fits_its_method_and_path_only() {
-        let route = Route { method: "GET", path: "/api/{slug}/tools/{id}", role: Role::Viewer, query: &[] };
+        let route = Route {
+            method: "GET",
+            path: "/api/{slug}/tools/{id}",
+            caller: Caller::Member(Role::Viewer),
+            query: &[],
+            own_query: false,
+        };
         assert!(route.fits(&["GET", "api", "acme", "tools", "7"]));
         for other in [
             &[][..],
@@ -263,6 +466,5 @@ mod tests {
         ] {
             assert!(!route.fits(other), "{other:?}");
         }
-        assert_eq!(query_of_parts(&[&[], &["limit"]]), ["limit"]);
     }
 }

@@ -4,11 +4,7 @@ use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
 
-use crate::{
-    Error, Result,
-    models::NotAnExecutionStatus,
-    store::{Cursor, ExecutionFilter},
-};
+use crate::{Error, Result, store::Cursor};
 
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
@@ -34,16 +30,4 @@ pub fn page<P: FromStr>(request: &Request) -> Result<(i32, Option<Cursor<P>>)> {
     };
     let cursor = query.first("cursor").filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
     Ok((limit, cursor))
-}
-
-/// Which runs of the history are asked for: a page, and `?status=`.
-///
-/// # Errors
-/// [`Error::Invalid`] for `limit`, `cursor` or `status`.
-pub fn history(request: &Request) -> Result<ExecutionFilter> {
-    let (limit, after) = page(request)?;
-    let query = request.query_string_parameters();
-    let status = query.first("status").filter(|text| !text.is_empty()).map(str::parse).transpose();
-    let status = status.map_err(|error: NotAnExecutionStatus| Error::invalid("status", error.to_string()))?;
-    Ok(ExecutionFilter { limit, after, status })
 }

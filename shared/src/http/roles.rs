@@ -7,76 +7,15 @@
 //! | `member` | also use what is there: try a tool, start and cancel runs |
 //! | `admin`, `owner` | also make, change, attach and delete; only an `owner` makes, changes and removes owners |
 
-use crate::models::Role::{self, Admin, Member, Viewer};
+use crate::models::Role::{self, Member, Viewer};
 
 /// Method, path as in `infra/template.yaml`, role. A route that is not here is let in for nobody.
 pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
-    ("GET", "/api/{slug}/tools", Viewer),
-    ("POST", "/api/{slug}/tools", Admin),
-    ("POST", "/api/{slug}/tools/test", Member),
-    ("GET", "/api/{slug}/tools/{id}", Viewer),
-    ("PATCH", "/api/{slug}/tools/{id}", Admin),
-    ("DELETE", "/api/{slug}/tools/{id}", Admin),
-    ("GET", "/api/{slug}/tools/{id}/agents", Viewer),
-    ("GET", "/api/{slug}/tools/{id}/executions", Viewer),
-    ("GET", "/api/{slug}/calls", Viewer),
-    ("GET", "/api/{slug}/calls/{id}", Viewer),
-    ("DELETE", "/api/{slug}/calls/{id}", Admin),
-    ("GET", "/api/{slug}/calls/{id}/executions", Viewer),
-    ("GET", "/api/{slug}/runs", Viewer),
-    ("POST", "/api/{slug}/runs", Member),
-    ("GET", "/api/{slug}/runs/{id}", Viewer),
-    ("DELETE", "/api/{slug}/runs/{id}", Admin),
-    ("POST", "/api/{slug}/runs/{id}/cancel", Member),
-    ("GET", "/api/{slug}/automations", Viewer),
-    ("POST", "/api/{slug}/automations", Member),
-    ("GET", "/api/{slug}/automations/{id}", Viewer),
-    ("PUT", "/api/{slug}/automations/{id}", Member),
-    ("DELETE", "/api/{slug}/automations/{id}", Admin),
-    ("GET", "/api/{slug}/automations/{id}/versions", Viewer),
-    ("GET", "/api/{slug}/automations/{id}/versions/{version}", Viewer),
-    ("GET", "/api/{slug}/automations/{id}/diff", Viewer),
-    ("POST", "/api/{slug}/automations/{id}/activate", Admin),
-    ("POST", "/api/{slug}/automations/{id}/pause", Admin),
-    ("POST", "/api/{slug}/automations/{id}/rollback", Admin),
-    ("POST", "/api/{slug}/automations/{id}/run", Member),
-    ("GET", "/api/{slug}/automations/{id}/runs", Viewer),
-    ("POST", "/api/{slug}/events/{id}/replay", Member),
-    ("GET", "/api/{slug}/approvals", Viewer),
-    ("GET", "/api/{slug}/approvals/{id}", Viewer),
-    ("POST", "/api/{slug}/approvals/{id}/approve", Admin),
-    ("POST", "/api/{slug}/approvals/{id}/refuse", Admin),
-    ("GET", "/api/{slug}/hooks", Viewer),
-    ("POST", "/api/{slug}/hooks", Admin),
-    ("GET", "/api/{slug}/hooks/{id}", Viewer),
-    ("PATCH", "/api/{slug}/hooks/{id}", Admin),
-    ("DELETE", "/api/{slug}/hooks/{id}", Admin),
-    ("GET", "/api/{slug}/events", Viewer),
-    ("GET", "/api/{slug}/events/{id}", Viewer),
-    ("GET", "/api/{slug}/discover/initial_md_fetch", Viewer),
-    ("GET", "/api/{slug}/discover/fetch_tool_data", Viewer),
-    ("POST", "/api/{slug}/discover/fetch_tool_data", Viewer),
-    ("GET", "/api/{slug}/discover/search", Viewer),
-    ("POST", "/api/{slug}/discover/search", Viewer),
-    ("GET", "/api/{slug}/services", Viewer),
-    ("POST", "/api/{slug}/services/{name}/connect", Admin),
-    ("PUT", "/api/{slug}/services/{name}/account", Admin),
-    ("DELETE", "/api/{slug}/services/{name}/connection", Admin),
-    ("GET", "/api/{slug}/agents/{id}/tools", Viewer),
-    ("POST", "/api/{slug}/agents/{id}/knowledge-bases/attach", Admin),
-    ("POST", "/api/{slug}/agents/{id}/knowledge-bases/detach", Admin),
     ("POST", "/api/{slug}/mcp", Viewer),
     ("GET", "/api/{slug}/mcp", Viewer),
     ("DELETE", "/api/{slug}/mcp", Viewer),
     ("GET", "/api/{slug}/agent-tools", Viewer),
     ("POST", "/api/{slug}/agent-tools/{name}", Member),
-    ("GET", "/api/{slug}/knowledge-bases", Viewer),
-    ("POST", "/api/{slug}/knowledge-bases", Admin),
-    ("GET", "/api/{slug}/knowledge-bases/{id}", Viewer),
-    ("DELETE", "/api/{slug}/knowledge-bases/{id}", Admin),
-    ("GET", "/api/{slug}/knowledge-bases/{id}/entries", Viewer),
-    ("POST", "/api/{slug}/knowledge-bases/{id}/entries", Admin),
-    ("DELETE", "/api/{slug}/knowledge-bases/{id}/entries/{entry_id}", Admin),
     ("POST", "/agent/chat", Member),
     ("POST", "/copilotkit/action", Member),
     ("POST", "/agent/stream", Member),
@@ -93,25 +32,10 @@ pub const LEAST_ROLES: &[(&str, &str, Role)] = &[
 
 /// What may stand in the query of a GET; in that of another route under `/api/{slug}`, nothing. `docs/openapi.yaml` says the
 /// same, and a test compares both.
-pub const QUERIES: &[(&str, &[&str])] = &[
-    ("/api/{slug}/tools", &["limit", "cursor", "type", "attached"]),
-    ("/api/{slug}/tools/{id}/executions", &["limit", "cursor", "status"]),
-    ("/api/{slug}/calls", &["limit", "cursor"]),
-    ("/api/{slug}/calls/{id}/executions", &["limit", "cursor", "status"]),
-    ("/api/{slug}/runs", &["limit", "cursor"]),
-    ("/api/{slug}/automations", &["limit", "cursor", "status"]),
-    ("/api/{slug}/automations/{id}/versions", &["limit", "cursor"]),
-    ("/api/{slug}/automations/{id}/diff", &["from", "to"]),
-    ("/api/{slug}/automations/{id}/runs", &["limit", "cursor"]),
-    ("/api/{slug}/approvals", &["status", "limit", "cursor"]),
-    ("/api/{slug}/hooks", &["limit", "cursor"]),
-    ("/api/{slug}/events", &["limit", "cursor", "matched"]),
-    ("/api/{slug}/knowledge-bases", &["limit", "cursor"]),
-    ("/api/{slug}/knowledge-bases/{id}/entries", &["limit", "cursor"]),
-];
+pub const QUERIES: &[(&str, &[&str])] = &[];
 
 /// These read their queries themselves, and refuse what they do not know.
-pub const OWN_QUERIES: &[&str] = &["agent-tools", "discover", "mcp", "services"];
+pub const OWN_QUERIES: &[&str] = &["agent-tools", "mcp"];
 
 /// The least role for a request, given as [`super::route()`] gives it.
 pub(super) fn least_role(route: &[&str]) -> Option<Role> {

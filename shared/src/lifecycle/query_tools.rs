@@ -38,6 +38,8 @@ pub struct DetachedBase {
     pub query_tool: QueryToolStatus,
 }
 
+crate::described!(QueryToolStatus => {"enum": ["kept", "deleted", "pending"]});
+
 /// What became of a base's query tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

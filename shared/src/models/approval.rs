@@ -77,6 +77,8 @@ pub enum ApprovalStatus {
     Cancelled,
 }
 
+crate::described!(ApprovalStatus => {"$ref": "#/components/schemas/ApprovalStatus"});
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be one of pending, approved, refused, expired, cancelled")]
 pub struct NotAnApprovalStatus;

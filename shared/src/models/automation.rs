@@ -88,6 +88,11 @@ pub enum AutomationStatus {
 #[error("must be one of pending_review, active, paused")]
 pub struct NotAnAutomationStatus;
 
+crate::described! {
+    Automation => {"$ref": "#/components/schemas/Automation"},
+    AutomationStatus => {"type": "string", "enum": ["pending_review", "active", "paused"]},
+}
+
 impl AutomationStatus {
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -11,6 +11,8 @@ use super::{AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, Phone
 #[serde(transparent)]
 pub struct CallId(String);
 
+crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"});
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 100 letters, digits, _ and -")]
 pub struct NotACallId;

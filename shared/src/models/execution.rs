@@ -104,6 +104,11 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
     }
 }
 
+crate::described! {
+    ExecutionView => {"$ref": "#/components/schemas/Execution"},
+    ExecutionStatus => {"$ref": "#/components/schemas/ExecutionStatus"},
+}
+
 /// An execution as the history shows it: every field is there, null where there is nothing.
 #[derive(Debug, Serialize)]
 pub struct ExecutionView {

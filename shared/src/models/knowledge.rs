@@ -186,6 +186,12 @@ impl fmt::Display for FieldValue {
 #[serde(transparent)]
 pub struct EntryId(String);
 
+crate::described! {
+    EntryId => {"$ref": "#/components/schemas/EntryId"},
+    KnowledgeBase => {"$ref": "#/components/schemas/KnowledgeBase"},
+    KnowledgeEntry => {"$ref": "#/components/schemas/KnowledgeEntry"},
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 100 letters (a-z), digits, or - _ . :, beginning with a letter or digit")]
 pub struct NotAnEntryId;

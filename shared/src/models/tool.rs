@@ -57,6 +57,11 @@ impl fmt::Display for ToolType {
     }
 }
 
+crate::described! {
+    Tool => {"$ref": "#/components/schemas/Tool"},
+    ToolType => {"type": "string", "enum": ["sms", "api_request", "pipedream_action", "transfer_call", "query"]},
+}
+
 /// A row of `tools`, column by column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tool {

@@ -42,6 +42,8 @@ pub struct ListedVersion {
     pub created_at: Timestamp,
 }
 
+crate::described!(ListedVersion => {"$ref": "#/components/schemas/ListedAutomationVersion"});
+
 /// An automation as it is found by its name.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NamedAutomation {

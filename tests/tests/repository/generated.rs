@@ -10,12 +10,12 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::{Map, Value};
 use shared::{
-    http::{Document, Route},
+    http::{Caller, Document, Route},
     models::Role,
 };
 use tests::{
     Template,
-    declared::{DECLARED, Declared, least_roles},
+    declared::{DECLARED, Declared, callers, least_roles},
 };
 
 use crate::structure::source::{directories, pascal, read, root};
@@ -79,7 +79,7 @@ fn the_document_has_the_operations_as_they_are_declared() {
     hold("docs/openapi.yaml", &text);
 }
 
-/// A declared route requires a role, so it has the JWT authorizer.
+/// The JWT authorizer stands before the routes that ask for a role.
 #[test]
 fn the_template_has_the_routes_as_they_are_declared() {
     let mut lines = String::new();
@@ -97,12 +97,15 @@ fn the_template_has_the_routes_as_they_are_declared() {
         );
         for operation in described(declared).operations {
             let Route { method, path, .. } = operation.route;
+            let authorizer = match operation.route.caller {
+                Caller::Member(_) => "AuthorizationType: JWT, AuthorizerId: !Ref ApiAuthorizer",
+                Caller::Proof(_) => "AuthorizationType: NONE",
+            };
             lines += &resource(
                 &format!("{}Route", operation.resource),
                 "ApiGatewayV2::Route",
                 &format!(
-                    "ApiId: !Ref Api, RouteKey: \"{method} {path}\", Target: !Sub \"integrations/${{{function}Integration}}\", \
-                     AuthorizationType: JWT, AuthorizerId: !Ref ApiAuthorizer"
+                    "ApiId: !Ref Api, RouteKey: \"{method} {path}\", Target: !Sub \"integrations/${{{function}Integration}}\", {authorizer}"
                 ),
             );
         }
@@ -152,21 +155,26 @@ fn the_readme_has_the_routes_as_they_are_declared() {
 fn the_table_of_roles_is_as_the_routes_are_declared() {
     let template = Template::read();
     let deployed: Vec<_> = template.routes().into_iter().chain(template.rest_routes()).collect();
-    let mut rows: Vec<(&str, &str, &str, &str)> = least_roles()
+    let mut rows: Vec<(&str, &str, &str, &str)> = callers()
         .into_iter()
-        .map(|(method, path, role)| {
+        .map(|(method, path, caller)| {
             let is_it = |of: &Route| (of.method, of.path) == (method, path);
             let declared = DECLARED.iter().find(|declared| declared.routes.iter().any(is_it));
             let deployed = deployed.iter().find(|route| (&*route.method, &*route.path) == (method, path));
             let function = declared.map(|it| it.function).or_else(|| Some(&*deployed?.function));
             let function = function.unwrap_or_else(|| panic!("{method} {path} is not in the template"));
-            (path, method, role.as_str(), function)
+            let caller = match caller {
+                Caller::Member(role) => role.as_str(),
+                Caller::Proof(scheme) => scheme,
+            };
+            (path, method, caller, function)
         })
         .collect();
     rows.sort_unstable();
     let mut text = String::from(
-        "# Roles\n\nThe least role for each route that asks for one, generated from the routes: a change of a role shows here.\n\n\
-         | path | method | least role | function |\n|---|---|---|---|\n",
+        "# Roles\n\nThe least role for each route, or what proves the caller in its place (a security scheme of [openapi.yaml](openapi.yaml)), \
+         generated from the routes: a change of a role shows here.\n\n\
+         | path | method | least role or proof | function |\n|---|---|---|---|\n",
     );
     for (path, method, role, function) in rows {
         writeln!(text, "| `{path}` | {method} | {role} | {function} |").unwrap();
