@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    models::{Approval, ApprovalEffect, ApprovalRule, ApprovalStatus, Timestamp, ToolEffect},
+    models::{Approval, ApprovalRule, ApprovalStatus, Timestamp, ToolEffect},
     redaction::words,
 };
 
@@ -150,6 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::models::ApprovalEffect;
 
     /// A rule never lets a tool through whose effect is not known.
     #[test]
