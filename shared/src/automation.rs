@@ -51,7 +51,7 @@ mod whole_run_view;
 
 pub use action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
 pub use alerts::{AlertHook, Alerts};
-pub use approval_rules::{Standing, asking_rule, effect_of, is_message, recipients, standing};
+pub use approval_rules::{Standing, asking_rule, recipients, standing};
 pub use automation_view::{AutomationReader, AutomationView};
 pub use conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
 pub use data::{Data, Lowered, Outputs};

@@ -320,14 +320,6 @@ impl Found {
         self
     }
 
-    /// As [`Tool::known_as`].
-    pub fn known_as(&self) -> Vec<String> {
-        match &self.body {
-            Body::BuiltIn(tool) => tool.known_as(),
-            Body::Action(tool) => tool.known_as(),
-        }
-    }
-
     /// What must be seen to before it is called for a person in a chat.
     pub fn chat_rules(&self) -> ChatRules {
         match &self.body {
@@ -366,7 +358,7 @@ impl Found {
 
     /// As something that can be called; in a dry run one that acts only shows what it would have sent.
     pub fn for_run(self, executor: &Executor, dry_run: bool) -> Arc<dyn Tool> {
-        if dry_run && self.spec().effect {
+        if dry_run && self.spec().acts() {
             return Arc::new(NotSent { found: self, executor: executor.clone() });
         }
         self.callable(executor)
@@ -434,10 +426,6 @@ struct ExecutedTool {
 impl Tool for ExecutedTool {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
-    }
-
-    fn known_as(&self) -> Vec<String> {
-        self.tool.known_as()
     }
 
     fn label(&self) -> &str {

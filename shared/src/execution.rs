@@ -220,7 +220,7 @@ impl Executor {
                 return Ok((ToolOutcome::failed(sentence), Vec::new()));
             }
         };
-        if !tool.spec.effect {
+        if !tool.spec.acts() {
             // Reading twice does no harm; a claim was made only because nobody could know yet.
             self.release(ahead).await;
             return Ok((self.act(tool, request, context, &arguments, &Map::new()).await?, ignored));
@@ -323,7 +323,7 @@ impl Executor {
             self.quotas.take(context.organization, tool.id, whose.as_deref(), tool.limits, context.deadline).await;
         match room {
             // Looking something up once too often does less harm than not knowing it in the middle of a call.
-            Err(error) if !tool.spec.effect => {
+            Err(error) if !tool.spec.acts() => {
                 report(&error, tool.id, context.trigger);
                 Ok(Room::free())
             }

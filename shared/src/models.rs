@@ -29,6 +29,7 @@ mod slug;
 mod thread;
 mod timestamp;
 mod tool;
+mod tool_effect;
 mod tool_name;
 mod tool_ref;
 mod unowned;
@@ -80,6 +81,7 @@ pub use thread::{
 };
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};
+pub use tool_effect::{NotAnEffect, ToolEffect};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};

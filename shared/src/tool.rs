@@ -55,11 +55,6 @@ pub trait Tool: Send + Sync {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
 
-    /// The names by which one can tell what it does to people: its own, and that of the action behind it.
-    fn known_as(&self) -> Vec<String> {
-        vec![self.spec().name.clone()]
-    }
-
     /// What people call it.
     fn label(&self) -> &str {
         &self.spec().name

@@ -11,8 +11,8 @@ use shared::{
     fields::{Fields, kind, pointer_step},
     json_schema::JsonSchema,
     models::{
-        Binding, ConnectionKind, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, folded_name,
-        service_tool_id,
+        Binding, ConnectionKind, Service, ServiceCapabilities, ServiceId, ServiceTool, Timestamp, ToolEffect,
+        folded_name, service_tool_id,
     },
 };
 
@@ -162,7 +162,7 @@ fn read_tool(
             fields.problem("name", format!("must begin with the service's name: {prefix}…"));
         }
     }
-    let own_effect = flag(&mut fields, "effect");
+    let declared = fields.parse::<ToolEffect>("effect");
     let own_destructive = flag(&mut fields, "destructive");
     let bound = read_binding(&mut fields, connection, pointer);
     let keywords = read_keywords(&mut fields);
@@ -171,7 +171,13 @@ fn read_tool(
         fields.finish();
         return None;
     };
-    let effect = own_effect.unwrap_or(bound.effect);
+    let effect = declared.map_or(bound.effect, ToolEffect::acts);
+    let says_nothing = fields.get("effect").is_none_or(|word| word.as_str().is_some_and(|word| word.trim().is_empty()));
+    if effect && says_nothing {
+        let words = ToolEffect::OF_ACTING.map(ToolEffect::as_str).join(", ");
+        fields
+            .problem("effect", format!("is required of a tool that changes something: {words}; none if it only reads"));
+    }
     let destructive = effect && own_destructive.unwrap_or(bound.destructive);
     agree(category.as_deref(), effect, destructive, pointer, fields.problems());
     let schema = check_parameters(&bound.parameters, &bound.place, fields.problems());
@@ -199,6 +205,7 @@ fn read_tool(
         },
         binding: bound.binding,
         effect,
+        acts_as: declared.unwrap_or_default(),
         destructive,
         examples,
         parameter_names,
@@ -301,9 +308,9 @@ fn agree(category: Option<&str>, effect: bool, destructive: bool, pointer: &str,
     let (place, problem) = match (category, effect, destructive) {
         (Some("read" | "search"), true, _) => (
             "effect",
-            "must be false of a tool that reads or searches; if it may change something, its category is write",
+            "must be none or left out of a tool that reads or searches; if it may change something, its category is write",
         ),
-        (Some("write" | "delete"), false, _) => ("effect", "must be true of a tool that writes or deletes"),
+        (Some("write" | "delete"), false, _) => ("effect", "must not be none of a tool that writes or deletes"),
         (Some("delete"), true, false) => ("destructive", "must be true of a tool that deletes"),
         _ => return,
     };

@@ -139,6 +139,8 @@ fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Va
         "name": tool_name(app, service, key),
         "title": plain(&component.name, 100),
         "category": category,
+        // A person says what it changes.
+        "effect": if derived.effect { "" } else { "none" },
         "description": plain(component.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION),
         "returns": "",
         "component": of_file,

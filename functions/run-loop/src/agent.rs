@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde_json::Map;
 use shared::{
     Error, Result,
-    automation::{PinnedTool, PlannedAction, RunRequest, asking_rule, effect_of},
-    catalogue::Found,
+    automation::{PinnedTool, PlannedAction, RunRequest, asking_rule},
     injection::{Ended, LLM_AGENT},
     models::{
-        ActionResult, ApprovalEffect, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger,
-        Spent, Timestamp, ToolRef, WholeRun,
+        ActionResult, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolEffect, ToolRef, WholeRun,
     },
     store::Waits,
     tool::ToolOutcome,
@@ -29,7 +28,7 @@ struct Asked {
     model: Option<String>,
     limits: RunLimits,
     /// What its tools do, those that change something.
-    effects: Vec<ApprovalEffect>,
+    effects: Vec<ToolEffect>,
 }
 
 /// Agents of a run.
@@ -138,8 +137,7 @@ impl Agents<'_> {
             Ok(Briefing::Drifted(reason)) => return Ok(Err(Refusal::Drifted(reason))),
             Err(error) => return wrong(error),
         };
-        let acting = found.iter().filter(|found| found.spec().effect).map(Found::known_as);
-        let effects = acting.map(|known| effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>())).collect();
+        let effects = found.iter().map(|found| found.spec().effect).filter(|effect| effect.acts()).collect();
         let limits = within(request.limits, &self.held.run.limits, spent);
         Ok(Ok(Asked { prompt, model: request.model, limits, effects }))
     }

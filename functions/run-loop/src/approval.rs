@@ -9,7 +9,7 @@ use shared::{
     injection::Ended,
     models::{
         ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalRule,
-        ApprovalStatus, AutomationRun, Timestamp, arguments_hash,
+        ApprovalStatus, AutomationRun, Timestamp, ToolEffect, arguments_hash,
     },
     redaction::to_decide_on,
     store::{Approvals, Waits},
@@ -39,7 +39,7 @@ impl Asking<'_> {
     pub(crate) fn asks(
         &self,
         planned: &PlannedAction<'_>,
-        effect: Option<ApprovalEffect>,
+        effect: Option<ToolEffect>,
         arguments: &Map<String, Value>,
     ) -> Option<ApprovalRequest> {
         if let Some(asked) = &planned.action.approval {

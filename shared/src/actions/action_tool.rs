@@ -61,7 +61,7 @@ impl ActionTool {
             properties.remove(NO_ARGUMENTS);
         }
         let described = tool.description.as_deref().map(str::trim).filter(|description| !description.is_empty());
-        let effect = config.action.has_effect();
+        let effect = config.effect();
         Ok(Self {
             id: tool.id,
             spec: ToolSpec {
@@ -71,13 +71,13 @@ impl ActionTool {
                 returns: json!({}),
                 own_examples: Vec::new(),
                 effect,
-                repeatable: config.repeatable && !effect,
+                repeatable: config.repeatable && !effect.acts(),
             },
             label: tool.label.clone(),
             static_config: config.action.with_marked(tool.static_config.clone()),
             action: config.action,
             limits: config.limits,
-            chat: config.chat.for_effect(effect),
+            chat: config.chat.for_effect(effect.acts()),
             redact: Marks::stored(tool),
             values_secret: tool.values_secret.clone(),
             check: None,
@@ -123,16 +123,6 @@ impl ActionTool {
     /// What of its configuration must not be shown, wherever it stands again.
     pub fn hidden_texts(&self) -> HiddenTexts {
         self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
-    }
-
-    /// The names by which one can tell what it does to people: its own, and that of the action behind it.
-    pub fn known_as(&self) -> Vec<String> {
-        let behind = match &self.action {
-            Action::PipedreamAction(action) => Some(action.key().to_owned()),
-            Action::Sms(_) => Some("sms".to_owned()),
-            _ => None,
-        };
-        std::iter::once(self.spec.name.clone()).chain(behind).collect()
     }
 
     /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.

@@ -18,7 +18,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{ChatRules, Limits, Role, Tool, ToolName, ToolType},
+    models::{ChatRules, Limits, Role, Tool, ToolEffect, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -50,6 +50,9 @@ pub struct ToolConfig {
     /// False: what it reads changes, so a run that asks again is not answered from its record.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeatable: bool,
+    /// The effect of an `api_request` or a `pipedream_action` that changes something; the other types have one of their own.
+    #[serde(default, rename = "effect", skip_serializing_if = "Option::is_none")]
+    pub declared_effect: Option<ToolEffect>,
     #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
     /// What must be seen to before it is called for a person in a chat.
@@ -113,6 +116,15 @@ impl ToolConfig {
         })
     }
 
+    pub fn effect(&self) -> ToolEffect {
+        match &self.action {
+            action if !action.has_effect() => ToolEffect::None,
+            Action::Sms(_) => ToolEffect::Sms,
+            Action::TransferCall(_) => ToolEffect::Other,
+            _ => self.declared_effect.filter(|declared| declared.acts()).unwrap_or_default(),
+        }
+    }
+
     /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body (empty: it is the body).
     pub fn parse_at(body: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
         Self::read(Fields::of(body, path, problems)?)
@@ -134,6 +146,7 @@ impl ToolConfig {
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
+        let declared_effect = fields.parse::<ToolEffect>("effect");
         let limits = Limits::read(&mut fields);
         let chat = chat_rules(&mut fields);
         // Without a type nothing tells which other fields are right.
@@ -150,6 +163,9 @@ impl ToolConfig {
                 "execute_on_call_start",
                 "must be true for a tool that is not attached to agents, or it never runs",
             );
+        }
+        if let (Some(action), Some(effect)) = (&action, declared_effect) {
+            check_effect(action, effect, &mut fields);
         }
         if let Some(action) = &action {
             let sends_secrets = matches!(action, Action::ApiRequest(_) | Action::PipedreamAction(_));
@@ -183,6 +199,7 @@ impl ToolConfig {
             execute_on_call_start,
             attach_to_agent,
             repeatable,
+            declared_effect,
             limits,
             chat,
             redact,
@@ -315,6 +332,20 @@ impl Action {
             Self::PipedreamAction(action) => action.has_effect(),
             Self::Sms(_) | Self::TransferCall(_) => true,
         }
+    }
+}
+
+fn check_effect(action: &Action, effect: ToolEffect, fields: &mut Fields<'_>) {
+    if !matches!(action, Action::ApiRequest(_) | Action::PipedreamAction(_)) {
+        fields.problem(
+            "effect",
+            "is for an api_request or a pipedream_action; the effect of this type is known, leave it out",
+        );
+    } else if action.has_effect() && !effect.acts() {
+        let words = ToolEffect::OF_ACTING.map(ToolEffect::as_str).join(", ");
+        fields.problem("effect", format!("must be one of {words}: this tool changes something"));
+    } else if !action.has_effect() && effect.acts() {
+        fields.problem("effect", "must be none or left out: this tool only reads");
     }
 }
 

@@ -11,7 +11,10 @@ use self::{
     automations::{get_automation, get_run, list_automations, run_automation, update_automation},
     definition_schema::definition_schema,
 };
-use crate::tool::{Parameters, ToolSpec};
+use crate::{
+    models::ToolEffect,
+    tool::{Parameters, ToolSpec},
+};
 
 /// The argument that makes two calls of a tool the same one, however far apart they are.
 pub const IDEMPOTENCY_KEY: &str = "idempotency_key";
@@ -122,7 +125,7 @@ fn initial_md_fetch() -> AgentTool {
                 r#"initial_md_fetch(["slack", "push notifications"])"#,
                 r#"initial_md_fetch({services: ["Google Calendar"]})"#,
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: true,
         },
         hints: Hints::READS,
@@ -152,7 +155,7 @@ fn fetch_tool_data() -> AgentTool {
                 r#"fetch_tool_data(["slack_post_message", "push_notifications_send"])"#,
                 r#"fetch_tool_data({tool_names: ["gmail_send_email"]})"#,
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: true,
         },
         hints: Hints::READS,
@@ -195,7 +198,7 @@ fn search_tools() -> AgentTool {
                 r#"search_tools({q: "new email", trigger: "polling", connected: true})"#,
                 r#"search_tools({services: ["Notion"], category: "write", limit: 20})"#,
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: true,
         },
         hints: Hints::READS,
@@ -246,7 +249,7 @@ fn deploy_automation() -> AgentTool {
                 r#"deploy_automation({automation: {name: "Morning", trigger_type: "schedule_recurring", trigger_config: {interval: "daily", time_of_day: "08:00", timezone: "Europe/Berlin"}, fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time"}]}, dry_run: true})"#,
                 r#"deploy_automation({automation: {name: "By hand", trigger_type: "manual", fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time", output_as: "time"}]}})"#,
             ]),
-            effect: true,
+            effect: ToolEffect::Record,
             repeatable: false,
         },
         // It adds a version that waits for a person, and polling asks a service once.
@@ -281,7 +284,7 @@ fn call_tool() -> AgentTool {
                 r#"call_tool({name: "slack_post_message", fingerprint: "9f2c41d07a6be835", arguments: {channel: "C024BE91L", text: "Hello"}})"#,
                 r#"call_tool({name: "gmail_find_email", fingerprint: "77a0e1b2c3d4f506", arguments: {q: "invoice"}})"#,
             ]),
-            effect: true,
+            effect: ToolEffect::Record,
             repeatable: false,
         },
         hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: true },
@@ -312,7 +315,7 @@ mod tests {
             assert!(plain && spec.name.len() <= 40, "{}", spec.name);
             assert!(!title.is_empty() && spec.description.len() < 1_000, "{}", spec.name);
             assert_eq!(spec.parameters.schema()["additionalProperties"], false, "{}", spec.name);
-            assert_eq!(hints.read_only, !spec.effect, "{}", spec.name);
+            assert_eq!(hints.read_only, !spec.acts(), "{}", spec.name);
             assert!(!hints.read_only || !hints.destructive, "{}", spec.name);
         }
     }

@@ -1,68 +1,13 @@
-//! What a call of a tool does to people, as far as its name and its action say; and whether somebody is to be asked first.
+//! Approval rules: whether a person is asked before an action, and whom the action reaches.
 //!
-//! What nobody can tell apart is asked about: an e-mail whose recipients are not found counts as one to outside.
+//! In doubt a person is asked: every rule holds a tool that declares no effect, and an e-mail without recipients counts as one to outside.
 
 use serde_json::{Map, Value};
 
 use crate::{
-    models::{Approval, ApprovalEffect, ApprovalRule, ApprovalStatus, Timestamp},
+    models::{Approval, ApprovalRule, ApprovalStatus, Timestamp, ToolEffect},
     redaction::words,
 };
-
-/// Words of names by which tools are known, and the verbs that make an effect of them.
-const EMAIL: [&str; 12] = [
-    "email",
-    "emails",
-    "mail",
-    "gmail",
-    "outlook",
-    "sendgrid",
-    "mailgun",
-    "mailchimp",
-    "mailjet",
-    "postmark",
-    "resend",
-    "smtp",
-];
-const SMS: [&str; 3] = ["sms", "twilio", "mms"];
-const MESSAGE: [&str; 16] = [
-    "message",
-    "messages",
-    "slack",
-    "telegram",
-    "discord",
-    "teams",
-    "whatsapp",
-    "chat",
-    "notification",
-    "notifications",
-    "push",
-    "messenger",
-    "signal",
-    "mattermost",
-    "dm",
-    "intercom",
-];
-const PAYMENT: [&str; 14] = [
-    "payment",
-    "payments",
-    "pay",
-    "charge",
-    "charges",
-    "refund",
-    "refunds",
-    "payout",
-    "payouts",
-    "invoice",
-    "transfer",
-    "checkout",
-    "subscription",
-    "purchase",
-];
-const SENDING: [&str; 10] =
-    ["send", "sends", "reply", "forward", "post", "publish", "upload", "notify", "create", "schedule"];
-/// What prepares something that is not sent yet.
-const PREPARING: [&str; 4] = ["draft", "event", "label", "labels"];
 
 /// Names of arguments that hold what is written, not to whom.
 const CONTENT: [&str; 8] = ["body", "text", "html", "subject", "content", "message", "signature", "attachments"];
@@ -75,40 +20,15 @@ const FEWEST_DIGITS: usize = 7;
 /// Recipients that are named.
 const MOST_RECIPIENTS: usize = 100;
 
-/// What a tool does that changes something: by the words of its name and of the action behind it.
-pub fn effect_of(names: &[&str]) -> ApprovalEffect {
-    let words: Vec<String> = names.iter().flat_map(|name| words(name)).collect();
-    let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
-    let sends = has(&SENDING) && !has(&PREPARING);
-    if has(&PAYMENT) {
-        ApprovalEffect::Payment
-    } else if has(&SMS) {
-        ApprovalEffect::Sms
-    } else if sends && has(&EMAIL) {
-        ApprovalEffect::Email
-    } else if sends && has(&MESSAGE) {
-        ApprovalEffect::Message
-    } else {
-        ApprovalEffect::Any
-    }
-}
-
-/// Whether it writes to people.
-pub const fn is_message(effect: ApprovalEffect) -> bool {
-    matches!(effect, ApprovalEffect::Email | ApprovalEffect::Sms | ApprovalEffect::Message)
-}
-
 /// The rule, if there is one, by which a call with this effect and these arguments asks first.
 pub fn asking_rule<'r>(
     rules: &'r [ApprovalRule],
-    effect: ApprovalEffect,
+    effect: ToolEffect,
     arguments: &Map<String, Value>,
 ) -> Option<&'r ApprovalRule> {
-    rules.iter().find(|rule| match rule.effect {
-        ApprovalEffect::Any => true,
-        of if of != effect => false,
-        _ => rule.outside.is_empty() || goes_outside(arguments, &rule.outside),
-    })
+    rules
+        .iter()
+        .find(|rule| rule.effect.holds(effect) && (rule.outside.is_empty() || goes_outside(arguments, &rule.outside)))
 }
 
 /// Whether an address in the arguments is of none of these domains, or there is none at all.
@@ -230,28 +150,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::models::ApprovalEffect;
 
+    /// A rule never lets a tool through whose effect is not known.
     #[test]
-    fn tools_are_known_by_their_names() {
-        for (names, effect) in [
-            (&["gmail_send_email"][..], ApprovalEffect::Email),
-            (&["outlook_reply_to_email"], ApprovalEffect::Email),
-            (&["tell_customers", "gmail-send-email"], ApprovalEffect::Email),
-            (&["gmail_create_draft"], ApprovalEffect::Any),
-            (&["outlook_create_event"], ApprovalEffect::Any),
-            (&["gmail_modify_labels"], ApprovalEffect::Any),
-            (&["twilio_send_sms"], ApprovalEffect::Sms),
-            (&["remind", "sms"], ApprovalEffect::Sms),
-            (&["slack_post_message"], ApprovalEffect::Message),
-            (&["telegram_send_photo"], ApprovalEffect::Message),
-            (&["push_notifications_send"], ApprovalEffect::Message),
-            (&["stripe_create_payment_intent"], ApprovalEffect::Payment),
-            (&["stripe_create_refund"], ApprovalEffect::Payment),
-            (&["stripe_create_customer"], ApprovalEffect::Any),
-            (&["github_create_issue"], ApprovalEffect::Any),
-            (&["notion_create_page"], ApprovalEffect::Any),
-        ] {
-            assert_eq!(effect_of(names), effect, "{names:?}");
+    fn a_rule_holds_the_tools_of_its_effect_and_those_that_declare_none() {
+        let rule = |effect| [ApprovalRule { effect, outside: Vec::new() }];
+        let asks = |of, effect| asking_rule(&rule(of), effect, &Map::new()).is_some();
+        for name in ApprovalEffect::NAMES {
+            let of = ApprovalEffect::named(name).unwrap();
+            assert!(asks(of, ToolEffect::Undeclared), "{name}");
+            assert!(!asks(of, ToolEffect::None), "{name}");
+            for effect in ToolEffect::OF_ACTING {
+                assert_eq!(asks(of, effect), name == "any" || name == effect.as_str(), "{name}: {effect}");
+            }
         }
     }
 
@@ -273,8 +185,7 @@ mod tests {
     #[test]
     fn an_email_to_outside_is_one_with_any_address_of_another_domain() {
         let rules = [ApprovalRule { effect: ApprovalEffect::Email, outside: vec!["acme.example".into()] }];
-        let asks =
-            |arguments: Value| asking_rule(&rules, ApprovalEffect::Email, arguments.as_object().unwrap()).is_some();
+        let asks = |arguments: Value| asking_rule(&rules, ToolEffect::Email, arguments.as_object().unwrap()).is_some();
         assert!(!asks(json!({"to": "ana@acme.example", "body": "Write to bob@other.example"})));
         assert!(!asks(json!({"to": ["Ana <ana@ACME.example>", "bo@acme.example."]})));
         assert!(asks(json!({"to": "ana@acme.example, bob@other.example"})));
@@ -287,8 +198,8 @@ mod tests {
         }
         assert!(asks(json!({"from": "us@acme.example", "reply_to": "x@evil.example"})));
         assert!(asks(json!({"channel": "C1"})), "nobody knows to whom it goes");
-        assert!(asking_rule(&rules, ApprovalEffect::Sms, &Map::new()).is_none());
+        assert!(asking_rule(&rules, ToolEffect::Sms, &Map::new()).is_none());
         let any = [ApprovalRule { effect: ApprovalEffect::Any, outside: Vec::new() }];
-        assert!(asking_rule(&any, ApprovalEffect::Sms, &Map::new()).is_some());
+        assert!(asking_rule(&any, ToolEffect::Sms, &Map::new()).is_some());
     }
 }

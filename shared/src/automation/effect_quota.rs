@@ -8,10 +8,9 @@ use futures_util::{
 };
 use serde_json::{Map, Value};
 
-use super::approval_rules::{effect_of, is_message};
 use crate::{
     Deadline, Result,
-    models::{ApprovalEffect, AutomationId, AutomationQuotas, AutomationRun, ExecutionStatus, OrganizationId, RunId},
+    models::{AutomationId, AutomationQuotas, AutomationRun, ExecutionStatus, OrganizationId, RunId, ToolEffect},
     store::{Counted, Quotas, Room, Window},
     tool::{CallContext, Subject, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
@@ -43,7 +42,7 @@ impl EffectQuota {
     ///
     /// # Errors
     /// When it cannot be known whether there is room: then it must not happen.
-    pub async fn take(&self, effect: ApprovalEffect, name: Option<&str>, deadline: Deadline) -> Result<Option<String>> {
+    pub async fn take(&self, effect: ToolEffect, name: Option<&str>, deadline: Deadline) -> Result<Option<String>> {
         let (organization, automation) = (self.organization, self.automation);
         let run = format!("run:{}", self.run);
         let AutomationQuotas { effects_per_run, messages_per_day, .. } = self.limits;
@@ -51,7 +50,7 @@ impl EffectQuota {
         let of_day = [(Counted::Messages(automation), Window::Day, messages_per_day)];
         // Beside each other and not in one transaction: all runs of a day count on the same item.
         let messages = async {
-            if is_message(effect) {
+            if effect.is_message() {
                 self.quotas.take_each(organization, &of_day, name, deadline).await
             } else {
                 Ok(Room::free())
@@ -80,12 +79,10 @@ impl EffectQuota {
     /// Has every tool that changes something take room first.
     pub fn limit(&self, toolbox: &mut Toolbox) {
         toolbox.replace_each(|tool| {
-            if !tool.spec().effect {
+            if !tool.spec().acts() {
                 return tool;
             }
-            let known = tool.known_as();
-            let effect = effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>());
-            Arc::new(Limited { tool, effect, quota: self.clone() })
+            Arc::new(Limited { tool, quota: self.clone() })
         });
     }
 }
@@ -93,17 +90,12 @@ impl EffectQuota {
 /// A tool that takes room before it is called.
 struct Limited {
     tool: Arc<dyn Tool>,
-    effect: ApprovalEffect,
     quota: EffectQuota,
 }
 
 impl Tool for Limited {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
-    }
-
-    fn known_as(&self) -> Vec<String> {
-        self.tool.known_as()
     }
 
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
@@ -122,7 +114,7 @@ impl Tool for Limited {
                 _ => self.quota.run,
             };
             let name = context.delivery.map(|delivery| format!("{run} {delivery}"));
-            match self.quota.take(self.effect, name.as_deref(), context.deadline).await? {
+            match self.quota.take(self.spec().effect, name.as_deref(), context.deadline).await? {
                 Some(why) => Ok(ToolOutcome::failed(why).status(ExecutionStatus::Limited)),
                 None => self.tool.call(arguments, context).await,
             }

@@ -252,7 +252,7 @@ impl Deployment {
             schema: self.schema(&format!("{} {fingerprint}", found.reference), &parameters),
             parameters,
             returns: spec.returns.clone(),
-            effect: spec.effect,
+            effect: spec.acts(),
             fingerprint,
             service: None,
             previous: None,

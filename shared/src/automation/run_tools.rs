@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{approval_rules::effect_of, definition::Definition, known::BUILT_IN_FINGERPRINT};
+use super::{definition::Definition, known::BUILT_IN_FINGERPRINT};
 use crate::{
     Deadline, Result,
     catalogue::{Catalogue, Gone, Resolved, callable_name},
     execution::Executor,
-    models::{ApprovalEffect, AutomationVersion, OrganizationId, ToolRef},
+    models::{AutomationVersion, OrganizationId, ToolEffect, ToolRef},
     tool::Toolbox,
 };
 
@@ -61,8 +61,7 @@ pub struct RunTools {
     pub toolbox: Toolbox,
     /// What their authors marked.
     redact: BTreeMap<String, Vec<String>>,
-    /// What those that change something do to people.
-    effects: BTreeMap<String, ApprovalEffect>,
+    effects: BTreeMap<String, ToolEffect>,
     gone: BTreeMap<String, Gone>,
 }
 
@@ -83,11 +82,7 @@ impl RunTools {
         for (PinnedTool { name, .. }, resolved) in pinned.iter().zip(resolved) {
             match resolved {
                 Resolved::Here(found) => {
-                    if found.spec().effect {
-                        let known = found.known_as();
-                        let effect = effect_of(&known.iter().map(String::as_str).collect::<Vec<_>>());
-                        tools.effects.insert(name.clone(), effect);
-                    }
+                    tools.effects.insert(name.clone(), found.spec().effect);
                     let found = found.named(name);
                     tools.redact.insert(name.clone(), found.offered().redact);
                     tools.toolbox.offer(found.for_run(executor, dry_run));
@@ -105,9 +100,9 @@ impl RunTools {
         self.redact.get(tool).cloned().unwrap_or_default()
     }
 
-    /// What a tool does that changes something; none for one that only reads.
-    pub fn effect(&self, tool: &str) -> Option<ApprovalEffect> {
-        self.effects.get(tool).copied()
+    /// The effect of a tool that can be called and has one.
+    pub fn effect(&self, tool: &str) -> Option<ToolEffect> {
+        self.effects.get(tool).copied().filter(|effect| effect.acts())
     }
 
     /// Why a tool cannot be called.

@@ -137,7 +137,7 @@ impl Deployment {
         let SourceCall { organization, deadline, .. } = call;
         let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
         let found = match resolved {
-            Some(Resolved::Here(found)) if !found.spec().effect => found,
+            Some(Resolved::Here(found)) if !found.spec().acts() => found,
             _ => return Ok(None),
         };
         let arguments = match filled_in(&Value::Object(call.parameters.clone()), call.data) {

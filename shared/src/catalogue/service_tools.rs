@@ -86,7 +86,7 @@ pub(super) fn service_tool(
         parameters: Parameters::of_schema(tool.parameters.clone()),
         returns: Value::Object(Map::new()),
         own_examples: examples.collect(),
-        effect: tool.effect,
+        effect: tool.declared_effect(),
         repeatable: !tool.effect,
     };
     let static_config = action.static_config();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Result,
     json_schema::JsonSchema,
+    models::ToolEffect,
     planner::OfferedTools,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec, arguments::Checked},
 };
@@ -33,7 +34,7 @@ impl FrontEndTool {
                 parameters: Parameters::of_schema(self.parameters.clone()),
                 returns: json!({}),
                 own_examples: Vec::new(),
-                effect: false,
+                effect: ToolEffect::None,
                 repeatable: false,
             },
         };

@@ -131,8 +131,8 @@ pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
         category: category(spec).to_owned(),
         fingerprint: BUILT_IN.to_owned(),
         version: BUILT_IN.to_owned(),
-        effect: spec.effect,
-        destructive: spec.effect,
+        effect: spec.acts(),
+        destructive: spec.acts(),
         needs_call: None,
     }
 }

@@ -62,8 +62,8 @@ impl OwnTool {
             category: category(spec).to_owned(),
             fingerprint: fingerprint(self.bound_version),
             version: self.version.to_string(),
-            effect: spec.effect,
-            destructive: spec.effect,
+            effect: spec.acts(),
+            destructive: spec.acts(),
             needs_call: self.needs_call.clone(),
         }
     }
@@ -92,5 +92,5 @@ pub(super) fn fingerprint(version: u64) -> String {
 
 /// Of a tool that is in no catalogue, what is known.
 pub(super) const fn category(spec: &ToolSpec) -> &'static str {
-    if spec.effect { "write" } else { "read" }
+    if spec.acts() { "write" } else { "read" }
 }

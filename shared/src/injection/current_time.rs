@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Result,
-    models::Timestamp,
+    models::{Timestamp, ToolEffect},
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -33,7 +33,7 @@ impl CurrentTime {
                 r#"current_time("Europe/Lisbon")"#.to_owned(),
                 r#"current_time({timeZone: "America/New_York"})"#.to_owned(),
             ],
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: false,
         };
         Self { spec }

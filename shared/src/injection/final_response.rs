@@ -13,6 +13,7 @@ use crate::{
     cut::cut,
     fields::kind,
     json_schema::JsonSchema,
+    models::ToolEffect,
     tool::{Parameters, ToolSpec},
 };
 
@@ -36,7 +37,7 @@ pub fn final_response() -> ToolSpec {
         parameters: Parameters::new([("format", format, false)]),
         returns: json!({"type": "string"}),
         own_examples: vec!["return finalResponse();".to_owned()],
-        effect: false,
+        effect: ToolEffect::None,
         repeatable: false,
     }
 }

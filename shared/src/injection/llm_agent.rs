@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Result,
+    models::ToolEffect,
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -50,7 +51,7 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
             r#"return llm_agent({prompt: "Sum up the page", tools: ["wget"], schema: {type: "string"}});"#.to_owned(),
         ],
         // Its tools may change something.
-        effect: true,
+        effect: ToolEffect::Other,
         repeatable: false,
     }))
 }

@@ -22,7 +22,7 @@ use crate::{
         llm::{Completion, Finish, Message, Request},
     },
     error,
-    models::{Budget, ExecutionStatus, Spent, Timestamp},
+    models::{Budget, ExecutionStatus, Spent, Timestamp, ToolEffect},
     store::{Budgets, over},
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
@@ -126,7 +126,7 @@ impl Kind {
                         r#"return llm_classify({text: "Invoice 17", question: "Who deals with it?", options: ["sales", "billing"]});"#
                             .to_owned(),
                     ],
-                    effect: false,
+                    effect: ToolEffect::None,
                     repeatable: true,
                 }
             }
@@ -152,7 +152,7 @@ impl Kind {
                         r#"llm_transform({text: "Guten Morgen", instruction: "Translate it into English"})"#.to_owned(),
                         r#"return llm_transform("Ana, +351 21 000", "The name and the number", "json");"#.to_owned(),
                     ],
-                    effect: false,
+                    effect: ToolEffect::None,
                     repeatable: true,
                 }
             }
@@ -316,7 +316,7 @@ mod tests {
         let tools = well_described(llm_tools(None)).unwrap();
         assert_eq!(tools.names().collect::<Vec<_>>(), ["llm_agent", "llm_classify", "llm_transform"]);
         // What an agent's own tools do is its run's.
-        assert!(tools.all_specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.effect));
+        assert!(tools.all_specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.acts()));
     }
 
     #[test]

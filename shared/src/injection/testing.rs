@@ -17,7 +17,7 @@ use crate::{
         self,
         llm::{Completion, Finish, Message, Usage},
     },
-    models::{OrganizationId, RunId, Trigger},
+    models::{OrganizationId, RunId, ToolEffect, Trigger},
     tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
@@ -52,7 +52,7 @@ impl TestTool {
 
     /// The same, but it acts.
     pub(super) fn acting(self) -> Self {
-        self.with(|spec| spec.effect = true)
+        self.with(|spec| spec.effect = ToolEffect::Other)
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn tool(name: &str) -> TestTool {
         parameters: Parameters::new([("text", json!({"type": "string", "description": "what is said"}), true)]),
         returns: json!({"type": "string"}),
         own_examples: ["one", "two", "three"].map(|text| format!("return {name}(\"{text}\");")).into(),
-        effect: false,
+        effect: ToolEffect::None,
         repeatable: true,
     };
     let echo = |arguments, _| Box::pin(ready(Ok(ToolOutcome::succeeded(Value::Object(arguments))))) as BoxFuture<_>;

@@ -21,7 +21,7 @@ use crate::{
     Deadline, Result,
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
-    models::AllowedHosts,
+    models::{AllowedHosts, ToolEffect},
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -114,7 +114,7 @@ impl Wget {
                 r#"wget("https://api.example.com/v1/prices?item=7")"#.to_owned(),
                 r#"wget({uri: "https://example.com/news", format: "text"})"#.to_owned(),
             ],
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: true,
         };
         Self { spec, outbound, allowed_hosts: AllowedHosts::default() }

@@ -294,6 +294,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         execute_on_call_start: false,
         attach_to_agent: true,
         repeatable: true,
+        declared_effect: None,
         chat: ChatRules::default(),
         limits: Limits::default(),
         redact: Marks::default(),

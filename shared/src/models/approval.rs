@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, UserId, named};
+use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
 
 /// A row of `approvals`: one action of one run with exactly these arguments, and what was decided of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -146,6 +146,20 @@ impl ApprovalEffect {
 
     pub fn named(name: &str) -> Option<Self> {
         [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
+    }
+
+    /// Whether a rule about this effect holds a tool with that one.
+    pub const fn holds(self, effect: ToolEffect) -> bool {
+        match (self, effect) {
+            (_, ToolEffect::None) => false,
+            (Self::Any, _)
+            | (_, ToolEffect::Undeclared)
+            | (Self::Email, ToolEffect::Email)
+            | (Self::Sms, ToolEffect::Sms)
+            | (Self::Message, ToolEffect::Message)
+            | (Self::Payment, ToolEffect::Payment) => true,
+            _ => false,
+        }
     }
 
     pub const fn as_str(self) -> &'static str {

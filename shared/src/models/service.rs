@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{SecretId, Timestamp, ToolId};
+use crate::models::ToolEffect;
 
 /// `services.id`, made of the name without case: so a name is taken once, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -159,6 +160,9 @@ pub struct ServiceTool {
     /// Whether calling it changes something outside. What is not known counts as an effect.
     #[serde(default = "yes")]
     pub effect: bool,
+    /// The effect of a tool that has one.
+    #[serde(default)]
+    pub acts_as: ToolEffect,
     /// Whether what it changes may be lost: it deletes, overwrites, pays. What is not known counts as that.
     #[serde(default = "yes")]
     pub destructive: bool,
@@ -189,6 +193,14 @@ pub struct PreviousTool {
 }
 
 impl ServiceTool {
+    pub const fn declared_effect(&self) -> ToolEffect {
+        match (self.effect, self.acts_as) {
+            (false, _) => ToolEffect::None,
+            (true, ToolEffect::None) => ToolEffect::Undeclared,
+            (true, declared) => declared,
+        }
+    }
+
     /// What tells a tool from what it was before: name, parameters, returns and binding in canonical form (members sorted, no
     /// blanks) under SHA-256, the first half in hexadecimal.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {

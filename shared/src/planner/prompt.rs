@@ -61,7 +61,7 @@ pub(super) fn available_tools(toolbox: &Toolbox) -> String {
 }
 
 fn describe(text: &mut String, spec: &ToolSpec) {
-    let acts = if spec.effect { " [acts]" } else { "" };
+    let acts = if spec.acts() { " [acts]" } else { "" };
     let description = spec.description.split_whitespace().collect::<Vec<_>>().join(" ");
     // Writing to a string cannot fail.
     let _ = writeln!(text, "- {}:{acts} {description}\n  arguments: {}", spec.name, spec.parameters.schema());
@@ -73,7 +73,7 @@ fn describe(text: &mut String, spec: &ToolSpec) {
 /// The tools as functions that a model may call by itself.
 pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
     let function = |spec: &ToolSpec| {
-        let acts = if spec.effect { "[acts] " } else { "" };
+        let acts = if spec.acts() { "[acts] " } else { "" };
         json!({"type": "function", "function": {
             "name": spec.name, "description": format!("{acts}{}", spec.description), "parameters": spec.parameters.schema(),
         }})

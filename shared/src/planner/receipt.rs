@@ -69,7 +69,7 @@ impl Receipt {
             });
             receipt.entries.extend(rest);
         }
-        let may_act = offered.toolbox.specs().any(|spec| spec.effect && !offered.front_end.contains(&spec.name));
+        let may_act = offered.toolbox.specs().any(|spec| spec.acts() && !offered.front_end.contains(&spec.name));
         receipt.no_action = may_act && !receipt.entries.iter().any(|entry| entry.effect);
         receipt
     }

@@ -18,7 +18,7 @@ use crate::{
         self,
         llm::{Completion, Finish, Request, Usage},
     },
-    models::{OrganizationId, Role, ThreadId, Trigger, UserId, WaitsFor},
+    models::{OrganizationId, Role, ThreadId, ToolEffect, Trigger, UserId, WaitsFor},
     tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec},
 };
 
@@ -107,7 +107,7 @@ fn look(name: &str) -> Arc<dyn Tool> {
         parameters: Parameters::new([("q", json!({"type": "string"}), true)]),
         returns: json!({}),
         own_examples: Vec::new(),
-        effect: false,
+        effect: ToolEffect::None,
         repeatable: true,
     }))
 }

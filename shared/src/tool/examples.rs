@@ -87,6 +87,7 @@ fn formatted(format: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use crate::models::ToolEffect;
     use serde_json::json;
     use tool_calls::{Entry, parse};
 
@@ -100,7 +101,7 @@ mod tests {
             parameters: Parameters::of_schema(parameters),
             returns: json!({}),
             own_examples: Vec::new(),
-            effect: true,
+            effect: ToolEffect::Other,
             repeatable: false,
         }
     }

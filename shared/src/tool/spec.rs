@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::models::ToolEffect;
+
 /// A tool, described.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -14,8 +16,7 @@ pub struct ToolSpec {
     pub returns: Value,
     /// Whole calls, `wget("https://example.com", 5000)`. Where the author gave none, [`ToolSpec::examples`] makes some.
     pub own_examples: Vec<String>,
-    /// Calling it changes something outside: then the change happens once, however often the same call is made.
-    pub effect: bool,
+    pub effect: ToolEffect,
     /// An identical call in the same run may be answered from the run's record.
     pub repeatable: bool,
 }
@@ -23,7 +24,12 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// Whether a call may be answered with the result of the same call before. One that acts never may.
     pub fn is_repeatable(&self) -> bool {
-        self.repeatable && !self.effect
+        self.repeatable && !self.acts()
+    }
+
+    /// Whether a call changes something outside.
+    pub const fn acts(&self) -> bool {
+        self.effect.acts()
     }
 }
 

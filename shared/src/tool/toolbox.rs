@@ -89,7 +89,7 @@ impl Toolbox {
     /// What people call the tool of this name, and whether it changes something outside, if it was offered.
     pub fn known(&self, name: &str) -> Option<(&str, bool)> {
         match self.tools.get(name)? {
-            Offered::Here(tool) => Some((tool.label(), tool.spec().effect)),
+            Offered::Here(tool) => Some((tool.label(), tool.spec().acts())),
             Offered::Gone(_) => None,
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Bound<'a> {
 
 fn late(spec: &ToolSpec, after: Duration) -> ToolOutcome {
     let seconds = after.as_secs();
-    if spec.effect {
+    if spec.acts() {
         ToolOutcome::unknown(format!(
             "The tool did not answer within {seconds} s. It may have acted all the same; do not repeat the call."
         ))

@@ -49,7 +49,7 @@ impl World {
         let mut row = json!({
             "id": service_tool_id(name), "name": name, "title": "", "description": "", "service_id": ServiceId::of_name(service),
             "service_name": service, "category": "write", "parameters": {"type": "object", "properties": {}},
-            "returns": "What came of it.", "is_active": true, "binding": binding, "version": "1", "effect": true,
+            "returns": "What came of it.", "is_active": true, "binding": binding, "version": "1", "effect": true, "acts_as": "record",
             "destructive": false, "parameter_names": [], "created_at": LOADED, "updated_at": LOADED,
         });
         set(&mut row, attributes);

@@ -58,14 +58,14 @@ fn and(mut value: Value, more: Value) -> Value {
 
 /// A tool that writes to people: `team_post_message`, which the books take as an entry.
 fn messenger(world: &World) {
-    named_as_it(world, "team_post_message");
+    like_ledger_post(world, "team_post_message", "message");
 }
 
-/// A tool of this name that does what `ledger_post` does.
-fn named_as_it(world: &World, name: &str) {
+/// A tool that sends the request of `ledger_post` and declares another effect.
+fn like_ledger_post(world: &World, name: &str, effect: &str) {
     let rows = world.aws.rows("service_tools");
     let row = rows.iter().find(|row| row["name"] == "ledger_post").unwrap();
-    let attributes = json!({"binding": row["binding"], "parameters": row["parameters"], "effect": true});
+    let attributes = json!({"binding": row["binding"], "parameters": row["parameters"], "acts_as": effect});
     world.service_tool_with("Ledger", name, &attributes);
 }
 

@@ -53,7 +53,7 @@ fn small() -> Value {
         },
         "tools": [
             {
-                "name": "chat_send", "title": "Send", "category": "write", "description": "Sends.", "returns": "The message.",
+                "name": "chat_send", "title": "Send", "category": "write", "effect": "message", "description": "Sends.", "returns": "The message.",
                 "component": {
                     "key": "slack-send", "version": "1.0.0",
                     "props": [
@@ -153,9 +153,13 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/name"), json!("chat_find"), "/tools/1/name", "another tool"),
         (at(chat, "/tools/0/name"), json!(format!("chat_{}", "x".repeat(36))), "/tools/0/name", "at most 40"),
         (at(chat, "/tools/0/category"), json!("paint"), "/tools/0/category", "read, write"),
-        (at(chat, "/tools/0/category"), json!("read"), "/tools/0/effect", "false"),
+        (at(chat, "/tools/0/category"), json!("read"), "/tools/0/effect", "none"),
+        (at(chat, "/tools/0/effect"), json!(null), "/tools/0/effect", "email, sms, message, payment, record, other"),
+        (at(chat, "/tools/0/effect"), json!(" "), "/tools/0/effect", "required"),
+        (at(chat, "/tools/0/effect"), json!(true), "/tools/0/effect", "must be text"),
+        (at(chat, "/tools/0/effect"), json!("telepathy"), "/tools/0/effect", "must be one of"),
         (at(chat, "/tools/0/category"), json!("delete"), "/tools/0/destructive", "true"),
-        (at(chat, "/tools/1/category"), json!("write"), "/tools/1/effect", "true"),
+        (at(chat, "/tools/1/category"), json!("write"), "/tools/1/effect", "none"),
         (at(chat, "/tools/0/description"), json!(""), "/tools/0/description", "required"),
         (at(chat, "/tools/0/description"), json!("é".repeat(600)), "/tools/0/description", "1000 bytes"),
         (at(chat, "/tools/0/description"), json!("a\u{1b}[31m"), "/tools/0/description", "control"),
@@ -556,6 +560,7 @@ async fn an_apps_components_become_a_draft() {
     assert_eq!((&post["component"]["key"], &post["category"]), (&json!("slack_v2-post-message"), &json!("write")));
     assert!(post["component"]["props"].as_array().unwrap().iter().any(|prop| prop["name"] == "threadTs"));
     assert_eq!(stored(&world), Vec::<Value>::new());
+    assert_eq!(post["effect"], "", "a person says what it changes");
     // What is in the draft is finished by hand: descriptions, returns, examples.
     let keys = json!(["slack_v2-post-message", "slack_v2-no-such"]);
     let some = invoke(&world, json!({"import": {"app": "slack_v2", "keys": keys}})).await.unwrap();

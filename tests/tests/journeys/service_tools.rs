@@ -14,7 +14,7 @@ use shared::{
     connections::{Connecting, Connection},
     models::{
         Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, RequestAuth, RequestTemplate, Service,
-        ServiceId, ServiceTool, Timestamp, service_tool_id,
+        ServiceId, ServiceTool, Timestamp, ToolEffect, service_tool_id,
     },
     store::Services,
 };
@@ -66,6 +66,7 @@ fn tool(service: &Service, name: &str, parameters: Value, binding: Binding) -> S
         binding,
         version: "1".to_owned(),
         effect: true,
+        acts_as: ToolEffect::Message,
         destructive: false,
         examples: Vec::new(),
         previous: None,

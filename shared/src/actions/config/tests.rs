@@ -157,3 +157,30 @@ fn marks_are_paths_into_arguments_and_results() {
     assert!(ToolConfig::parse(&query(&json!(["query", "price_at_most"]))).is_ok(), "filters are derived later");
     assert_eq!(problems(&query(&json!(["price"]))), ["redact[0]"]);
 }
+
+#[test]
+fn an_effect_is_declared_by_tools_whose_effect_nobody_else_knows() {
+    let api = |method: &str, effect: Value| {
+        let body = json!({"type": "api_request", "label": "L", "method": method, "url": "https://example.com/"});
+        if effect.is_null() { body } else { with(body, &json!({"effect": effect})) }
+    };
+    let effect = |body: &Value| ToolConfig::parse(body).unwrap().effect();
+    assert_eq!(effect(&api("POST", json!("payment"))), ToolEffect::Payment);
+    assert_eq!(effect(&api("POST", Value::Null)), ToolEffect::Undeclared);
+    assert_eq!(
+        (effect(&api("GET", Value::Null)), effect(&api("GET", json!("none")))),
+        (ToolEffect::None, ToolEffect::None)
+    );
+    assert_eq!(effect(&sms()), ToolEffect::Sms);
+    let config = ToolConfig::parse(&api("POST", json!("email"))).unwrap();
+    assert_eq!(config.to_json()["effect"], "email");
+    for wrong in [
+        api("POST", json!("none")),
+        api("GET", json!("record")),
+        api("POST", json!("telepathy")),
+        api("POST", json!(true)),
+        with(sms(), &json!({"effect": "sms"})),
+    ] {
+        assert_eq!(problems(&wrong), ["effect"], "{wrong}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{AgentTool, Hints, IDEMPOTENCY_KEY, Kind, definition, examples, idempotency_key, with_definition_schema};
+use crate::models::ToolEffect;
 use crate::tool::{Parameters, ToolSpec};
 
 fn text(description: &str) -> Value {
@@ -38,7 +39,7 @@ pub(super) fn list_automations() -> AgentTool {
                 r#"list_automations({status: "active"})"#,
                 "list_automations({limit: 10})",
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: false,
         },
         hints: Hints::READS,
@@ -63,7 +64,7 @@ pub(super) fn get_automation() -> AgentTool {
                 r#"get_automation({id: "df82f27b-8582-8e09-b952-602fe248fbe7"})"#,
                 r#"return get_automation("df82f27b-8582-8e09-b952-602fe248fbe7");"#,
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: false,
         },
         hints: Hints::READS,
@@ -100,7 +101,7 @@ pub(super) fn update_automation() -> AgentTool {
                 r#"update_automation({id: "df82f27b-8582-8e09-b952-602fe248fbe7", revision: 2, automation: {name: "By hand", trigger_type: "manual", fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time"}]}, dry_run: true})"#,
                 r#"update_automation("df82f27b-8582-8e09-b952-602fe248fbe7", 2, {name: "By hand", trigger_type: "manual", fingerprints: {current_time: "built-in"}, actions: [{id: "now", tool: "current_time", output_as: "time"}]})"#,
             ]),
-            effect: true,
+            effect: ToolEffect::Record,
             repeatable: false,
         },
         // It adds a version that waits for a person.
@@ -138,7 +139,7 @@ pub(super) fn run_automation() -> AgentTool {
                 r#"run_automation("df82f27b-8582-8e09-b952-602fe248fbe7", {event: {text: "urgent: pump 3 leaks"}})"#,
                 r#"run_automation({id: "df82f27b-8582-8e09-b952-602fe248fbe7", idempotency_key: "first try"})"#,
             ]),
-            effect: true,
+            effect: ToolEffect::Record,
             repeatable: false,
         },
         hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: true },
@@ -163,7 +164,7 @@ pub(super) fn get_run() -> AgentTool {
                 r#"get_run({id: "1f6d2c4e-0b7a-8c1d-9e2f-3a4b5c6d7e8f"})"#,
                 r#"return get_run("1f6d2c4e-0b7a-8c1d-9e2f-3a4b5c6d7e8f");"#,
             ]),
-            effect: false,
+            effect: ToolEffect::None,
             repeatable: false,
         },
         hints: Hints::READS,

@@ -58,7 +58,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 return Ok(None);
             }
         };
-        let (label, effect) = (bound.label().to_owned(), bound.spec().effect);
+        let (label, effect) = (bound.label().to_owned(), bound.spec().acts());
         if self.calls >= self.planner.limits.calls {
             self.not_called(&tool, &arguments, "Not called: this turn has had all its calls.");
             return Ok(None);
@@ -146,7 +146,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// Makes a call. One that acts is written down before it is made, and with its outcome.
     async fn call(&mut self, tool: &str, bound: Bound<'_>) -> Result<(), Unanswered> {
         self.calls += 1;
-        let (at, effect) = (self.state.tool_results.len(), bound.spec().effect);
+        let (at, effect) = (self.state.tool_results.len(), bound.spec().acts());
         let arguments = bound.arguments.clone();
         let mut call = self.result_of(tool, &arguments, TurnCall::Running, Value::Null);
         call.id = format!("call_{}_{}", self.planner.turn, at + 1);

@@ -7,7 +7,7 @@ use tests::{
     standins::llm::Turn,
 };
 
-use super::{active, and, books, carried_out, entered, messenger, named_as_it, post, text};
+use super::{active, and, books, carried_out, entered, like_ledger_post, messenger, post, text};
 
 fn agent(more: Value) -> Value {
     let parameters =
@@ -136,7 +136,7 @@ async fn what_an_agent_may_call_is_known_before_it_is_activated() {
 #[tokio::test]
 async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
     let (world, books) = books().await;
-    named_as_it(&world, "mail_send_email");
+    like_ledger_post(&world, "mail_send_email", "email");
     let parameters = json!({"prompt": "Write to ana@acme.example.", "tools": ["mail_send_email"]});
     let mut definition = world.manual(&json!([agent(json!({"parameters": parameters}))]));
     definition["fingerprints"]["mail_send_email"] = json!(world.fingerprint("mail_send_email"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{Event, Options, World, automation::AMPLE, automation_event};
 
-use super::{active, and, books, books_with, carried_out, entered, messenger, post, text};
+use super::{active, and, books, books_with, carried_out, entered, like_ledger_post, messenger, post, text};
 
 /// An automation of three actions whose second one asks.
 async fn asking(world: &World) -> String {
@@ -202,6 +202,52 @@ async fn a_rule_asks_for_every_action_with_its_effect() {
     carried_out(&world, &id, &json!({})).await;
     assert!(world.asked().await.iter().any(|asked| asked["action_id"] == "a"));
     assert_eq!(entered(&books), ["one"]);
+}
+
+/// A row that an older version wrote declares nothing; no rule may let its tool through.
+#[tokio::test]
+async fn a_tool_that_declares_no_effect_asks_under_every_rule() {
+    let (world, books) = books().await;
+    for (older, acts_as) in [("ledger_old", Value::Null), ("ledger_newer", json!("telepathy"))] {
+        like_ledger_post(&world, older, "record");
+        let mut row = world.aws.rows("service_tools").into_iter().find(|row| row["name"] == older).unwrap();
+        match acts_as {
+            Value::Null => drop(row.as_object_mut().unwrap().remove("acts_as")),
+            newer => row["acts_as"] = newer,
+        }
+        world.aws.put("service_tools", &row);
+        for effect in ["email", "sms", "message", "payment"] {
+            let asks = json!({"id": "a", "tool": older, "parameters": {"entry": "one"}});
+            let rules = json!({"name": format!("{older} {effect}"), "approvals": [{"effect": effect}]});
+            let id = active(&world, &and(world.manual(&json!([asks])), rules)).await;
+            let run = carried_out(&world, &id, &json!({})).await;
+            assert_eq!(run["status"], "waiting_for_approval", "{older} {effect}: {run:#}");
+        }
+    }
+    assert!(entered(&books).is_empty());
+}
+
+/// An organization's own tool has the effect that its author declares, whatever its name says.
+#[tokio::test]
+async fn an_organizations_own_tool_asks_under_the_rule_of_its_declared_effect() {
+    let (world, books) = books().await;
+    let url = format!("http://{}/ledger/own", books.address);
+    for (label, declared, asked) in [("Send SMS", "record", false), ("Remind", "sms", true)] {
+        let mut tool = tests::api_request("POST", "https://books.example/ledger/own");
+        tool["label"] = json!(label);
+        tool["effect"] = json!(declared);
+        let made = world.create(&tool).await.expect(201);
+        let mut row = world.aws.rows("tools").into_iter().find(|row| row["id"] == made["id"]).unwrap();
+        row["config_metadata"]["url"] = json!({"mode": "fixed", "value": url});
+        row["static_config"]["url"] = json!(url);
+        world.aws.put("tools", &row);
+        let action = json!({"id": "a", "tool": made["name"], "parameters": {}});
+        let rules = json!({"name": label, "approvals": [{"effect": "sms"}]});
+        let id = active(&world, &and(world.manual(&json!([action])), rules)).await;
+        let run = carried_out(&world, &id, &json!({})).await;
+        let status = if asked { "waiting_for_approval" } else { "completed" };
+        assert_eq!(run["status"], status, "{label}: {run:#}");
+    }
 }
 
 /// Who decides must see whom it goes to; who only looks on need not.

@@ -1,0 +1,90 @@
+//! The effect of a tool outside, as its author declares it.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// What calling a tool changes outside. Approval rules, quotas and consent read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolEffect {
+    /// The tool only reads.
+    None,
+    Email,
+    Sms,
+    /// A message in a chat, or a notification.
+    Message,
+    /// Money moves: a charge, a refund, an invoice.
+    Payment,
+    /// A record is made, changed or deleted; no person is written to.
+    Record,
+    Other,
+    /// The tool changes something and does not say what: an older row, or a word of a newer version. Every approval rule holds it.
+    #[default]
+    #[serde(other)]
+    Undeclared,
+}
+
+impl ToolEffect {
+    /// The effects that a tool with an effect may declare.
+    pub const OF_ACTING: [Self; 6] = [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Record, Self::Other];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Email => "email",
+            Self::Sms => "sms",
+            Self::Message => "message",
+            Self::Payment => "payment",
+            Self::Record => "record",
+            Self::Other => "other",
+            Self::Undeclared => "undeclared",
+        }
+    }
+
+    /// Whether the tool changes something: then the change happens once, however often the same call is made.
+    pub const fn acts(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Whether the tool writes to people.
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Email | Self::Sms | Self::Message)
+    }
+}
+
+/// A word that names no effect, or [`ToolEffect::Undeclared`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be one of none, email, sms, message, payment, record, other")]
+pub struct NotAnEffect;
+
+impl FromStr for ToolEffect {
+    type Err = NotAnEffect;
+
+    fn from_str(word: &str) -> Result<Self, NotAnEffect> {
+        std::iter::once(Self::None).chain(Self::OF_ACTING).find(|effect| effect.as_str() == word).ok_or(NotAnEffect)
+    }
+}
+
+impl fmt::Display for ToolEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_effect_reads_what_it_writes_and_an_unknown_word_is_undeclared() {
+        for effect in std::iter::once(ToolEffect::None).chain(ToolEffect::OF_ACTING) {
+            assert_eq!(effect.as_str().parse(), Ok(effect));
+            assert_eq!(json!(effect), effect.as_str());
+        }
+        assert_eq!(serde_json::from_value::<ToolEffect>(json!("telepathy")).unwrap(), ToolEffect::Undeclared);
+        assert_eq!("undeclared".parse::<ToolEffect>(), Err(NotAnEffect), "nobody declares that");
+    }
+}
