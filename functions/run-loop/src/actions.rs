@@ -11,7 +11,7 @@ use shared::{
     injection::{Ended, Ending, LLM_AGENT},
     models::{ActionResult, RunStatus, Spent, Timestamp, Trigger},
     store::{Saved, Step},
-    tool::{CallContext, Conversation, NotBound, RECORDING, Subject, ToolOutcome},
+    tool::{CallContext, Conversation, NotBound, RECORDING, Subject, ToolOutcome, ToolSpec},
 };
 
 use crate::{
@@ -138,7 +138,7 @@ impl Actions<'_> {
         if deadline.remaining() < least {
             return Ok(None);
         }
-        let acts = self.tools.toolbox.spec(planned.tool).is_ok_and(|spec| spec.acts());
+        let acts = self.tools.toolbox.spec(planned.tool).is_ok_and(ToolSpec::acts);
         let (mut attempts, mut given_up_on) = (0, false);
         let mut backoff = Backoff::new(deps.retry_pause, LONGEST_RETRY_PAUSE, deadline.reserving(needs));
         let outcome = loop {

@@ -301,6 +301,8 @@ fn api_request_changes() -> Vec<FieldChange> {
         field("allowed_hosts", json!(["api.example.com", "crm.example.com"]), "/config_metadata/allowed_hosts", GONE),
         field("headers", json!({"accept": fixed("eu")}), "/config_metadata/headers", GONE),
         field("body", json!({"source": fixed("phone")}), "/config_metadata/body", GONE),
+        // Of a request that is a POST by now.
+        field("effect", json!("record"), "/config_metadata/effect", GONE),
     ]
 }
 
