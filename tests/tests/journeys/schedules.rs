@@ -2,7 +2,7 @@
 //! each of them runs once.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -23,8 +23,11 @@ fn recurring(config: &Value) -> Value {
     })
 }
 
+/// Due in five to six hours: an occurrence of the next minutes goes to the queue, and stands at no Scheduler.
 fn daily() -> Value {
-    recurring(&json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"}))
+    static TIME_OF_DAY: LazyLock<String> =
+        LazyLock::new(|| format!("{:02}:00", (Timestamp::now().as_seconds() / 3_600 + 6) % 24));
+    recurring(&json!({"interval": "daily", "time_of_day": *TIME_OF_DAY, "timezone": "UTC"}))
 }
 
 fn once(at: Timestamp) -> Value {
