@@ -26,9 +26,9 @@ use crate::{
     connections::{Connection, Connections},
     error,
     execution::{ExecutionRequest, Executor},
-    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef, folded_name},
+    models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::{Services, Tools},
-    tool::{CallContext, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{CallContext, Origin, Tool, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
 
 /// Of the name of a service's tool, in bytes.
@@ -52,14 +52,8 @@ pub struct BuiltInTools {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
 }
 
-/// What a reference leads to now.
-pub enum Resolved {
-    Here(Found),
-    Gone(Gone),
-}
-
 /// A tool that can be offered.
-pub struct Found {
+pub struct CatalogueTool {
     /// With the version that was found.
     pub reference: ToolRef,
     body: Body,
@@ -77,27 +71,6 @@ struct FoundOfService {
 enum Body {
     BuiltIn(Arc<dyn Tool>),
     Action(Box<ActionTool>),
-}
-
-/// Why a tool cannot be offered, or not be called any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gone {
-    NotFound,
-    /// It is not the version that was meant.
-    Changed,
-    /// The reason, to follow "this tool".
-    NeedsCall(String),
-    /// The organization has no account at its service, or the service does not take it any more.
-    NotConnected {
-        service: String,
-        expired: bool,
-    },
-    /// Whether there is an account cannot be known just now.
-    Unreachable {
-        service: String,
-    },
-    /// Its row cannot be read by this program.
-    Unreadable,
 }
 
 impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
@@ -169,7 +142,7 @@ impl Catalogue {
         organization: OrganizationId,
         references: &[ToolRef],
         deadline: Deadline,
-    ) -> Result<Vec<Resolved>> {
+    ) -> Result<Vec<Result<CatalogueTool, Unavailable>>> {
         let ids: Vec<ToolId> = references
             .iter()
             .filter_map(|reference| match reference {
@@ -185,36 +158,36 @@ impl Catalogue {
         let (rows, of_services) = try_join!(own, of_services)?;
         let unreadable = |error: &Error| {
             tracing::error!("a tool cannot be offered: {}", error::chain(error));
-            Gone::Unreadable
+            Unavailable::Unreadable
         };
         let resolve = |reference: &ToolRef| match reference {
             ToolRef::BuiltIn(name) => match self.built_in.get(name) {
-                Some(tool) => Ok(Found::of(reference.clone(), Body::BuiltIn(tool.clone()))),
-                None => Err(Gone::NotFound),
+                Some(tool) => Ok(CatalogueTool::of(reference.clone(), Body::BuiltIn(tool.clone()))),
+                None => Err(Unavailable::NotFound),
             },
             ToolRef::Service { name, fingerprint } => {
-                let tool = of_services.get(name).cloned().unwrap_or(Err(Gone::NotFound))?;
+                let tool = of_services.get(name).cloned().unwrap_or(Err(Unavailable::NotFound))?;
                 if fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != tool.fingerprint) {
-                    return Err(Gone::Changed);
+                    return Err(Unavailable::Changed);
                 }
                 let reference = ToolRef::Service { name: name.clone(), fingerprint: Some(tool.fingerprint) };
-                Ok(Found::of(reference, Body::Action(Box::new(tool.tool))))
+                Ok(CatalogueTool::of(reference, Body::Action(Box::new(tool.tool))))
             }
             ToolRef::Organization { id, version } => {
-                let row = rows.get(id).ok_or(Gone::NotFound)?.as_ref().map_err(unreadable)?;
+                let row = rows.get(id).ok_or(Unavailable::NotFound)?.as_ref().map_err(unreadable)?;
                 if version.is_some_and(|version| !row.does_as_in(version)) {
-                    return Err(Gone::Changed);
+                    return Err(Unavailable::Changed);
                 }
                 let mut tool = ActionTool::of_row(row).map_err(|error| unreadable(&error))?;
                 if let Some(reason) = tool.needs_call() {
-                    return Err(Gone::NeedsCall(reason));
+                    return Err(Unavailable::NeedsCall(reason));
                 }
                 tool.spec.name = callable_name(&tool.spec.name);
                 let reference = ToolRef::Organization { id: *id, version: Some(row.bound_version()) };
-                Ok(Found::of(reference, Body::Action(Box::new(tool))))
+                Ok(CatalogueTool::of(reference, Body::Action(Box::new(tool))))
             }
         };
-        Ok(references.iter().map(|reference| resolve(reference).map_or_else(Resolved::Gone, Resolved::Here)).collect())
+        Ok(references.iter().map(resolve).collect())
     }
 
     /// The services' tools among the references, by name.
@@ -223,7 +196,7 @@ impl Catalogue {
         organization: OrganizationId,
         references: &[ToolRef],
         deadline: Deadline,
-    ) -> Result<HashMap<String, Result<FoundOfService, Gone>>> {
+    ) -> Result<HashMap<String, Result<FoundOfService, Unavailable>>> {
         let names: Vec<String> = references
             .iter()
             .filter_map(|reference| match reference {
@@ -251,8 +224,8 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// What was offered, as it can be called now. One that was deleted or changed since is not called: the model was told
-    /// something else. In a dry run those that act only show what they would have sent.
+    /// The offered tools as they are now. A tool that was deleted or changed since is withheld: the model was told something
+    /// else. In a dry run a tool that acts only shows the request that it would have sent.
     pub async fn toolbox(
         &self,
         organization: OrganizationId,
@@ -265,20 +238,16 @@ impl Catalogue {
         let resolved = self.resolve(organization, &references, deadline).await?;
         let mut toolbox = Toolbox::default();
         for (OfferedTool { name, allowed_hosts, .. }, resolved) in offered.iter().zip(resolved) {
-            let held = match resolved {
-                Resolved::Here(found) => found.held_to(allowed_hosts).ok_or(Gone::Changed),
-                Resolved::Gone(gone) => Err(gone),
-            };
-            match held {
-                Ok(found) => toolbox.offer(found.named(name).for_run(executor, dry_run)),
-                Err(gone) => toolbox.gone(name, gone.for_model()),
+            match resolved.and_then(|tool| tool.held_to(allowed_hosts).ok_or(Unavailable::Changed)) {
+                Ok(tool) => tool.named(name).offer_in(&mut toolbox, executor, dry_run),
+                Err(why) => toolbox.withhold(name, why),
             }
         }
         Ok(toolbox)
     }
 }
 
-impl Found {
+impl CatalogueTool {
     fn of(reference: ToolRef, body: Body) -> Self {
         Self { reference, body, allowed_hosts: AllowedHosts::default() }
     }
@@ -356,64 +325,23 @@ impl Found {
         }
     }
 
-    /// As something that can be called; in a dry run one that acts only shows what it would have sent.
-    pub fn for_run(self, executor: &Executor, dry_run: bool) -> Arc<dyn Tool> {
-        if dry_run && self.spec().acts() {
-            return Arc::new(NotSent { found: self, executor: executor.clone() });
-        }
-        self.callable(executor)
+    /// Offers the tool; in a dry run one that acts only shows the request that it would have sent.
+    pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
+        let origin = Origin::Catalogue(self.offered());
+        let tool: Arc<dyn Tool> = if dry_run && self.spec().acts() {
+            Arc::new(NotSent { found: self, executor: executor.clone() })
+        } else {
+            self.callable(executor)
+        };
+        toolbox.offer_from(tool, origin);
     }
 
-    /// As something that can be called.
+    /// The tool, ready to be called.
     pub fn callable(self, executor: &Executor) -> Arc<dyn Tool> {
         match self.body {
             Body::BuiltIn(tool) => tool,
             Body::Action(tool) => Arc::new(ExecutedTool { tool: *tool, executor: executor.clone() }),
         }
-    }
-}
-
-impl Gone {
-    /// What is wrong with a reference, for whoever wrote it.
-    pub fn for_author(&self) -> String {
-        match self {
-            Self::NotFound => "is no tool of this organization, of a service, or built in; search for one (GET \
-                               /api/{slug}/discover/search?q=…)"
-                .to_owned(),
-            Self::Changed => "is not the present version of the tool".to_owned(),
-            Self::NeedsCall(reason) => {
-                format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
-            }
-            Self::NotConnected { service, expired: false } => format!(
-                "needs an account at {service}; an administrator connects one (POST /api/{{slug}}/services/{}/connect)",
-                folded_name(service)
-            ),
-            Self::NotConnected { service, expired: true } => format!(
-                "has an account at {service} that does not work any more; an administrator connects it again (POST \
-                 /api/{{slug}}/services/{}/connect)",
-                folded_name(service)
-            ),
-            Self::Unreachable { service } => {
-                format!("cannot be used just now: whether {service} is connected cannot be looked up; try again soon")
-            }
-            Self::Unreadable => {
-                "was written by a newer version of this service, or is damaged; try again in a few minutes".to_owned()
-            }
-        }
-    }
-
-    /// Why a tool that was offered is not called.
-    pub fn for_model(&self) -> String {
-        let sentence = match self {
-            Self::NotFound => "this tool was deleted; do without it.",
-            Self::Changed => "this tool was changed while the run was under way; do without it.",
-            Self::NeedsCall(_) => "this tool works in phone calls only; do without it.",
-            Self::NotConnected { service, .. } => {
-                return format!("no account at {service} is connected that works; do without it, and say so.");
-            }
-            Self::Unreadable | Self::Unreachable { .. } => "this tool cannot be used just now; do without it.",
-        };
-        sentence.to_owned()
     }
 }
 

@@ -22,6 +22,7 @@ mod organization;
 mod own_key;
 mod phone_number;
 mod queued_execution;
+mod recipient_state;
 mod reissue;
 mod schedule;
 mod service;
@@ -67,6 +68,7 @@ pub use organization::{Contact, Member, Membership, NotARole, Organization, Orga
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
+pub use recipient_state::RecipientState;
 pub use reissue::{Reissue, ToolToReissue};
 pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
 pub use service::{
@@ -76,8 +78,8 @@ pub use service::{
 };
 pub use slug::Slug;
 pub use thread::{
-    ChatRole, ChatRules, Delivered, Delivery, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread,
-    ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
+    ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread, ThreadMessage,
+    ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};

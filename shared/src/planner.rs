@@ -40,7 +40,7 @@ pub use self::{
     model::{PlannerModel, Tokens},
     nodes::{Decided, Ended, Planner, TurnLimits},
     observer::{Event, Observer, Stop, StopSignal},
-    offer::{Offer, OfferedTools},
+    offer::Offer,
     receipt::{Entry, EntryState, Receipt},
     state::{AgentState, ChatMessage, Step, UserContext},
     summary::{is_long, summarize},

@@ -12,6 +12,7 @@ mod outcome;
 mod recipients;
 mod spec;
 mod toolbox;
+mod unavailable;
 
 use std::{future::ready, sync::Arc};
 
@@ -27,9 +28,10 @@ pub use self::{
     context::{CallContext, Conversation, Subject},
     examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
-    recipients::{RecipientOutcome, RecipientState},
+    recipients::RecipientOutcome,
     spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
-    toolbox::{Bound, CALL_WITHIN, NotBound, RECORDING, Toolbox},
+    toolbox::{Bound, CALL_WITHIN, NotBound, Offered, Origin, RECORDING, Toolbox},
+    unavailable::Unavailable,
 };
 
 /// Something that can be called.

@@ -6,12 +6,13 @@ use crate::World;
 use serde_json::{Value, json};
 use shared::{
     Deadline,
-    catalogue::{Found, Resolved},
+    catalogue::CatalogueTool,
     injection::system_prompt,
     models::{
         AutomationRun, OrganizationId, QueuedRun, RunId, RunLimits, RunPrompt, RunTrigger, Timestamp, ToolId, ToolRef,
         WholeRun,
     },
+    tool::Unavailable,
 };
 
 /// Enough for a run on a busy machine.
@@ -56,19 +57,16 @@ pub async fn begin(world: &World, spec: RunSpec) -> RunId {
     let rows = spec.tools.iter().map(|row| ToolRef::Organization { id: id(row), version: None });
     let references: Vec<ToolRef> = built_in.chain(rows).collect();
     let resolved = run_loop.catalogue.resolve(organization(world), &references, Deadline::after(AMPLE)).await.unwrap();
-    let here = |resolved| match resolved {
-        Resolved::Here(found) => found,
-        Resolved::Gone(gone) => panic!("{}", gone.for_author()),
-    };
-    let found: Vec<Found> = resolved.into_iter().map(here).collect();
+    let here = |resolved: Result<_, Unavailable>| resolved.unwrap_or_else(|why| panic!("{}", why.for_author()));
+    let found: Vec<CatalogueTool> = resolved.into_iter().map(here).collect();
     let kept_until = Timestamp::now().plus(Duration::from_secs(3_600)).as_seconds();
     let run =
         AutomationRun::queued(RunId::generate(), organization(world), RunTrigger::Manual, spec.limits, kept_until);
     let prompt = RunPrompt {
-        system_prompt: system_prompt("You answer for a bakery.", found.iter().map(Found::spec)),
+        system_prompt: system_prompt("You answer for a bakery.", found.iter().map(CatalogueTool::spec)),
         prompt: spec.prompt,
         schema: spec.schema.map(|schema| schema.to_string()),
-        tools: found.iter().map(Found::offered).collect(),
+        tools: found.iter().map(CatalogueTool::offered).collect(),
     };
     let deadline = Deadline::after(AMPLE);
     run_loop.runs.create(&run, &prompt, &run_loop.budgets, false, deadline).await.unwrap();

@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use shared::{
     Error, Result,
-    automation::{ActionRun, Definition, EffectQuota, Next, PinnedTool, PlannedAction, RunTools},
+    automation::{ActionRun, Definition, EffectQuota, Next, PlannedAction},
     backoff::Backoff,
-    catalogue::Gone,
     error,
     injection::{Ended, Ending, LLM_AGENT},
-    models::{ActionResult, RunStatus, Spent, Timestamp, Trigger},
+    models::{ActionResult, OfferedTool, RunStatus, Spent, Timestamp, Trigger},
     store::{Saved, Step},
-    tool::{CallContext, Conversation, NotBound, RECORDING, Subject, ToolOutcome, ToolSpec},
+    tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
 
 use crate::{
@@ -34,9 +33,9 @@ pub(crate) struct Actions<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) definition: &'a Definition,
     /// All tools of the automation, those that agents are given, too.
-    pub(crate) pinned: &'a [PinnedTool],
+    pub(crate) pinned: &'a [OfferedTool],
     /// Those of the actions that are left.
-    pub(crate) tools: &'a RunTools,
+    pub(crate) toolbox: &'a Toolbox,
 }
 
 impl Actions<'_> {
@@ -88,7 +87,7 @@ impl Actions<'_> {
         if Timestamp::now() >= ends_at(run) && !agents.has_result(planned).await? {
             return Ok(Came::Break(Ended::Over(out_of_time())));
         }
-        let effect = self.tools.effect(planned.tool);
+        let effect = self.toolbox.get(planned.tool).and_then(Offered::effect);
         let acts = planned.tool == LLM_AGENT || effect.is_some();
         if let Some(why) = if acts { withdrawn(&deps.automations, run).await? } else { None } {
             return Ok(Came::Break(Ended::Stopped(Stop::Withdrawn(why))));
@@ -97,9 +96,9 @@ impl Actions<'_> {
             return Box::pin(agents.work(planned, spent)).await;
         }
         // What cannot be called fails, and asks nobody.
-        let callable = self.tools.toolbox.check(planned.tool, &planned.arguments).is_ok();
+        let callable = self.toolbox.check(planned.tool, &planned.arguments).is_ok();
         let asked = asking.asks(planned, effect, &planned.arguments).filter(|_| callable);
-        let redact = self.tools.redact(planned.tool);
+        let redact = self.redact(planned);
         if let Some(instead) = asking.stops(planned, asked.as_ref(), &redact).await? {
             return Ok(instead);
         }
@@ -121,13 +120,13 @@ impl Actions<'_> {
         let Held { deps, run, deadline, .. } = self.held;
         let (started_at, started) = (Timestamp::now(), Instant::now());
         let given_up = first && run.attempts >= MOST_ATTEMPTS;
-        match self.tools.gone(planned.tool) {
-            Some(gone @ Gone::Unreachable { .. }) if !given_up => {
-                return Err(Error::Unavailable("an account of a service", gone.for_author().into()));
+        match self.toolbox.why_not(planned.tool) {
+            Some(why @ Unavailable::Unreachable { .. }) if !given_up => {
+                return Err(Error::Unavailable("an account of a service", why.for_author().into()));
             }
-            Some(gone) => {
-                let failed = planned.failed(format!("The tool {} {}.", planned.tool, gone.for_author()), started_at);
-                let outage = matches!(gone, Gone::Unreachable { .. });
+            Some(why) => {
+                let failed = planned.failed(format!("The tool {} {}.", planned.tool, why.for_author()), started_at);
+                let outage = matches!(why, Unavailable::Unreachable { .. });
                 return Ok(Some(ActionResult { outage, ..failed }));
             }
             None => {}
@@ -138,15 +137,14 @@ impl Actions<'_> {
         if deadline.remaining() < least {
             return Ok(None);
         }
-        let acts = self.tools.toolbox.spec(planned.tool).is_ok_and(ToolSpec::acts);
+        let acts = self.toolbox.get(planned.tool).is_some_and(|offered| offered.spec().acts());
         let (mut attempts, mut given_up_on) = (0, false);
         let mut backoff = Backoff::new(deps.retry_pause, LONGEST_RETRY_PAUSE, deadline.reserving(needs));
         let outcome = loop {
-            let bound = match self.tools.toolbox.check(planned.tool, &planned.arguments) {
+            let bound = match self.toolbox.check(planned.tool, &planned.arguments) {
                 Ok(bound) => bound,
                 Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
-                    let failed =
-                        ActionResult { redact: self.tools.redact(planned.tool), ..planned.misfit(why, started_at) };
+                    let failed = ActionResult { redact: self.redact(planned), ..planned.misfit(why, started_at) };
                     return Ok(Some(failed));
                 }
             };
@@ -170,8 +168,13 @@ impl Actions<'_> {
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = planned.became(&outcome, run.dry_run && acts, started_at);
-        let (redact, outage) = (self.tools.redact(planned.tool), result.outage || given_up_on);
+        let (redact, outage) = (self.redact(planned), result.outage || given_up_on);
         Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
+    }
+
+    /// The fields of the action's result that the tool's author marked as hidden.
+    fn redact(&self, planned: &PlannedAction<'_>) -> Vec<String> {
+        self.toolbox.get(planned.tool).map(|offered| offered.redact().to_vec()).unwrap_or_default()
     }
 
     fn context<'c>(&'c self, planned: &'c PlannedAction<'_>) -> CallContext<'c> {

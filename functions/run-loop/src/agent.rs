@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::Map;
 use shared::{
     Error, Result,
-    automation::{PinnedTool, PlannedAction, RunRequest, asking_rule},
+    automation::{PlannedAction, RunRequest, asking_rule},
     injection::{Ended, LLM_AGENT},
     models::{
-        ActionResult, AutomationRun, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
-        ToolEffect, ToolRef, WholeRun,
+        ActionResult, AutomationRun, OfferedTool, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent,
+        Timestamp, ToolEffect, ToolRef, WholeRun,
     },
     store::Waits,
     tool::ToolOutcome,
@@ -36,7 +36,7 @@ pub(crate) struct Agents<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) asking: Asking<'a>,
     /// The tools that they can be given.
-    pub(crate) pinned: &'a [PinnedTool],
+    pub(crate) pinned: &'a [OfferedTool],
 }
 
 impl Agents<'_> {

@@ -6,11 +6,9 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use shared::{
     Error, Result,
-    automation::{
-        Action, ActionRun, Body, Definition, Outputs, PinnedTool, RunData, RunRequest, RunTools, pinned_tools,
-    },
+    automation::{Action, ActionRun, Body, Definition, Outputs, RunData, RunRequest, drifted, pinned_tools},
     injection::Ended,
-    models::{AutomationRun, RunPlan, RunPrompt, Spent, WholeRun},
+    models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
     store::{Saved, Step},
 };
 
@@ -28,7 +26,7 @@ use crate::{
 struct Planned {
     definition: Definition,
     data: RunData,
-    tools: Vec<PinnedTool>,
+    tools: Vec<OfferedTool>,
 }
 
 /// How the steps ended, and what the run has used by then.
@@ -88,14 +86,14 @@ async fn carry_out(
 ) -> Result<Ended<Stop>> {
     let Held { deps, run, deadline, .. } = held;
     let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?;
-    let used = |tool: &&PinnedTool| left.left().iter().any(|action| action.tool.as_ref() == Some(&tool.name));
-    let used: Vec<PinnedTool> = pinned.iter().filter(used).cloned().collect();
-    let tools = RunTools::of(&deps.catalogue, &deps.executor, run.organization_id, &used, run.dry_run, deadline);
-    let tools = Box::pin(tools).await?;
-    if let Some(reason) = tools.drift() {
+    let used = |tool: &&OfferedTool| left.left().iter().any(|action| action.tool.as_ref() == Some(&tool.name));
+    let used: Vec<OfferedTool> = pinned.iter().filter(used).cloned().collect();
+    let toolbox = deps.catalogue.toolbox(run.organization_id, &used, &deps.executor, run.dry_run, deadline);
+    let toolbox = Box::pin(toolbox).await?;
+    if let Some(reason) = drifted(&toolbox) {
         return Ok(Ended::Stopped(Stop::Drifted(reason)));
     }
-    Box::pin(Actions { held, definition, pinned, tools: &tools }.carry_out(left, spent)).await
+    Box::pin(Actions { held, definition, pinned, toolbox: &toolbox }.carry_out(left, spent)).await
 }
 
 /// Makes of an automation's prompt what its model is told from now on, and writes it down; gives the run with its limits.

@@ -2,16 +2,16 @@
 
 use shared::{
     Result,
-    automation::{NamedTool, PinnedTool, RunRequest, drift, offer},
-    catalogue::{Found, Resolved},
+    automation::{NamedTool, RunRequest, drift, named_tools},
+    catalogue::CatalogueTool,
     error::Problems,
-    models::{RunPrompt, ToolRef},
+    models::{OfferedTool, RunPrompt, ToolRef},
 };
 
 use crate::deps::Held;
 
 pub(crate) enum Briefing {
-    Told(RunPrompt, Vec<Found>),
+    Told(RunPrompt, Vec<CatalogueTool>),
     /// A tool is not what it was checked as: a sentence.
     Drifted(String),
 }
@@ -23,19 +23,19 @@ pub(crate) async fn brief(held: Held<'_>, named: &[NamedTool], request: &RunRequ
     let references: Vec<ToolRef> = named.iter().map(|named| named.tool.clone()).collect();
     let resolved = Box::pin(catalogue.resolve(held.run.organization_id, &references, held.deadline)).await?;
     let drifted = references.iter().zip(&resolved).find_map(|(reference, resolved)| match resolved {
-        Resolved::Gone(gone) => drift(&reference.to_string(), gone),
-        Resolved::Here(_) => None,
+        Err(why) => drift(&reference.to_string(), why),
+        Ok(_) => None,
     });
     if let Some(reason) = drifted {
         return Ok(Briefing::Drifted(reason));
     }
     let mut problems = Problems::default();
-    let found = offer(&catalogue.built_in, named, resolved, &mut problems)?;
+    let found = named_tools(&catalogue.built_in, named, resolved, &mut problems)?;
     let prompt = request.prompt_with(&found, &mut problems);
     problems.into_result(Some(Briefing::Told(prompt, found)))
 }
 
 /// The tool that an automation knows by this name.
-pub(crate) fn pinned(tools: &[PinnedTool], name: &str) -> Option<ToolRef> {
-    tools.iter().find(|tool| tool.name == name).map(|tool| tool.reference.clone())
+pub(crate) fn pinned(tools: &[OfferedTool], name: &str) -> Option<ToolRef> {
+    tools.iter().find(|tool| tool.name == name).map(|tool| tool.tool.clone())
 }

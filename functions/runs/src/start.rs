@@ -6,7 +6,7 @@
 use futures_util::join;
 use shared::{
     Error, Result,
-    automation::{RunRequest, RunView, offer},
+    automation::{RunRequest, RunView, named_tools},
     error::Problems,
     http::{Asked, Begun, Repeated, Sent, operation},
     idempotency::Key,
@@ -89,7 +89,7 @@ pub(crate) async fn start_run(
     if let (Some(earlier), Some(keyed)) = (earlier?, &keyed) {
         return again(deps, earlier, keyed).await;
     }
-    let found = offer(&deps.catalogue.built_in, &named, resolved?, &mut problems)?;
+    let found = named_tools(&deps.catalogue.built_in, &named, resolved?, &mut problems)?;
     let prompt = asked.as_ref().map(|asked| asked.prompt_with(&found, &mut problems));
     let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
     let run = row(deps, organization, by.clone(), keyed.as_ref(), asked);

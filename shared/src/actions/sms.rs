@@ -25,8 +25,8 @@ use crate::{
     Error, Result,
     clients::twilio::{self, Account, LONGEST_TEXT, Message},
     fields::Fields,
-    models::{E164, PhoneNumber, PhoneNumberId},
-    tool::{CallContext, Conversation, RecipientOutcome, RecipientState, ToolOutcome},
+    models::{E164, PhoneNumber, PhoneNumberId, RecipientState},
+    tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
 };
 
 /// Recipients of one message.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Answer;
 use crate::{
     Result,
-    catalogue::{Catalogue, Resolved},
+    catalogue::Catalogue,
     discovery::{Discovery, Source, ToolData, ToolDetails},
     execution::Executor,
     models::ToolRef,
@@ -51,8 +51,8 @@ impl ToolCaller {
         }
         let resolved = self.catalogue.resolve(organization, &[reference(&tool)], deadline).await?;
         let found = match resolved.into_iter().next() {
-            Some(Resolved::Here(found)) => found,
-            Some(Resolved::Gone(gone)) => return Ok(Answer::failed(format!("The tool {name} {}.", gone.for_author()))),
+            Some(Ok(found)) => found,
+            Some(Err(why)) => return Ok(Answer::failed(format!("The tool {name} {}.", why.for_author()))),
             None => return Ok(Answer::failed(format!("There is no tool {name}."))),
         };
         // What is used of the hour's budget is known only from the last count.

@@ -78,7 +78,7 @@ impl EffectQuota {
 
     /// Has every tool that changes something take room first.
     pub fn limit(&self, toolbox: &mut Toolbox) {
-        toolbox.replace_each(|tool| {
+        toolbox.wrap_each(|tool| {
             if !tool.spec().acts() {
                 return tool;
             }

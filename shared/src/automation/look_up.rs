@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    catalogue::{Found, Gone, Resolved, callable_name},
+    catalogue::{CatalogueTool, callable_name},
     connections::Connection,
     error,
     json_schema::JsonSchema,
@@ -33,6 +33,7 @@ use crate::{
         CheckedTool, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool, ToolRef,
         Trigger as ExecutionTrigger, folded_name,
     },
+    tool::Unavailable,
 };
 
 /// What the tool that is polled gets to answer.
@@ -228,18 +229,18 @@ impl Deployment {
         let resolved = self.catalogue.resolve(organization, &asked, deadline).await?;
         for ((name, _), resolved) in references.into_iter().zip(resolved) {
             let known = match resolved {
-                Resolved::Here(found) => self.found(&found),
-                Resolved::Gone(Gone::NeedsCall(reason)) => KnownTool::NeedsCall(reason),
-                Resolved::Gone(Gone::NotFound) => KnownTool::NotFound { others: Vec::new(), not_searched: None },
-                Resolved::Gone(Gone::Unreadable) => return Err(Error::Unreadable { row: "tool", key: name }),
-                Resolved::Gone(gone) => KnownTool::Unusable(gone.for_author()),
+                Ok(found) => self.found(&found),
+                Err(Unavailable::NeedsCall(reason)) => KnownTool::NeedsCall(reason),
+                Err(Unavailable::NotFound) => KnownTool::NotFound { others: Vec::new(), not_searched: None },
+                Err(Unavailable::Unreadable) => return Err(Error::Unreadable { row: "tool", key: name }),
+                Err(why) => KnownTool::Unusable(why.for_author()),
             };
             tools.insert(name, known);
         }
         Ok(tools)
     }
 
-    fn found(&self, found: &Found) -> KnownTool {
+    fn found(&self, found: &CatalogueTool) -> KnownTool {
         let spec = found.spec();
         let fingerprint = match &found.reference {
             ToolRef::BuiltIn(_) => BUILT_IN_FINGERPRINT.to_owned(),

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    catalogue::Resolved,
     connections::Connection,
     models::{
         Automation, AutomationVersion, ExecutionId, OrganizationId, Timestamp, ToolRef, Trigger as ExecutionTrigger,
@@ -137,7 +136,7 @@ impl Deployment {
         let SourceCall { organization, deadline, .. } = call;
         let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
         let found = match resolved {
-            Some(Resolved::Here(found)) if !found.spec().acts() => found,
+            Some(Ok(found)) if !found.spec().acts() => found,
             _ => return Ok(None),
         };
         let arguments = match filled_in(&Value::Object(call.parameters.clone()), call.data) {

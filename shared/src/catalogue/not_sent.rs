@@ -3,7 +3,7 @@
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value, json};
 
-use super::{Body, Found};
+use super::{Body, CatalogueTool};
 use crate::{
     Result,
     execution::Executor,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(super) struct NotSent {
-    pub(super) found: Found,
+    pub(super) found: CatalogueTool,
     pub(super) executor: Executor,
 }
 

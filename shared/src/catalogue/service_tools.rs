@@ -15,10 +15,8 @@ use crate::{
     json_schema::JsonSchema,
     models::{Binding, ChatRules, ConnectionKind, Limits, OrganizationId, Service, ServiceTool},
     redaction::Marks,
-    tool::{Parameters, ToolSpec, arguments::Checked, literal},
+    tool::{Parameters, ToolSpec, Unavailable, arguments::Checked, literal},
 };
-
-use super::Gone;
 
 /// The built-in action that a service tool may be bound to.
 const SMS: &str = "sms";
@@ -33,23 +31,25 @@ pub(super) fn service_tool(
     tool: &ServiceTool,
     service: &Service,
     connection: &Connection,
-) -> Result<Result<ActionTool, Gone>> {
+) -> Result<Result<ActionTool, Unavailable>> {
     let account = match connection {
         Connection::NotNeeded => None,
         Connection::Connected { .. } => connection.account(),
         Connection::NotConnected => {
-            return Ok(Err(Gone::NotConnected { service: service.name.clone(), expired: false }));
+            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), expired: false }));
         }
         Connection::Expired { .. } => {
-            return Ok(Err(Gone::NotConnected { service: service.name.clone(), expired: true }));
+            return Ok(Err(Unavailable::NotConnected { service: service.name.clone(), expired: true }));
         }
-        Connection::Unknown => return Ok(Err(Gone::Unreachable { service: service.name.clone() })),
+        Connection::Unknown => return Ok(Err(Unavailable::Unreachable { service: service.name.clone() })),
     };
-    let Some(check) = SchemaCheck::new(&tool.parameters) else { return Ok(Err(Gone::Unreadable)) };
+    let Some(check) = SchemaCheck::new(&tool.parameters) else { return Ok(Err(Unavailable::Unreadable)) };
     let mut values_secret = None;
     let action = match (&tool.binding, account) {
         (Binding::Pipedream { component, version, app_prop, fixed }, Some(account)) => {
-            let ConnectionKind::Pipedream { app } = &service.connection else { return Ok(Err(Gone::Unreadable)) };
+            let ConnectionKind::Pipedream { app } = &service.connection else {
+                return Ok(Err(Unavailable::Unreadable));
+            };
             let names = properties(&tool.parameters).map(|(name, _)| name.clone());
             let action = PipedreamAction::of_component(
                 [app, &service.name, component, version, app_prop].map(String::as_str),
@@ -72,9 +72,9 @@ pub(super) fn service_tool(
         }
         (Binding::BuiltIn { name }, Some(account)) if name == SMS => match account.id.parse() {
             Ok(number) => Action::Sms(Sms::from_number(number)),
-            Err(_not_a_number) => return Ok(Err(Gone::Unreadable)),
+            Err(_not_a_number) => return Ok(Err(Unavailable::Unreadable)),
         },
-        _ => return Ok(Err(Gone::Unreadable)),
+        _ => return Ok(Err(Unavailable::Unreadable)),
     };
     let examples = tool
         .examples

@@ -10,8 +10,7 @@ use crate::{
     Result,
     json_schema::JsonSchema,
     models::ToolEffect,
-    planner::OfferedTools,
-    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec, arguments::Checked},
+    tool::{CallContext, Origin, Parameters, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 /// A tool as a front end describes it.
@@ -25,7 +24,7 @@ pub struct FrontEndTool {
 
 impl FrontEndTool {
     /// Offers it beside the other tools; nothing here can carry it out.
-    pub(super) fn offer(&self, offered: &mut OfferedTools) {
+    pub(super) fn offer(&self, toolbox: &mut Toolbox) {
         let tool = Described {
             schema: JsonSchema::compile(&self.parameters).ok(),
             spec: ToolSpec {
@@ -38,7 +37,7 @@ impl FrontEndTool {
                 repeatable: false,
             },
         };
-        offered.add_of_front_end(Arc::new(tool));
+        toolbox.offer_from(Arc::new(tool), Origin::FrontEnd);
     }
 }
 

@@ -17,8 +17,9 @@ use crate::{
     models::{
         Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
     },
-    planner::{Offer, OfferedTools},
+    planner::Offer,
     store::over,
+    tool::Toolbox,
 };
 
 /// For so long another turn of the same thread is waited for at most.
@@ -33,7 +34,7 @@ const LONGEST_TITLE: usize = 80;
 /// How a request begins.
 enum Beginning {
     Earlier(Answer),
-    New { running: RunningTurn, pending: Option<PendingCall>, offered: OfferedTools },
+    New { running: RunningTurn, pending: Option<PendingCall>, toolbox: Toolbox },
 }
 
 /// Who holds a thread.
@@ -73,8 +74,8 @@ impl Turns {
             }
         };
         match Box::pin(self.begin(member, &mut held, &asked, name, deadline)).await {
-            Ok(Beginning::New { running, pending, offered }) => {
-                let new = NewTurn { member: member.clone(), email, account, held, running, pending, offered };
+            Ok(Beginning::New { running, pending, toolbox }) => {
+                let new = NewTurn { member: member.clone(), email, account, held, running, pending, toolbox };
                 Ok(OpenTurn { asked, deadline, begun: Begun::New(Box::new(new)) })
             }
             Ok(Beginning::Earlier(answer)) => {
@@ -137,7 +138,7 @@ impl Turns {
             return Ok(Beginning::Earlier(earlier));
         }
         let pending = awaited(&held.thread, &held.messages, asked)?;
-        let offered = self.offered(member, held, asked, pending.as_ref(), deadline).await?;
+        let toolbox = self.toolbox(member, held, asked, pending.as_ref(), deadline).await?;
         let now = Timestamp::now();
         // A lease that ran out says the same as a failure: it is taken up again.
         let (running, over) = if let Some(before) = before.filter(|_| same) {
@@ -164,7 +165,7 @@ impl Turns {
         } else {
             self.threads.begin_after(&held.lease, &held.thread, &over, &running).await?;
         }
-        Ok(Beginning::New { running, pending, offered })
+        Ok(Beginning::New { running, pending, toolbox })
     }
 
     /// The thread that is made if there is none of this name. It has its title at once: its first turn may fail.
@@ -189,30 +190,30 @@ impl Turns {
         }
     }
 
-    /// What may be called in the turn.
-    async fn offered(
+    /// The tools of the turn.
+    async fn toolbox(
         &self,
         member: &Member,
         held: &Held,
         asked: &Asked,
         pending: Option<&PendingCall>,
         deadline: Deadline,
-    ) -> Result<OfferedTools> {
+    ) -> Result<Toolbox> {
         let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
         let organization = member.organization_id;
         // What is asked now, and what it may refer to.
         let said = held.messages.iter().rev().filter(|message| message.role == ChatRole::User).take(2);
         let words: Vec<&str> =
             std::iter::once(asked.message.as_str()).chain(said.map(|message| message.content.as_str())).collect();
-        let mut offered = OfferedTools::default();
+        let mut toolbox = Toolbox::default();
         for tool in &asked.tools {
-            tool.offer(&mut offered);
+            tool.offer(&mut toolbox);
         }
-        offer.add_tools(organization, member.role, &words.join(" "), &mut offered, deadline).await?;
+        offer.add_tools(organization, member.role, &words.join(" "), &mut toolbox, deadline).await?;
         if let Some(pending) = pending.filter(|pending| pending.waits_for == WaitsFor::Consent) {
-            offer.pinned(organization, member.role, &pending.tool, &mut offered, deadline).await?;
+            offer.pinned(organization, member.role, &pending.tool, &mut toolbox, deadline).await?;
         }
-        Ok(offered)
+        Ok(toolbox)
     }
 }
 

@@ -28,11 +28,11 @@ use crate::{
         Timestamp, Trigger,
     },
     planner::{
-        AgentState, ChatMessage, Ended, Event, Observer, OfferedTools, Planner, Receipt, Stop, StopSignal, TurnLimits,
-        UserContext, is_long, shown, summarize,
+        AgentState, ChatMessage, Ended, Event, Observer, Planner, Receipt, Stop, StopSignal, TurnLimits, UserContext,
+        is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
-    tool::{CallContext, Conversation, Subject},
+    tool::{CallContext, Conversation, Subject, Toolbox},
 };
 
 /// Kept back from the time for whatever comes before the turn itself: another turn of the thread, a summary.
@@ -114,7 +114,7 @@ pub(super) struct NewTurn {
     /// As it is written down.
     pub(super) running: RunningTurn,
     pub(super) pending: Option<PendingCall>,
-    pub(super) offered: OfferedTools,
+    pub(super) toolbox: Toolbox,
 }
 
 /// A thread that is held while its turn is taken.
@@ -222,7 +222,7 @@ impl Turns {
         observer: &mut O,
         deadline: Deadline,
     ) -> Result<Answer> {
-        let NewTurn { member, email, account, held, running, pending, offered } = new;
+        let NewTurn { member, email, account, held, running, pending, toolbox } = new;
         let in_use = LlmInUse { accounts: &self.accounts, organization: member.organization_id, account };
         let model = LlmModel { llm: &self.llm, account: in_use, model: None };
         let on_own_key = account.is_own();
@@ -238,7 +238,7 @@ impl Turns {
         let planner = Planner {
             model: &model,
             function_calling: self.settings.function_calling,
-            offered,
+            toolbox,
             limits: self.settings.limits,
             context: CallContext {
                 organization: member.organization_id,
@@ -268,7 +268,7 @@ impl Turns {
                 }
                 _ => planner.run(&mut state, &mut observer).await?,
             };
-            let answer = answer(held, asked, &state, offered, &ended);
+            let answer = answer(held, asked, &state, toolbox, &ended);
             self.save(held, asked, running, &state, &answer).await?;
             Ok(answer)
         };
@@ -422,7 +422,7 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> 
     state
 }
 
-fn answer(held: &Held, asked: &Asked, state: &AgentState, offered: &OfferedTools, ended: &Ended) -> Answer {
+fn answer(held: &Held, asked: &Asked, state: &AgentState, toolbox: &Toolbox, ended: &Ended) -> Answer {
     let tools: Vec<Value> = state
         .tool_results
         .iter()
@@ -433,7 +433,7 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, offered: &OfferedTools
         "iteration_count": state.iteration,
         "current_step": state.current_step.as_str(),
         "tools": tools,
-        "receipt": Receipt::of(state, offered),
+        "receipt": Receipt::of(state, toolbox),
         "summarized": held.summarized,
         "incomplete": state.cut || matches!(ended, Ended::BrokenOff(_)),
     });

@@ -155,14 +155,14 @@ fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
             return Err(not_run(name, None, CallOutcome::Invalid, &why));
         }
     };
-    match toolbox.spec(&name) {
-        Ok(spec) => {
+    match (toolbox.get(&name), toolbox.why_not(&name)) {
+        (Some(offered), _) => {
             let written = Value::Array(arguments.clone()).to_string();
-            signature::bind(toolbox, spec, arguments)
+            signature::bind(toolbox, offered.spec(), arguments)
                 .map_err(|wrong| not_run(&name, Some(written), CallOutcome::Invalid, &wrong))
         }
-        Err(Some(gone)) => Err(not_run(&name, None, CallOutcome::Unknown, gone)),
-        Err(None) => {
+        (None, Some(why)) => Err(not_run(&name, None, CallOutcome::Unknown, &why.for_model())),
+        (None, None) => {
             let names: Vec<&str> = toolbox.specs().map(|spec| spec.name.as_str()).chain([FINAL_RESPONSE]).collect();
             let why = format!("there is no tool of this name. The tools are {}.", names.join(", "));
             Err(not_run(&name, None, CallOutcome::Unknown, &why))

@@ -36,7 +36,7 @@ use crate::{
         llm::{Completion, Finish, Message},
     },
     models::{CallOutcome, Phase, RunAnswer, RunLimit, RunLimits, RunReply, RunStatus, Spent, Timestamp},
-    tool::{CallContext, ToolSpec, Toolbox},
+    tool::{CallContext, Toolbox},
 };
 
 /// How freely the model writes while it works, and when it gives its final answer.
@@ -326,7 +326,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
 
     /// Why a block is not run that seems to hold calls.
     fn missed(&self, answer: &RunAnswer, quoted: Option<usize>) -> Option<String> {
-        let is_known = |name: &str| name == FINAL_RESPONSE || self.toolbox.spec(name).is_ok();
+        let is_known = |name: &str| name == FINAL_RESPONSE || self.toolbox.get(name).is_some();
         let calls = |inside: &str| {
             parser::parse(&format!("{READ_AS}{inside}")).entries.iter().any(|entry| match entry {
                 Entry::Call(call) => is_known(&call.name),
@@ -514,7 +514,7 @@ fn is_quoted(line: usize) -> String {
 
 /// Whether the same call of a tool may be answered with the result of an earlier one.
 pub fn is_repeatable(toolbox: &Toolbox, name: &str) -> bool {
-    toolbox.spec(name).is_ok_and(ToolSpec::is_repeatable)
+    toolbox.get(name).is_some_and(|offered| offered.spec().is_repeatable())
 }
 
 fn size(number: u32) -> usize {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::cut::fit;
 
-use super::{OfferedTool, OrganizationId, Role, Spent, ThreadId, Timestamp, UserId};
+use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
 /// A conversation of one user of an organization: the row of `threads` whose part is `thread`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -247,18 +247,7 @@ impl ToolResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     pub to: String,
-    pub state: Delivery,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Delivery {
-    Sent,
-    /// By an earlier call, and not once more.
-    AlreadySent,
-    NotSent,
-    #[serde(other)]
-    Unknown,
+    pub state: RecipientState,
 }
 
 /// For whom a call waits.

@@ -39,10 +39,14 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
+    /// A tool that may go anywhere, with nothing marked.
+    pub fn new(name: impl Into<String>, tool: ToolRef) -> Self {
+        Self { name: name.into(), tool, redact: Vec::new(), allowed_hosts: AllowedHosts::default() }
+    }
+
     /// A tool that the front end of a chat carries out: it has nothing but its name.
     pub fn of_front_end(name: &str) -> Self {
-        let allowed_hosts = AllowedHosts::default();
-        Self { name: name.to_owned(), tool: ToolRef::BuiltIn(name.to_owned()), redact: Vec::new(), allowed_hosts }
+        Self::new(name, ToolRef::BuiltIn(name.to_owned()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use self::ask::Unanswered;
 use super::{
-    AgentState, ChatMessage, Event, Observer, OfferedTools, PlannerModel, Step, Stop, StopSignal, answer_text,
+    AgentState, ChatMessage, Event, Observer, PlannerModel, Step, Stop, StopSignal, answer_text,
     plan::{self, Plan},
     prompt,
 };
@@ -15,7 +15,7 @@ use crate::{
     Error, Result,
     clients::llm::{Completion, Finish, Message},
     models::{PendingCall, PlannedCall, ToolResult, TurnCall},
-    tool::{CallContext, NotBound},
+    tool::{CallContext, NotBound, Toolbox},
 };
 
 /// How freely the model writes when it chooses tools, and when it answers.
@@ -54,7 +54,7 @@ pub struct Planner<'a, M> {
     pub model: &'a M,
     /// Whether the model calls functions by itself, in place of writing a plan.
     pub function_calling: bool,
-    pub offered: &'a OfferedTools,
+    pub toolbox: &'a Toolbox,
     pub limits: TurnLimits,
     /// Its subject is this turn; its deadline is when the answer must be there.
     pub context: CallContext<'a>,
@@ -227,7 +227,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.step(Step::Plan);
         self.state.iteration += 1;
         let planner = self.planner;
-        let messages = prompt::planning(self.state, planner.offered, planner.function_calling);
+        let messages = prompt::planning(self.state, planner.toolbox, planner.function_calling);
         let tools = self.functions(true);
         let completion = self.ask(&messages, PLAN_TEMPERATURE, &tools, false).await?;
         self.usable(self.read(&completion), &completion, messages).await
@@ -236,7 +236,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// The functions that a model which calls them by itself is offered.
     fn functions(&self, may_call: bool) -> Vec<serde_json::Value> {
         let native = may_call && self.planner.function_calling;
-        if native { prompt::functions(&self.planner.offered.toolbox) } else { Vec::new() }
+        if native { prompt::functions(self.planner.toolbox) } else { Vec::new() }
     }
 
     fn read(&self, completion: &Completion) -> Result<Plan, String> {
@@ -252,7 +252,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 
     fn is_offered(&self, name: &str) -> bool {
-        self.planner.offered.toolbox.spec(name).is_ok()
+        self.planner.toolbox.get(name).is_some()
     }
 
     /// A plan that can be carried out: what cannot be read, or has arguments that do not fit, is asked about once in a turn.
@@ -314,7 +314,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// What is wrong with the arguments of the first call that does not fit. That there is no such tool is no mistake to be
     /// asked about: the answer says it.
     fn wrong_arguments(&self, plan: &Plan) -> Option<String> {
-        let toolbox = &self.planner.offered.toolbox;
+        let toolbox = self.planner.toolbox;
         plan.calls.iter().find_map(|call| match toolbox.check(&call.tool, &call.arguments) {
             Err(NotBound::Invalid(sentence)) => Some(format!("The arguments of {} do not fit: {sentence}", call.tool)),
             _ => None,
@@ -322,7 +322,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 
     fn answering(&self, more: bool) -> Vec<Message> {
-        prompt::answering(self.state, self.planner.offered, more, self.planner.function_calling)
+        prompt::answering(self.state, self.planner.toolbox, more, self.planner.function_calling)
     }
 
     /// Asks for the answer, which may ask for another tool where one has been called and there is room for more.

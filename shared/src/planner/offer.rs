@@ -1,20 +1,15 @@
-//! Which tools a turn is offered: of the one catalogue, as this person may use them.
-
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+//! The tools of a turn: those of the catalogue that the person's role may use.
 
 use futures_util::join;
 
 use crate::{
     Deadline, Error, Result,
-    catalogue::{Catalogue, Found, Resolved},
+    catalogue::Catalogue,
     discovery::{Discovery, Source, ToolSearch},
     error,
     execution::Executor,
-    models::{ChatRules, OfferedTool, OrganizationId, Role, ToolRef},
-    tool::{Tool, Toolbox},
+    models::{OfferedTool, OrganizationId, Role, ToolRef},
+    tool::{Offered, Toolbox, Unavailable},
 };
 
 /// How many tools of an organization and of services are described at most: those that fit the question best.
@@ -30,50 +25,6 @@ pub struct Offer<'a> {
     pub executor: &'a Executor,
 }
 
-/// Tools that a turn may call.
-#[derive(Default)]
-pub struct OfferedTools {
-    pub toolbox: Toolbox,
-    /// Each with the version that was found, by name.
-    pub references: BTreeMap<String, OfferedTool>,
-    pub rules: BTreeMap<String, ChatRules>,
-    /// Those that this person may not use, with the least role.
-    pub withheld: BTreeMap<String, Role>,
-    /// Those that the front end carries out.
-    pub front_end: BTreeSet<String>,
-}
-
-impl OfferedTools {
-    /// Offers a tool to somebody of this role under its name, or withholds it.
-    pub fn add(&mut self, found: Found, role: Role, executor: &Executor) {
-        let (name, rules) = (found.spec().name.clone(), found.chat_rules());
-        if self.front_end.contains(&name) {
-            return;
-        }
-        if let Some(least) = rules.least_role.filter(|_| !rules.allow(role)) {
-            let sentence =
-                format!("it needs the role {} in this organization, which the person has not.", least.as_str());
-            self.toolbox.gone(&name, sentence);
-            self.withheld.insert(name, least);
-            return;
-        }
-        self.references.insert(name.clone(), found.offered());
-        self.rules.insert(name, rules);
-        self.toolbox.offer(found.callable(executor));
-    }
-
-    /// Offers a tool that the front end carries out. Its name is the front end's; another tool of this name gets another one, and a
-    /// built-in one stands back.
-    pub fn add_of_front_end(&mut self, tool: Arc<dyn Tool>) {
-        self.front_end.insert(tool.spec().name.clone());
-        self.toolbox.offer(tool);
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.references.contains_key(name) || self.withheld.contains_key(name) || self.front_end.contains(name)
-    }
-}
-
 impl Offer<'_> {
     /// Adds the built-in tools, the organization's and those of connected services that fit the words of the conversation to what a
     /// person of this role is offered.
@@ -82,7 +33,7 @@ impl Offer<'_> {
         organization: OrganizationId,
         role: Role,
         words: &str,
-        offered: &mut OfferedTools,
+        toolbox: &mut Toolbox,
         deadline: Deadline,
     ) -> Result<()> {
         let search = ToolSearch {
@@ -116,10 +67,17 @@ impl Offer<'_> {
         references
             .extend(of_services.map(|found| ToolRef::Service { name: found.tool.name.clone(), fingerprint: None }));
         for resolved in Box::pin(self.catalogue.resolve(organization, &references, deadline)).await? {
-            // What cannot be called outside of a phone call, or not just now, is not offered.
-            if let Resolved::Here(found) = resolved {
-                let found = found.with_free_name(|name| offered.has(name));
-                offered.add(found, role, self.executor);
+            // A tool that needs a phone call, or cannot be called just now, is not offered.
+            let Ok(tool) = resolved else { continue };
+            let tool = tool.with_free_name(|name| toolbox.has(name));
+            let name = tool.spec().name.clone();
+            // A built-in tool keeps its name; a front end's tool of the same name takes precedence.
+            if toolbox.get(&name).is_some_and(Offered::is_of_front_end) {
+                continue;
+            }
+            match tool.chat_rules().least_role.filter(|least| role < *least) {
+                Some(least) => toolbox.withhold(name, Unavailable::NeedsRole(least)),
+                None => tool.offer_in(toolbox, self.executor, false),
             }
         }
         Ok(())
@@ -134,7 +92,7 @@ impl Offer<'_> {
         organization: OrganizationId,
         role: Role,
         pinned: &OfferedTool,
-        offered: &mut OfferedTools,
+        toolbox: &mut Toolbox,
         deadline: Deadline,
     ) -> Result<()> {
         let resolved =
@@ -142,13 +100,12 @@ impl Offer<'_> {
         let changed = || {
             Error::Conflict("the tool was changed or deleted since the question was asked; ask for it once more".into())
         };
-        let Some(Resolved::Here(found)) = resolved.into_iter().next() else { return Err(changed()) };
-        let found = found.named(&pinned.name);
-        if !found.chat_rules().allow(role) {
+        let Some(Ok(tool)) = resolved.into_iter().next() else { return Err(changed()) };
+        let tool = tool.named(&pinned.name);
+        if !tool.chat_rules().allow(role) {
             return Err(Error::Forbidden("this tool needs another role in this organization by now"));
         }
-        offered.front_end.remove(&pinned.name);
-        offered.add(found, role, self.executor);
+        tool.offer_in(toolbox, self.executor, false);
         Ok(())
     }
 }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{AgentState, ChatMessage, OfferedTools};
+use super::{AgentState, ChatMessage};
 use crate::{
     clients::llm::Message,
     cut::fit,
-    models::{ChatRole, Role, Timestamp, ToolResult},
-    tool::{ToolSpec, Toolbox},
+    models::{ChatRole, Timestamp, ToolResult},
+    tool::{ToolSpec, Toolbox, Unavailable},
 };
 
 const TOOL_PLANNER_SYSTEM_PROMPT: &str = "You choose which tool, if any, is needed for the last message of this conversation. You do not answer it; \
@@ -82,13 +82,13 @@ pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
 }
 
 /// The request for a plan: as text, or as calls of functions.
-pub(super) fn planning(state: &AgentState, offered: &OfferedTools, function_calling: bool) -> Vec<Message> {
+pub(super) fn planning(state: &AgentState, toolbox: &Toolbox, function_calling: bool) -> Vec<Message> {
     let mut system = if function_calling {
         TOOL_CALLER_SYSTEM_PROMPT.to_owned()
     } else {
-        format!("{TOOL_PLANNER_SYSTEM_PROMPT}\n\nTools:\n{}", available_tools(&offered.toolbox))
+        format!("{TOOL_PLANNER_SYSTEM_PROMPT}\n\nTools:\n{}", available_tools(toolbox))
     };
-    add_withheld(&mut system, offered);
+    add_withheld(&mut system, toolbox);
     let mut messages = conversation(system, state);
     if !function_calling {
         messages.push(Message::system("Reply with the JSON plan for the last message, and with nothing else."));
@@ -107,18 +107,13 @@ pub(super) fn repair(problem: &str, function_calling: bool) -> Message {
 }
 
 /// The request for an answer. `more`: it may ask for another tool in place of answering.
-pub(super) fn answering(
-    state: &AgentState,
-    offered: &OfferedTools,
-    more: bool,
-    function_calling: bool,
-) -> Vec<Message> {
+pub(super) fn answering(state: &AgentState, toolbox: &Toolbox, more: bool, function_calling: bool) -> Vec<Message> {
     let mut system = TOOL_ANSWER_SYSTEM_PROMPT.to_owned();
     if more && !function_calling {
         // Writing to a string cannot fail.
-        let _ = write!(system, "\n- {MORE_TOOLS}\n\nTools:\n{}", available_tools(&offered.toolbox));
+        let _ = write!(system, "\n- {MORE_TOOLS}\n\nTools:\n{}", available_tools(toolbox));
     }
-    add_withheld(&mut system, offered);
+    add_withheld(&mut system, toolbox);
     let mut messages = conversation(system, state);
     if !state.tool_results.is_empty() {
         let results = results(&state.tool_results, LONGEST_RESULTS);
@@ -166,12 +161,15 @@ fn person(state: &AgentState) -> String {
     format!("The person is a signed-in {} of the organization{mail}. Today is {today} (UTC).", who.user_role.as_str())
 }
 
-fn add_withheld(system: &mut String, offered: &OfferedTools) {
-    if offered.withheld.is_empty() {
+fn add_withheld(system: &mut String, toolbox: &Toolbox) {
+    let needs = |(name, why): (&str, &Unavailable)| match why {
+        Unavailable::NeedsRole(least) => Some(format!("{name} (needs the role {})", least.as_str())),
+        _ => None,
+    };
+    let names = toolbox.unavailable().filter_map(needs).collect::<Vec<_>>().join(", ");
+    if names.is_empty() {
         return;
     }
-    let needs = |(name, least): (&String, &Role)| format!("{name} (needs the role {})", least.as_str());
-    let names = offered.withheld.iter().map(needs).collect::<Vec<_>>().join(", ");
     let _ =
         write!(system, "\n\nThere are tools that this person may not use; say so if they would be needed: {names}.");
 }

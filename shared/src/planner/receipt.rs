@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentState, OfferedTools};
+use super::AgentState;
 use crate::{
     cut::cut,
-    models::{Delivered, Delivery, PendingCall, ToolResult, TurnCall, WaitsFor},
+    models::{Delivered, PendingCall, RecipientState, ToolResult, TurnCall, WaitsFor},
+    tool::Toolbox,
 };
 
 /// Of a reason, in bytes.
@@ -54,22 +55,22 @@ pub enum EntryState {
 
 impl Receipt {
     /// The receipt of a turn as it stands.
-    pub fn of(state: &AgentState, offered: &OfferedTools) -> Self {
-        let label = |tool: &str| offered.toolbox.known(tool).map(|(label, _)| label.to_owned());
+    pub fn of(state: &AgentState, toolbox: &Toolbox) -> Self {
+        let label = |tool: &str| toolbox.get(tool).map(|offered| offered.label().to_owned());
         let mut receipt = Self::of_calls(&state.tool_results);
         if let Some(pending) = &state.pending {
             receipt.entries.push(waiting(pending));
             let rest = pending.rest.iter().map(|call| Entry {
                 tool: call.tool.clone(),
                 label: label(&call.tool).unwrap_or_else(|| call.tool.clone()),
-                effect: offered.toolbox.known(&call.tool).is_some_and(|(_, effect)| effect),
+                effect: toolbox.get(&call.tool).is_some_and(|offered| offered.spec().acts()),
                 state: EntryState::Waiting,
                 text: line(&label(&call.tool).unwrap_or_else(|| call.tool.clone()), "waits for the call before it."),
                 recipients: Vec::new(),
             });
             receipt.entries.extend(rest);
         }
-        let may_act = offered.toolbox.specs().any(|spec| spec.acts() && !offered.front_end.contains(&spec.name));
+        let may_act = toolbox.offered().any(|offered| offered.spec().acts() && !offered.is_of_front_end());
         receipt.no_action = may_act && !receipt.entries.iter().any(|entry| entry.effect);
         receipt
     }
@@ -121,12 +122,12 @@ fn entry(call: &ToolResult) -> Entry {
 }
 
 fn state(call: &ToolResult) -> EntryState {
-    let has = |wanted: &[Delivery]| call.recipients.iter().any(|one| wanted.contains(&one.state));
-    let (sent, not_sent) = (has(&[Delivery::Sent, Delivery::AlreadySent]), has(&[Delivery::NotSent]));
+    let has = |wanted: &[RecipientState]| call.recipients.iter().any(|one| wanted.contains(&one.state));
+    let (sent, not_sent) = (has(&[RecipientState::Sent, RecipientState::AlreadySent]), has(&[RecipientState::NotSent]));
     match call.outcome {
         TurnCall::Succeeded | TurnCall::Failed | TurnCall::Unconfirmed if sent && not_sent => EntryState::Partial,
         TurnCall::Succeeded => EntryState::Done,
-        TurnCall::Failed | TurnCall::Unconfirmed if has(&[Delivery::Unknown]) => EntryState::Unknown,
+        TurnCall::Failed | TurnCall::Unconfirmed if has(&[RecipientState::Unknown]) => EntryState::Unknown,
         TurnCall::Failed => EntryState::Failed,
         TurnCall::NotCalled => EntryState::NotCalled,
         TurnCall::Refused => EntryState::Refused,
@@ -148,10 +149,10 @@ fn plain(call: &ToolResult, state: EntryState) -> String {
 
 fn by_recipient(recipients: &[Delivered]) -> String {
     let parts = [
-        (Delivery::Sent, "sent to"),
-        (Delivery::AlreadySent, "had been sent before to"),
-        (Delivery::NotSent, "not sent to"),
-        (Delivery::Unknown, "not confirmed for"),
+        (RecipientState::Sent, "sent to"),
+        (RecipientState::AlreadySent, "had been sent before to"),
+        (RecipientState::NotSent, "not sent to"),
+        (RecipientState::Unknown, "not confirmed for"),
     ];
     let parts = parts.iter().filter_map(|(state, words)| {
         let of_state = recipients.iter().filter(|one| one.state == *state).map(|one| one.to.as_str());

@@ -19,7 +19,7 @@ use crate::{
         llm::{Completion, Finish, Request, Usage},
     },
     models::{OrganizationId, Role, ThreadId, ToolEffect, Trigger, UserId, WaitsFor},
-    tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec},
+    tool::{CallContext, Conversation, Origin, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
 /// Gives prepared texts, word by word where that is wanted.
@@ -113,16 +113,16 @@ fn look(name: &str) -> Arc<dyn Tool> {
 }
 
 async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, Notes) {
-    let mut offered = OfferedTools::default();
-    offered.toolbox.offer(look("look"));
-    offered.add_of_front_end(look("show"));
+    let mut toolbox = Toolbox::default();
+    toolbox.offer(look("look"));
+    toolbox.offer_from(look("show"), Origin::FrontEnd);
     let user = UserId::new("ada");
     let organization = OrganizationId::generate();
     let no_call = Conversation::default();
     let planner = Planner {
         model: &Scripted(Mutex::new(script.iter().copied().collect())),
         function_calling: false,
-        offered: &offered,
+        toolbox: &toolbox,
         limits: TurnLimits::default(),
         context: CallContext {
             organization,

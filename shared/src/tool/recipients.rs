@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Effect, ToolOutcome};
-use crate::models::ExecutionStatus;
+use crate::models::{ExecutionStatus, RecipientState};
 
 /// The outcome of a message for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,35 +24,6 @@ pub struct RecipientOutcome {
     pub status: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecipientState {
-    /// It was sent now.
-    Sent,
-    /// It was sent by an earlier execution of the same message, and not again.
-    AlreadySent,
-    /// It certainly was not sent.
-    NotSent,
-    /// It may have been sent; it is never sent again.
-    Unknown,
-}
-
-impl RecipientState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sent => "sent",
-            Self::AlreadySent => "already_sent",
-            Self::NotSent => "not_sent",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The state of a recipient that a claim recorded, told later. Only messages that were sent or may have been are recorded.
-    fn recorded(state: &Value) -> Self {
-        if state == "sent" || state == "already_sent" { Self::AlreadySent } else { Self::Unknown }
-    }
-}
-
 impl RecipientOutcome {
     pub fn new(to: impl Into<String>, state: RecipientState) -> Self {
         Self { to: to.into(), state, reason: None, sid: None, status: None }
@@ -60,7 +31,7 @@ impl RecipientOutcome {
 
     /// The recipient's earlier outcome, if a claim recorded one.
     pub fn earlier(done: &Map<String, Value>, to: &str) -> Option<Self> {
-        done.get(to).map(|state| Self::new(to, RecipientState::recorded(state)))
+        done.get(to).map(|state| Self::new(to, recorded(state)))
     }
 
     /// The recipients of a recorded answer. To tell it again sends nothing.
@@ -72,6 +43,11 @@ impl RecipientOutcome {
         }
         read
     }
+}
+
+/// The state of a recipient that a claim recorded. A claim records only messages that were sent or may have been.
+fn recorded(state: &Value) -> RecipientState {
+    if state == "sent" || state == "already_sent" { RecipientState::AlreadySent } else { RecipientState::Unknown }
 }
 
 impl ToolOutcome {

@@ -1,4 +1,4 @@
-//! The tools that somebody was offered: these can be called, and nothing else.
+//! The tools of one run, turn or call: only these can be called.
 
 use std::{
     collections::BTreeMap,
@@ -10,30 +10,45 @@ use std::{
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::{CallContext, Tool, ToolOutcome, ToolSpec};
-use crate::{Result, error, models::ChatRules};
+use super::{CallContext, Tool, ToolOutcome, ToolSpec, Unavailable};
+use crate::{
+    Result, error,
+    models::{ChatRules, OfferedTool, ToolEffect},
+};
 
 /// What one call gets at most: the longest time-out of a built-in tool and a little more.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
 /// Beyond it, for a tool to write down what became of its effect before it is broken off.
 pub const RECORDING: Duration = Duration::from_secs(3);
 
-/// Tools by name.
+/// Tools by name, those that became unavailable included.
 #[derive(Clone, Default)]
 pub struct Toolbox {
-    tools: BTreeMap<String, Offered>,
+    entries: BTreeMap<String, Result<Offered, Unavailable>>,
 }
 
+/// A tool that can be called, with its origin.
 #[derive(Clone)]
-enum Offered {
-    Here(Arc<dyn Tool>),
-    /// It was offered once; the sentence says what became of it.
-    Gone(String),
+pub struct Offered {
+    tool: Arc<dyn Tool>,
+    origin: Origin,
+}
+
+/// Where an offered tool comes from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Origin {
+    /// The program alone: no reference leads to it.
+    #[default]
+    Program,
+    /// The catalogue: the reference finds the same tool again.
+    Catalogue(OfferedTool),
+    /// A front end, which carries the tool out itself.
+    FrontEnd,
 }
 
 /// A call that can be made.
 pub struct Bound<'a> {
-    tool: &'a dyn Tool,
+    offered: &'a Offered,
     pub arguments: Map<String, Value>,
 }
 
@@ -47,82 +62,121 @@ pub enum NotBound {
 }
 
 impl Toolbox {
-    /// Offers a tool under the name of its spec.
+    /// Offers a tool of the program under the name of its spec.
     pub fn offer(&mut self, tool: Arc<dyn Tool>) {
-        self.tools.insert(tool.spec().name.clone(), Offered::Here(tool));
+        self.offer_from(tool, Origin::Program);
     }
 
-    /// Puts something else in the place of each tool that can be called.
-    pub fn replace_each(&mut self, with: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
-        for offered in self.tools.values_mut() {
-            if let Offered::Here(tool) = offered {
-                *tool = with(tool.clone());
-            }
+    /// Offers a tool under the name of its spec.
+    pub fn offer_from(&mut self, tool: Arc<dyn Tool>, origin: Origin) {
+        self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
+    }
+
+    /// Notes why a tool cannot be called. A call of it is answered with that.
+    pub fn withhold(&mut self, name: impl Into<String>, why: Unavailable) {
+        self.entries.insert(name.into(), Err(why));
+    }
+
+    /// Wraps each tool that can be called. Its name and origin stay.
+    pub fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
+        for offered in self.entries.values_mut().flatten() {
+            offered.tool = wrap(offered.tool.clone());
         }
     }
 
-    /// A tool that was offered, and cannot be called any more.
-    pub fn gone(&mut self, name: impl Into<String>, sentence: impl Into<String>) {
-        self.tools.insert(name.into(), Offered::Gone(sentence.into()));
+    /// Whether a tool has this name, one that cannot be called included.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
     }
 
-    /// What can be called, by name.
+    /// The tool of this name, if it can be called.
+    pub fn get(&self, name: &str) -> Option<&Offered> {
+        self.entries.get(name)?.as_ref().ok()
+    }
+
+    /// Why the tool of this name cannot be called.
+    pub fn why_not(&self, name: &str) -> Option<&Unavailable> {
+        self.entries.get(name)?.as_ref().err()
+    }
+
+    /// The tools that can be called, by name.
+    pub fn offered(&self) -> impl Iterator<Item = &Offered> {
+        self.entries.values().flatten()
+    }
+
+    /// The specs of the tools that can be called, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.tools.values().filter_map(|offered| match offered {
-            Offered::Here(tool) => Some(tool.spec()),
-            Offered::Gone(_) => None,
-        })
+        self.offered().map(Offered::spec)
     }
 
-    /// The tool of this name.
+    /// The tools that cannot be called, by name.
+    pub fn unavailable(&self) -> impl Iterator<Item = (&str, &Unavailable)> {
+        self.entries.iter().filter_map(|(name, entry)| Some((name.as_str(), entry.as_ref().err()?)))
+    }
+
+    /// Checks a call against the offered tools. Arguments that the tool does not have are refused, at any depth.
     ///
     /// # Errors
-    /// A sentence that says what became of it, or `None` if it was never offered.
-    pub fn spec(&self, name: &str) -> Result<&ToolSpec, Option<&str>> {
-        match self.tools.get(name) {
-            Some(Offered::Here(tool)) => Ok(tool.spec()),
-            Some(Offered::Gone(sentence)) => Err(Some(sentence)),
-            None => Err(None),
-        }
-    }
-
-    /// What people call the tool of this name, and whether it changes something outside, if it was offered.
-    pub fn known(&self, name: &str) -> Option<(&str, bool)> {
-        match self.tools.get(name)? {
-            Offered::Here(tool) => Some((tool.label(), tool.spec().acts())),
-            Offered::Gone(_) => None,
-        }
-    }
-
-    /// Holds a call against what was offered. Members that the tool does not have are refused, at any depth.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// A sentence for the model.
     pub fn check(&self, name: &str, arguments: &Map<String, Value>) -> Result<Bound<'_>, NotBound> {
-        let tool = match self.tools.get(name) {
-            Some(Offered::Here(tool)) => tool.as_ref(),
-            Some(Offered::Gone(sentence)) => return Err(NotBound::Unknown(sentence.clone())),
+        let offered = match self.entries.get(name) {
+            Some(Ok(offered)) => offered,
+            Some(Err(why)) => return Err(NotBound::Unknown(why.for_model())),
             None => return Err(NotBound::Unknown("there is no tool of this name.".to_owned())),
         };
-        let checked = tool.check(arguments).map_err(NotBound::Invalid)?;
+        let checked = offered.tool.check(arguments).map_err(NotBound::Invalid)?;
         if !checked.ignored.is_empty() {
             return Err(NotBound::Invalid(format!("There is no member {}.", checked.ignored.join(", "))));
         }
-        Ok(Bound { tool, arguments: checked.arguments })
+        Ok(Bound { offered, arguments: checked.arguments })
     }
 }
 
-impl<'a> Bound<'a> {
-    pub fn spec(&self) -> &'a ToolSpec {
+impl Offered {
+    pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()
+    }
+
+    /// The name that people know.
+    pub fn label(&self) -> &str {
+        self.tool.label()
     }
 
     pub fn chat_rules(&self) -> ChatRules {
         self.tool.chat_rules()
     }
 
-    pub fn label(&self) -> &'a str {
-        self.tool.label()
+    /// The tool's effect, if a call changes something outside.
+    pub fn effect(&self) -> Option<ToolEffect> {
+        Some(self.spec().effect).filter(|effect| effect.acts())
+    }
+
+    /// The reference that finds the same tool again; none for a tool that is not in the catalogue.
+    pub fn reference(&self) -> Option<&OfferedTool> {
+        match &self.origin {
+            Origin::Catalogue(reference) => Some(reference),
+            Origin::Program | Origin::FrontEnd => None,
+        }
+    }
+
+    /// The fields that the tool's author marked as hidden.
+    pub fn redact(&self) -> &[String] {
+        self.reference().map(|reference| reference.redact.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether a front end carries the tool out.
+    pub fn is_of_front_end(&self) -> bool {
+        self.origin == Origin::FrontEnd
+    }
+}
+
+impl<'a> Bound<'a> {
+    pub fn offered(&self) -> &'a Offered {
+        self.offered
+    }
+
+    pub fn spec(&self) -> &'a ToolSpec {
+        self.offered.spec()
     }
 
     /// As [`Tool::preview`].
@@ -130,7 +184,7 @@ impl<'a> Bound<'a> {
     /// # Errors
     /// Only for an outage of our own.
     pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
-        self.tool.preview(&self.arguments, context).await
+        self.offered.tool.preview(&self.arguments, context).await
     }
 
     /// Makes the call, within its share of the time. A tool that panics, or fails for a reason of its own, has failed.
@@ -146,11 +200,11 @@ impl<'a> Bound<'a> {
     /// # Errors
     /// As [`Bound::call`].
     pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
-        let (spec, started) = (self.tool.spec(), Instant::now());
+        let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);
         let context = context.until(deadline);
         // Within the future, for a tool may also panic before it gives one.
-        let call = AssertUnwindSafe(async { self.tool.call(self.arguments, &context).await }).catch_unwind();
+        let call = AssertUnwindSafe(async { self.offered.tool.call(self.arguments, &context).await }).catch_unwind();
         match tokio::time::timeout(deadline.remaining() + RECORDING, call).await {
             Ok(Ok(Ok(outcome))) => Ok(outcome),
             Ok(Ok(Err(outage))) if outage.is_outage() => Err(outage),

@@ -16,7 +16,7 @@ use crate::{
         parser,
         testing::{TestTool, calling, context, doing, tool, toolbox},
     },
-    tool::{CALL_WITHIN, ToolOutcome},
+    tool::{CALL_WITHIN, ToolOutcome, Unavailable},
 };
 
 const AMPLE: Room = Room { per_answer: 100, in_all: 100, bytes: LONGEST_RESULTS };
@@ -215,7 +215,7 @@ async fn arguments_that_do_not_fit_are_told_with_the_signature() {
 #[tokio::test]
 async fn a_tool_that_was_not_offered_is_answered_with_those_that_were() {
     let mut tools = toolbox([tool("look"), tool("ask")]);
-    tools.gone("tell", "this tool was deleted; do without it.");
+    tools.withhold("tell", Unavailable::NotFound);
     let Executed { results, counted, .. } = executed_in(AMPLE, &tools, "wget('a');\nLook('b');\ntell('c');").await;
     let unknown = "Not run: there is no tool of this name. The tools are ask, look, finalResponse.";
     assert_eq!(texts(&results), [unknown, unknown, "Not run: this tool was deleted; do without it."]);

@@ -8,12 +8,10 @@ use super::{Ended, Plan, PlannedCall, Turn, Unanswered};
 use crate::{
     Error,
     cut::fit,
-    models::{
-        Delivered, Delivery, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor,
-    },
+    models::{Delivered, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor},
     planner::{Decided, Event, Observer, PlannerModel, Step, Widget, consent::shows, state::Question},
     redaction::SECRET,
-    tool::{Bound, NotBound, ToolOutcome},
+    tool::{Bound, NotBound, RecipientOutcome, ToolOutcome},
 };
 
 /// What a model is given back of one call, in bytes.
@@ -50,15 +48,15 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// Makes a call, or says why not, or that it waits.
     async fn take_up(&mut self, planned: PlannedCall) -> Result<Option<Question>, Unanswered> {
         let PlannedCall { tool, reason, arguments } = planned;
-        let offered = self.planner.offered;
-        let bound = match offered.toolbox.check(&tool, &arguments) {
+        let toolbox = self.planner.toolbox;
+        let bound = match toolbox.check(&tool, &arguments) {
             Ok(bound) => bound,
             Err(NotBound::Unknown(why) | NotBound::Invalid(why)) => {
                 self.not_called(&tool, &arguments, &format!("Not called: {why}"));
                 return Ok(None);
             }
         };
-        let (label, effect) = (bound.label().to_owned(), bound.spec().acts());
+        let (label, effect) = (bound.offered().label().to_owned(), bound.spec().acts());
         if self.calls >= self.planner.limits.calls {
             self.not_called(&tool, &arguments, "Not called: this turn has had all its calls.");
             return Ok(None);
@@ -68,13 +66,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             self.not_called(&tool, &arguments, why);
             return Ok(None);
         }
-        if offered.front_end.contains(&tool) {
+        if bound.offered().is_of_front_end() {
             let (tool, arguments) = (OfferedTool::of_front_end(&tool), bound.arguments);
             let waits_for = WaitsFor::FrontEnd;
             return Ok(Some(Question { waits_for, tool, label, effect, arguments, shows: Vec::new(), reason }));
         }
-        if offered.rules.get(&tool).is_some_and(|rules| rules.consent) {
-            let Some(reference) = offered.references.get(&tool).cloned() else {
+        if bound.offered().chat_rules().consent {
+            let Some(reference) = bound.offered().reference().cloned() else {
                 self.not_called(&tool, &arguments, "Not called: the tool cannot be found any more.");
                 return Ok(None);
             };
@@ -127,7 +125,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 let result = self.result_of(tool, arguments, outcome, fit(told, LONGEST_RESULT));
                 self.note(ToolResult { label: pending.label().to_owned(), effect: false, ..result });
             }
-            Decided::Approved => match self.planner.offered.toolbox.check(tool, arguments) {
+            Decided::Approved => match self.planner.toolbox.check(tool, arguments) {
                 Ok(bound) => {
                     if let Err(unanswered) = self.call(tool, bound).await {
                         let rest = std::mem::take(&mut self.state.rest);
@@ -194,12 +192,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(())
     }
 
-    /// What became of each recipient, where the tool says so. The numbers that its author fixed are hidden from the model, and not
-    /// from the person.
+    /// The state of each recipient. The answer to a repeated call hides the numbers that the tool's author fixed; the person
+    /// sees those of the preview.
     async fn recipients(&self, tool: &str, arguments: &Map<String, Value>, outcome: &ToolOutcome) -> Vec<Delivered> {
-        let mut told = delivered(&outcome.answer);
+        let delivered = |one: &RecipientOutcome| Delivered { to: one.to.clone(), state: one.state };
+        let mut told: Vec<Delivered> = outcome.recipients.iter().map(delivered).collect();
         if told.iter().any(|one| one.to.contains(SECRET))
-            && let Ok(bound) = self.planner.offered.toolbox.check(tool, arguments)
+            && let Ok(bound) = self.planner.toolbox.check(tool, arguments)
             && let Ok(Ok(preview)) = bound.preview(&self.planner.context).await
             && let Some(shown) = preview.get("recipients").and_then(Value::as_array)
             && shown.len() == told.len()
@@ -209,9 +208,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     to.clone_into(&mut one.to);
                 }
             }
-        }
-        for one in told.iter_mut().filter(|one| outcome.repeats && one.state == Delivery::Sent) {
-            one.state = Delivery::AlreadySent;
         }
         told
     }
@@ -229,14 +225,14 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 
     fn result_of(&self, tool: &str, arguments: &Map<String, Value>, outcome: TurnCall, result: Value) -> ToolResult {
-        let known = self.planner.offered.toolbox.known(tool);
+        let offered = self.planner.toolbox.get(tool);
         ToolResult {
             id: String::new(),
             tool: tool.to_owned(),
-            label: known.map(|(label, _)| label.to_owned()).unwrap_or_default(),
+            label: offered.map(|offered| offered.label().to_owned()).unwrap_or_default(),
             arguments: arguments.clone(),
             outcome,
-            effect: known.is_some_and(|(_, effect)| effect),
+            effect: offered.is_some_and(|offered| offered.spec().acts()),
             result,
             recipients: Vec::new(),
             repeats: false,
@@ -278,16 +274,4 @@ fn asks(pending: &PendingCall) -> String {
     }
     text.push_str("\nThis has not been done yet. Shall I do it?");
     text
-}
-
-/// The recipients in a tool's answer, at its top level or in its result: `{"to", "state"}`, or `outcome` in place of `state`.
-fn delivered(answer: &Map<String, Value>) -> Vec<Delivered> {
-    let result = answer.get("result").and_then(|result| result.get("recipients"));
-    let listed = answer.get("recipients").or(result).and_then(Value::as_array);
-    let delivered = listed.into_iter().flatten().filter_map(|one| {
-        let to = one.get("to")?.as_str()?.to_owned();
-        let state = one.get("state").or_else(|| one.get("outcome"))?;
-        Some(Delivered { to, state: serde_json::from_value(state.clone()).ok()? })
-    });
-    delivered.collect()
 }

@@ -3,10 +3,11 @@
 use super::run_request::{NamedTool, RunRequest};
 use crate::{
     Error, Result,
-    catalogue::{BuiltInTools, Found, Gone, Resolved},
+    catalogue::{BuiltInTools, CatalogueTool},
     error::Problems,
     injection::{FINAL_RESPONSE, system_prompt},
     models::{RunPrompt, ToolRef},
+    tool::Unavailable,
 };
 
 /// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
@@ -18,16 +19,16 @@ const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address th
 ///
 /// # Errors
 /// [`Error::Unreadable`] for a tool that was written by a newer program.
-pub fn offer(
+pub fn named_tools(
     built_in: &BuiltInTools,
     named: &[NamedTool],
-    resolved: Vec<Resolved>,
+    resolved: Vec<Result<CatalogueTool, Unavailable>>,
     problems: &mut Problems,
-) -> Result<Vec<Found>> {
-    let mut found: Vec<Found> = Vec::new();
+) -> Result<Vec<CatalogueTool>> {
+    let mut found: Vec<CatalogueTool> = Vec::new();
     for (NamedTool { place, tool, allowed_hosts }, resolved) in named.iter().zip(resolved) {
         match resolved {
-            Resolved::Here(found_tool) => {
+            Ok(found_tool) => {
                 let is_taken = |name: &str| {
                     name == FINAL_RESPONSE || built_in.has(name) || found.iter().any(|other| other.spec().name == name)
                 };
@@ -36,13 +37,13 @@ pub fn offer(
                     None => problems.add(format!("{place}.allowed_hosts"), NO_HOSTS),
                 }
             }
-            Resolved::Gone(Gone::Unreadable) => {
+            Err(Unavailable::Unreadable) => {
                 return Err(Error::Unreadable { row: "tool", key: tool.to_string() });
             }
-            Resolved::Gone(Gone::NotFound) if matches!(tool, ToolRef::Service { .. }) => {
+            Err(Unavailable::NotFound) if matches!(tool, ToolRef::Service { .. }) => {
                 problems.add(place, built_in.unknown());
             }
-            Resolved::Gone(gone) => problems.add(place, gone.for_author()),
+            Err(why) => problems.add(place, why.for_author()),
         }
     }
     Ok(found)
@@ -50,12 +51,12 @@ pub fn offer(
 
 impl RunRequest {
     /// What is kept with the run, and is the same in every request to the model; notes if it is too much.
-    pub fn prompt_with(&self, tools: &[Found], problems: &mut Problems) -> RunPrompt {
+    pub fn prompt_with(&self, tools: &[CatalogueTool], problems: &mut Problems) -> RunPrompt {
         let prompt = RunPrompt {
-            system_prompt: system_prompt(&self.system_prompt, tools.iter().map(Found::spec)),
+            system_prompt: system_prompt(&self.system_prompt, tools.iter().map(CatalogueTool::spec)),
             prompt: self.prompt.clone(),
             schema: self.schema.clone(),
-            tools: tools.iter().map(Found::offered).collect(),
+            tools: tools.iter().map(CatalogueTool::offered).collect(),
         };
         let size = prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len);
         if size > LARGEST_PROMPT {

@@ -1,0 +1,28 @@
+//! The state of a message for one recipient.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecipientState {
+    /// The message was sent now.
+    Sent,
+    /// An earlier execution sent the same message. It is not sent again.
+    AlreadySent,
+    /// The message certainly was not sent.
+    NotSent,
+    /// The message may have been sent. It is never sent again. States of newer programs read as this one.
+    #[serde(other)]
+    Unknown,
+}
+
+impl RecipientState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::AlreadySent => "already_sent",
+            Self::NotSent => "not_sent",
+            Self::Unknown => "unknown",
+        }
+    }
+}

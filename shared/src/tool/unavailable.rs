@@ -1,0 +1,74 @@
+//! Why a tool cannot be called, in a sentence for its author and in one for a model.
+
+use crate::models::{Role, folded_name};
+
+/// Why a tool cannot be offered, or cannot be called any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unavailable {
+    NotFound,
+    /// The tool's present version is not the one that was offered.
+    Changed,
+    /// The tool works in a phone call only. The reason follows the words "this tool".
+    NeedsCall(String),
+    /// The organization has no account at the service, or its credential has expired.
+    NotConnected {
+        service: String,
+        expired: bool,
+    },
+    /// The organization's accounts at the service cannot be read just now.
+    Unreachable {
+        service: String,
+    },
+    /// This program cannot read the tool's row.
+    Unreadable,
+    /// The person's role is below the tool's least role.
+    NeedsRole(Role),
+}
+
+impl Unavailable {
+    /// The problem with a reference, to follow the name of its field.
+    pub fn for_author(&self) -> String {
+        match self {
+            Self::NotFound => "is no tool of this organization, of a service, or built in; search for one (GET \
+                               /api/{slug}/discover/search?q=…)"
+                .to_owned(),
+            Self::Changed => "is not the present version of the tool".to_owned(),
+            Self::NeedsCall(reason) => {
+                format!("{reason}, so it works in phone calls only; leave it out, or give it to an agent")
+            }
+            Self::NotConnected { service, expired: false } => format!(
+                "needs an account at {service}; an administrator connects one (POST /api/{{slug}}/services/{}/connect)",
+                folded_name(service)
+            ),
+            Self::NotConnected { service, expired: true } => format!(
+                "has an account at {service} that does not work any more; an administrator connects it again (POST \
+                 /api/{{slug}}/services/{}/connect)",
+                folded_name(service)
+            ),
+            Self::Unreachable { service } => {
+                format!("cannot be used just now: whether {service} is connected cannot be looked up; try again soon")
+            }
+            Self::Unreadable => {
+                "was written by a newer version of this service, or is damaged; try again in a few minutes".to_owned()
+            }
+            Self::NeedsRole(least) => format!("needs the role {} in this organization", least.as_str()),
+        }
+    }
+
+    /// The answer to a call of the tool.
+    pub fn for_model(&self) -> String {
+        let sentence = match self {
+            Self::NotFound => "this tool was deleted; do without it.",
+            Self::Changed => "this tool was changed while the run was under way; do without it.",
+            Self::NeedsCall(_) => "this tool works in phone calls only; do without it.",
+            Self::NotConnected { service, .. } => {
+                return format!("no account at {service} is connected that works; do without it, and say so.");
+            }
+            Self::Unreadable | Self::Unreachable { .. } => "this tool cannot be used just now; do without it.",
+            Self::NeedsRole(least) => {
+                return format!("it needs the role {} in this organization, which the person has not.", least.as_str());
+            }
+        };
+        sentence.to_owned()
+    }
+}
