@@ -1,8 +1,7 @@
-//! Automations: what one is ([`Definition`]), what is wrong with it ([`Diagnostic`]), and saving it ([`Deployment`]).
-//!
-//! A definition is read strictly, then held against the tools and services that it names, which are read for it beforehand:
-//! [`validate`] itself reads nothing. Templates and conditions are the same parse trees when an automation is checked and when it
-//! runs. `docs/automations.md` is the reference for authors.
+//! Automations: the [`Definition`], its [`Diagnostic`]s, and [`Deployment`], which saves it.
+//! Definitions are read strictly, then validated against the tools and services they name. [`validate`] does no I/O: the caller
+//! reads tools and services first. Validation and runs share the parse trees of templates and conditions. `docs/automations.md`
+//! is the reference for authors.
 
 mod action_run;
 mod alerts;
@@ -88,11 +87,10 @@ use crate::ranking;
 
 #[cfg(test)]
 thread_local! {
-    /// How often this thread looked for a near name, which is the dearest part of a mistake.
+    /// Calls on this thread; a near-name search is the most expensive part of a diagnostic.
     static LOOKED_FOR_NEAR_NAMES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The name that was meant, if one is near.
 fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     #[cfg(test)]
     LOOKED_FOR_NEAR_NAMES.with(|count| count.set(count.get() + 1));

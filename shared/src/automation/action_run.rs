@@ -1,8 +1,8 @@
-//! A run of actions: what comes next, and what becomes of it. Decided here without doing anything; `run-loop` does it.
+//! Plans a run of actions step by step; `run-loop` performs each step.
 //!
-//! Actions are carried out in their order. One that fails does not end the run unless it says `"on_error": "stop"`; a tool that
-//! gives back `{"error": "USAGE_LIMIT_EXCEEDED"}` ends it at once. Everything follows from the definition, from what started the
-//! run and from the results that were saved, so a run that was broken off goes on as it would have.
+//! Actions run in order. A failed action does not end the run unless it has `"on_error": "stop"`; a tool that returns `{"error":
+//! "USAGE_LIMIT_EXCEEDED"}` ends it at once. The plan depends only on the definition, the trigger and the saved results, so an
+//! interrupted run resumes where it stopped.
 
 use serde_json::{Map, Value};
 
@@ -22,21 +22,20 @@ use crate::{
     tool::{Effect, ToolOutcome},
 };
 
-/// Bytes of what one tool is given, as JSON. With output and explanation it must stand in one item, which may have 400 KB.
+/// Bytes of JSON. Arguments, output and explanation share one item, and DynamoDB allows 400 KB.
 pub const LARGEST_ARGUMENTS: usize = 200_000;
-/// Bytes that are kept of what a tool gives back, as JSON. What is longer is cut, for the actions after it, too.
+/// Bytes of JSON. A longer output is cut, also for the actions after it.
 pub const LARGEST_OUTPUT: usize = 64 * 1024;
-/// Of a sentence about an action.
+/// Bytes, per action.
 const LONGEST_ERROR: usize = 2_000;
-/// Of what is said of one action where the run is summed up.
+/// Bytes, per action in the run's summary.
 const LONGEST_REASON: usize = 200;
-/// Actions that are named there.
+/// Failed actions named in the summary.
 const MOST_NAMED: usize = 5;
 
-/// What a tool gives back where its service lets it do no more.
+/// The error of a tool whose service has reached its usage limit.
 const USAGE_LIMIT: &str = "USAGE_LIMIT_EXCEEDED";
 
-/// The actions of a run, as far as it is.
 #[derive(Debug, Clone)]
 pub struct ActionRun<'a> {
     actions: &'a [Action],
@@ -44,50 +43,46 @@ pub struct ActionRun<'a> {
     data: &'a RunData,
     outputs: Outputs,
     next: usize,
-    /// Those that did what they were to do, or would have in a dry run.
+    /// Succeeded actions, in a dry run also unsent ones.
     done: usize,
-    /// The ids of those that failed, with the reason.
+    /// Action id and reason.
     failed: Vec<(String, String)>,
-    /// Those of them that failed by no outage.
+    /// Failures without an outage.
     by_themselves: usize,
-    /// What was marked, or is a secret, in the calls so far: their marks, arguments and results.
+    /// Marks, arguments and result of each call, for redaction.
     calls: Vec<(Vec<String>, Option<Value>, Value)>,
-    /// Why the actions that are left are not begun.
+    /// Why the remaining actions are not started.
     stopped: Option<String>,
 }
 
-/// What is to be done next.
 #[derive(Debug)]
 pub enum Next<'a> {
-    /// A tool is to be called.
     Call(Box<PlannedAction<'a>>),
-    /// No tool is called, and this is to be saved: its condition does not hold, or it cannot be called.
+    /// No tool is called: the condition is false, or the action cannot run. The result is to be saved.
     Settled(Box<ActionResult>),
-    /// Nothing is left to do.
     Over(Ending),
 }
 
-/// An action whose tool is to be called.
 #[derive(Debug)]
 pub struct PlannedAction<'a> {
     pub action: &'a Action,
-    /// Its place among the actions, from 0.
+    /// Index in the list of actions, from 0.
     pub index: u32,
     pub id: String,
     pub tool: &'a str,
-    /// Templates filled in.
+    /// With templates filled in.
     pub arguments: Map<String, Value>,
-    /// Why its condition holds, as JSON text.
+    /// JSON text of the [`super::Explanation`].
     pub condition_result: Option<String>,
-    /// Templates of its parameters that lead to nothing.
+    /// Templates in the parameters that resolve to nothing.
     empty: Vec<String>,
 }
 
 impl<'a> ActionRun<'a> {
-    /// A run that has these results so far, in their order.
+    /// Continues from `results`, in the order of the actions.
     ///
     /// # Errors
-    /// If an output that was saved is no JSON.
+    /// If a saved output is not JSON.
     pub fn resume(
         actions: &'a [Action],
         variables: &'a Map<String, Value>,
@@ -107,12 +102,11 @@ impl<'a> ActionRun<'a> {
         Ok(run)
     }
 
-    /// The actions that are left.
     pub fn left(&self) -> &'a [Action] {
         self.actions.get(self.next..).unwrap_or_default()
     }
 
-    /// What is to be done next; `now` is when it begins.
+    /// `now` becomes the start time of the action.
     pub fn next(&self, now: Timestamp) -> Next<'a> {
         let Some(action) = self.left().first().filter(|_| self.stopped.is_none()) else {
             return Next::Over(self.ending());
@@ -149,10 +143,10 @@ impl<'a> ActionRun<'a> {
         }
     }
 
-    /// Takes note of a result that was saved.
+    /// Records a saved result.
     ///
     /// # Errors
-    /// If its output is no JSON.
+    /// If its output is not JSON.
     pub fn took(&mut self, result: &ActionResult) -> Result<()> {
         let index = usize::try_from(result.index).unwrap_or(usize::MAX);
         self.next = index.saturating_add(1);
@@ -184,7 +178,7 @@ impl<'a> ActionRun<'a> {
         Ok(())
     }
 
-    /// Whether no action did anything, and nothing but outages of ours or of vendors kept them from it.
+    /// Whether no action succeeded and every failure was an outage, of ours or of a vendor.
     pub fn failed_by_outages(&self) -> bool {
         self.done == 0 && self.by_themselves == 0 && !self.failed.is_empty()
     }
@@ -198,13 +192,12 @@ impl<'a> ActionRun<'a> {
         Ending { status, result: None, error: self.summary() }
     }
 
-    /// `2 of 5 actions failed: tell (…), log (…).`
     fn summary(&self) -> Option<String> {
         if self.failed.is_empty() {
             return None;
         }
         let named = self.failed.iter().take(MOST_NAMED);
-        // It stands where the tools' marks are not known.
+        // The summary is shown where the tools' marks are unknown, so it is redacted here.
         let calls = self.calls.iter().map(|(marks, arguments, result)| MarkedCall {
             marks,
             arguments: arguments.as_ref(),
@@ -226,7 +219,6 @@ impl<'a> ActionRun<'a> {
 }
 
 impl PlannedAction<'_> {
-    /// What became of a call.
     pub fn became(&self, outcome: &ToolOutcome, dry: bool, started_at: Timestamp) -> ActionResult {
         let given_back = outcome.answer.get("result").filter(|result| !outcome.is_failed() || !result.is_null());
         let error = outcome.answer.get("error").map(|error| match error {
@@ -242,7 +234,7 @@ impl PlannedAction<'_> {
             _ if dry => ActionStatus::NotSent,
             _ => ActionStatus::Succeeded,
         };
-        // What stops the run must be seen in what is saved, however the tool says it.
+        // The saved output must show the usage limit, however the tool reported it.
         let (output, error) = if limited {
             let error = "The tool's usage limit is exceeded (USAGE_LIMIT_EXCEEDED).".to_owned();
             (Some(serde_json::json!({"error": USAGE_LIMIT})), Some(error))
@@ -258,12 +250,12 @@ impl PlannedAction<'_> {
         }
     }
 
-    /// Its arguments do not fit its tool, for this reason.
+    /// The arguments do not fit the tool's schema.
     pub fn misfit(&self, why: String, started_at: Timestamp) -> ActionResult {
         self.failed(self.with_empty(why), started_at)
     }
 
-    /// What failed, and what may be to blame.
+    /// Adds the empty templates, a likely cause.
     fn with_empty(&self, error: String) -> String {
         if self.empty.is_empty() {
             return error;
@@ -272,13 +264,12 @@ impl PlannedAction<'_> {
         format!("{error} Nothing was there for {named}.")
     }
 
-    /// It was not done, for this reason.
     pub fn failed(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
         let error = Some(cut(why.into(), LONGEST_ERROR));
         ActionResult { error, ..self.result(ActionStatus::Failed, started_at) }
     }
 
-    /// Nobody let it go on, for this reason.
+    /// Approval was refused or expired.
     pub fn refused(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
         let error = Some(cut(why.into(), LONGEST_ERROR));
         ActionResult { error, ..self.result(ActionStatus::Refused, started_at) }
@@ -304,8 +295,7 @@ impl PlannedAction<'_> {
         }
     }
 
-    /// Whether the tool may be called again after this outcome, once it was called so often: nothing can have happened, and it
-    /// may work another time.
+    /// Whether a retry is safe and useful: the effect certainly did not happen, and the cause may be transient.
     pub fn may_be_repeated(&self, outcome: &ToolOutcome, acts: bool, attempts: u32) -> bool {
         let certainly_not_done = outcome.effect == Effect::None && outcome.status == ExecutionStatus::Failed;
         let may_work = outcome.cause.as_ref().map_or(!acts, clients::Error::transient);
@@ -313,12 +303,11 @@ impl PlannedAction<'_> {
     }
 }
 
-/// Its id, or `action_1` for the first of those that have none.
+/// The action's id, or `action_1`, `action_2`, … by position.
 fn id_of(action: &Action, index: usize) -> String {
     action.id.clone().unwrap_or_else(|| format!("action_{}", index + 1))
 }
 
-/// Why an action gives no output, after its id; none of one that does.
 const fn without_output(status: ActionStatus) -> Option<&'static str> {
     match status {
         ActionStatus::Succeeded => None,
@@ -338,7 +327,6 @@ fn length(arguments: &Map<String, Value>) -> usize {
     Value::Object(arguments.clone()).to_string().len()
 }
 
-/// The one output that every tool may give back to end a run.
 fn is_usage_limit(output: &Value) -> bool {
     output.get("error").is_some_and(|error| *error == USAGE_LIMIT)
 }
@@ -384,12 +372,12 @@ mod tests {
         NOW.parse().unwrap()
     }
 
-    /// Carries the actions out: each call is given to `tool`, with its arguments.
+    /// Runs the actions, with `tool` answering every call.
     fn carry_out(list: &Value, tool: impl Fn(&str, &Map<String, Value>) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
         let (actions, variables, data) = (actions(list), Map::new(), data(&json!({"n": 5})));
         let mut results: Vec<ActionResult> = Vec::new();
         loop {
-            // As a process would that knows nothing but what was saved.
+            // Resumes before each step, as a new process would.
             let run = ActionRun::resume(&actions, &variables, &data, &results).unwrap();
             match run.next(now()) {
                 Next::Over(ending) => return (results, ending),
@@ -419,7 +407,7 @@ mod tests {
             "a" => ToolOutcome::succeeded(json!({"n": 7})),
             _ => ToolOutcome::succeeded(Value::Object(arguments.clone())),
         });
-        // The day of the trigger's time zone.
+        // The day in the trigger's time zone.
         let output: Value = serde_json::from_str(results[1].output.as_ref().unwrap()).unwrap();
         assert_eq!(output, json!({"sum": 7, "day": "2026-11-23", "n": 5}));
         assert_eq!(ending, Ending { status: RunStatus::Completed, result: None, error: None });

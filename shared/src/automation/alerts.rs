@@ -1,13 +1,12 @@
-//! Telling the owners that an automation was paused by itself: a POST to the address of the deployment (`ALERT_HOOK_URL`), signed as
-//! Standard Webhooks says.
+//! Alerts to the owners of an automation that was paused automatically.
 //!
+//! A POST to the deployment's `ALERT_HOOK_URL`, signed as [Standard Webhooks](https://www.standardwebhooks.com) describes:
 //! ```json
 //! {"type": "automation.paused", "timestamp": "2026-11-22T10:15:00.000Z",
 //!  "data": {"organization_id": "…", "automation_id": "…", "name": "Urgent messages", "reason": "…", "run_id": "…"}}
 //! ```
 //!
-//! `webhook-id` is made of the run that caused it: the same alert is the same however often it is sent. Nothing of what the run
-//! was about stands in it.
+//! `webhook-id` derives from the run that caused the pause, so receivers can drop repeats. The alert carries no content of the run.
 
 use std::time::Duration;
 
@@ -28,18 +27,18 @@ use crate::{
     models::{AllowedHosts, Automation, RunId, Timestamp},
 };
 
-/// One try.
+/// Per attempt.
 const WITHIN: Duration = Duration::from_secs(5);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
-/// Bytes of the answer, which is not looked at.
+/// Bytes of the answer; its content is ignored.
 const LARGEST_ANSWER: usize = 64 * 1_024;
 
-/// What begins a secret of Standard Webhooks; base64 follows.
+/// Prefix of Standard Webhooks secrets; base64 follows.
 const SECRET_PREFIX: &str = "whsec_";
 
-/// Where alerts go; nowhere without an address.
+/// Sends alerts; without a hook, none.
 #[derive(Clone)]
 pub struct Alerts {
     pub outbound: Outbound,
@@ -50,7 +49,6 @@ pub struct Alerts {
 #[derive(Debug, Clone)]
 pub struct AlertHook {
     pub url: String,
-    /// Name of the secret `{"key": "whsec_…"}`.
     pub secret: String,
 }
 
@@ -60,10 +58,10 @@ struct SigningKey {
 }
 
 impl Alerts {
-    /// Tells that a run's end, or what it found, has paused an automation.
+    /// Sends the alert that `run` paused the automation.
     ///
     /// # Errors
-    /// If the address did not take it; then nobody was told.
+    /// If the address did not accept the alert; then nobody was told.
     pub async fn paused(&self, automation: &Automation, reason: &str, run: RunId) -> Result<()> {
         let Some(hook) = &self.hook else { return Ok(()) };
         let now = Timestamp::now();
@@ -115,7 +113,6 @@ impl Alerts {
     }
 }
 
-/// `v1,<base64>` over `<id>.<seconds>.<body>`.
 fn signature(key: &SecretString, id: &str, seconds: i64, body: &str) -> Result<String> {
     let key = key.expose_secret();
     let key = BASE64_STANDARD
@@ -129,7 +126,7 @@ fn signature(key: &SecretString, id: &str, seconds: i64, body: &str) -> Result<S
 mod tests {
     use super::*;
 
-    /// The vector that the libraries of Standard Webhooks are tested with.
+    /// The test vector of the Standard Webhooks libraries.
     #[test]
     fn a_signature_is_that_of_standard_webhooks() {
         let key = SecretString::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");

@@ -1,6 +1,6 @@
-//! Approval rules: whether a person is asked before an action, and whom the action reaches.
+//! Approval rules: whether an action needs approval, and its recipients.
 //!
-//! In doubt a person is asked: every rule holds a tool that declares no effect, and an e-mail without recipients counts as one to outside.
+//! When in doubt, ask: every rule covers tools without a declared effect, and an e-mail without recipients counts as external.
 
 use serde_json::{Map, Value};
 
@@ -9,18 +9,17 @@ use crate::{
     redaction::words,
 };
 
-/// Names of arguments that hold what is written, not to whom.
+/// Arguments with content rather than recipients.
 const CONTENT: [&str; 8] = ["body", "text", "html", "subject", "content", "message", "signature", "attachments"];
 
-/// Words that begin or end the name of an argument that says who writes, not to whom. (Answers go to `reply_to`.)
+/// First or last words of arguments that name the sender. `reply_to` is not among them: answers go there.
 const SENDERS: [&str; 2] = ["from", "sender"];
-/// Words of names of arguments that hold phone numbers, if the number does not say so itself.
+/// Words of argument names under which a number without a leading `+` is a phone number.
 const NUMBERS: [&str; 9] = ["to", "cc", "bcc", "recipient", "recipients", "phone", "mobile", "tel", "number"];
 const FEWEST_DIGITS: usize = 7;
-/// Recipients that are named.
 const MOST_RECIPIENTS: usize = 100;
 
-/// The rule, if there is one, by which a call with this effect and these arguments asks first.
+/// The first rule that requires approval for this call.
 pub fn asking_rule<'r>(
     rules: &'r [ApprovalRule],
     effect: ToolEffect,
@@ -31,7 +30,7 @@ pub fn asking_rule<'r>(
         .find(|rule| rule.effect.holds(effect) && (rule.outside.is_empty() || goes_outside(arguments, &rule.outside)))
 }
 
-/// Whether an address in the arguments is of none of these domains, or there is none at all.
+/// Whether any address is outside `domains`, or there is none at all.
 fn goes_outside(arguments: &Map<String, Value>, domains: &[String]) -> bool {
     let mut found = Vec::new();
     for (name, value) in arguments {
@@ -42,7 +41,6 @@ fn goes_outside(arguments: &Map<String, Value>, domains: &[String]) -> bool {
     found.is_empty() || found.iter().any(|domain| !domains.contains(domain))
 }
 
-/// The domains of the addresses in a value.
 fn addresses(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -67,8 +65,7 @@ fn is_sender(name: &str) -> bool {
     [words.first(), words.last()].into_iter().flatten().any(|word| SENDERS.contains(&word.as_str()))
 }
 
-/// Whom a call with these arguments reaches, as far as they say so: the addresses and phone numbers in them, each once, that are no
-/// sender's and stand in nothing that is written.
+/// Addresses and phone numbers in the arguments, without duplicates; those of senders and in content are left out.
 pub fn recipients(arguments: &Map<String, Value>) -> Vec<String> {
     let mut found = Vec::new();
     reached("", &Value::Object(arguments.clone()), &mut found);
@@ -80,7 +77,7 @@ pub fn recipients(arguments: &Map<String, Value>) -> Vec<String> {
     found
 }
 
-/// `name` is that of the argument, or of the member, in which the value stands.
+/// `name`: the argument or member that holds the value.
 fn reached(name: &str, value: &Value, found: &mut Vec<String>) {
     let mut add = |recipient: &str| {
         if !found.iter().any(|known| known == recipient) {
@@ -115,18 +112,17 @@ fn reached(name: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// What an action does about its approval.
+/// How an approval affects its action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
-    /// Nobody has decided.
     Waits,
-    /// It goes on, with exactly what was approved.
+    /// Proceed, with exactly the approved arguments.
     GoesOn,
-    /// It is not done; the sentence says why.
+    /// With the reason, a sentence.
     Refused(String),
 }
 
-/// Where an action stands whose arguments have this hash.
+/// `hash`: of the arguments about to be sent.
 pub fn standing(approval: &Approval, hash: &str, now: Timestamp) -> Standing {
     match approval.status_at(now) {
         ApprovalStatus::Pending => Standing::Waits,
@@ -152,7 +148,7 @@ mod tests {
     use super::*;
     use crate::models::ApprovalEffect;
 
-    /// A rule never lets a tool through whose effect is not known.
+    /// Tools without a declared effect always need approval.
     #[test]
     fn a_rule_holds_the_tools_of_its_effect_and_those_that_declare_none() {
         let rule = |effect| [ApprovalRule { effect, outside: Vec::new() }];

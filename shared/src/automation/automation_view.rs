@@ -1,4 +1,4 @@
-//! An automation as its organization is shown it, and where it is read.
+//! An automation as API clients see it, and its reader.
 
 use futures_util::try_join;
 use serde::Serialize;
@@ -11,7 +11,6 @@ use crate::{
     store::{Automations, Schedules},
 };
 
-/// Reads automations with all that is known of them.
 #[derive(Clone)]
 pub struct AutomationReader {
     pub automations: Automations,
@@ -19,23 +18,22 @@ pub struct AutomationReader {
     pub event_hooks: EventHooks,
 }
 
-/// An automation with the definition of its newest version.
 #[derive(Debug, Serialize)]
 pub struct AutomationView {
     #[serde(flatten)]
     pub automation: Automation,
     pub content_hash: String,
     pub definition: Value,
-    /// `hook`: its service posts the event to a hook that the organization does not have yet.
+    /// `hook`: the organization lacks the hook to which the service posts the event.
     pub waits_for: Option<&'static str>,
     #[serde(flatten)]
     schedule: ScheduleView,
 }
 
-/// When an automation runs next by the clock, and how asking its source went.
+/// Next run by the clock, and the state of polling.
 #[derive(Debug, Default, Serialize)]
 struct ScheduleView {
-    /// Null while it is paused, and when there is nothing more to come.
+    /// Null while paused and after the last occurrence.
     next_run_at: Option<Timestamp>,
     last_poll: Option<Timestamp>,
     last_error: Option<String>,

@@ -1,6 +1,6 @@
-//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}` of them.
+//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}`.
 //!
-//! They are read here. How clauses compare stands in `comparison.rs`, and why one holds or not is told by [`Explanation`].
+//! This file parses them; `comparison.rs` compares values, and [`Explanation`] tells why a clause holds.
 
 mod comparison;
 mod explanation;
@@ -38,11 +38,10 @@ pub enum Condition {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clause {
-    /// Where it stands in the definition.
+    /// JSON pointer into the definition.
     pub pointer: String,
     pub path: Path,
     pub operator: Operator,
-    /// Null for [`Operator::Exists`] and [`Operator::NotExists`].
     pub value: Value,
     pub case_insensitive: bool,
 }
@@ -78,7 +77,7 @@ operators! {
     NotExists = "not_exists",
 }
 
-/// What other languages call them; also those of a simple filter.
+/// Operator names of other languages and of simple filters, used in hints.
 const OTHER_NAMES: [(&str, Operator); 26] = [
     ("=", Operator::Equal),
     ("===", Operator::Equal),
@@ -108,7 +107,7 @@ const OTHER_NAMES: [(&str, Operator); 26] = [
     ("does_not_contain", Operator::NotContains),
 ];
 
-/// What a simple filter may have beside its field: `{"field": "event.text", "contains": "urgent"}`.
+/// Operators of a simple filter, beside its field: `{"field": "event.text", "contains": "urgent"}`.
 const SIMPLE: [&str; 8] =
     ["contains", "contains_any", "equals", "not_equals", "greater_than", "less_than", "starts_with", "ends_with"];
 
@@ -134,7 +133,7 @@ impl Operator {
 }
 
 impl Clause {
-    /// What it compares with: one value, or several.
+    /// The values to compare with; a single value is a list of one.
     pub fn values(&self) -> &[Value] {
         match &self.value {
             Value::Array(values) => values,
@@ -144,12 +143,12 @@ impl Clause {
 }
 
 impl Condition {
-    /// Reads a condition, and notes everything that is wrong with it.
+    /// Parses a condition, and reports all its mistakes.
     pub(super) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
         read(value, pointer, 1, &mut 0, diagnostics)
     }
 
-    /// Its clauses, those of groups too.
+    /// All clauses, including those in groups.
     pub fn clauses(&self) -> Vec<&Clause> {
         match self {
             Self::Clause(clause) => vec![clause],

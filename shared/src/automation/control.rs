@@ -1,4 +1,4 @@
-//! What a definition says of how its runs are held back: `quotas`, `approvals`, and `approval` of an action.
+//! Limits on runs in a definition: `quotas`, `approvals`, and `approval` of an action.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(super) fn quotas(members: &mut Members<'_, '_>) -> AutomationQuotas {
     quotas
 }
 
-/// `approvals: [{"effect", "outside"?}]`; `has_prompt`: the automation is a prompt, which cannot wait for anybody.
+/// `approvals: [{"effect", "outside"?}]`. Rejected with `has_prompt`: prompt runs cannot wait for approval.
 pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<ApprovalRule> {
     const EXAMPLE: &str = "[{\"effect\": \"email\", \"outside\": [\"acme.example\"]}]";
     let Some(value) = members.get("approvals") else { return Vec::new() };
@@ -70,7 +70,7 @@ pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<
     read
 }
 
-/// Domains, in small letters.
+/// Domains in lower case.
 fn outside(members: &mut Members<'_, '_>, effect: Option<ApprovalEffect>) -> Vec<String> {
     const EXAMPLE: &str = "[\"acme.example\"]";
     let Some(value) = members.get("outside") else { return Vec::new() };
@@ -111,7 +111,7 @@ fn is_domain(text: &str) -> bool {
         && text.split('.').all(|label| !label.is_empty() && label.chars().all(plain))
 }
 
-/// `approval`: `true`, or `{"expires_in_minutes"?, "reason"?}`; `false` is as good as absent.
+/// `approval`: `true`, or `{"expires_in_minutes"?, "reason"?}`; `false` means absent.
 pub(super) fn approval(members: &mut Members<'_, '_>) -> Option<ApprovalRequest> {
     const EXAMPLE: &str = "true";
     match members.get("approval")? {

@@ -1,4 +1,4 @@
-//! What the paths of templates and conditions lead into.
+//! The data that paths of templates and conditions resolve against.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::path::{Path, Step};
 use crate::models::Timestamp;
 
-/// The names of dates and times that always are there, without `_utc` and `_local`.
+/// Built-in dates and times, without the suffixes `_utc` and `_local`.
 const DATES: [&str; 11] = [
     "today",
     "tomorrow",
@@ -23,7 +23,7 @@ const DATES: [&str; 11] = [
     "now_minus_24h",
 ];
 
-/// Every name of a date or time: `today`, `today_utc`, `today_local`, …
+/// All built-in names: `today`, `today_utc`, `today_local`, …
 pub(super) fn date_names() -> impl Iterator<Item = String> {
     DATES.iter().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
 }
@@ -39,7 +39,7 @@ fn in_which_zone(name: &str) -> (&str, bool) {
     }
 }
 
-/// A value, and the same in lower case: made once, for all clauses that compare in any case.
+/// A value and its lower-case copy, made once for all case-insensitive clauses.
 #[derive(Debug, Clone)]
 pub struct Lowered<'v> {
     value: Cow<'v, Value>,
@@ -72,7 +72,7 @@ impl Default for Lowered<'_> {
     }
 }
 
-/// A value with its texts in lower case. Names of members stay as they are, for paths lead through them.
+/// Lower-cases texts. Member names stay as they are, because paths name them.
 pub(super) fn lowered(value: &Value) -> Value {
     match value {
         Value::String(text) => text.to_lowercase().into(),
@@ -82,14 +82,14 @@ pub(super) fn lowered(value: &Value) -> Value {
     }
 }
 
-/// What the actions of a run gave back, by `output_as`.
+/// Outputs of a run's actions, by `output_as`.
 #[derive(Debug, Clone, Default)]
 pub struct Outputs {
     given: BTreeMap<String, Lowered<'static>>,
     lacking: BTreeMap<String, Lacking>,
 }
 
-/// An output that there is not, although an action is to give it.
+/// An output that its action did not give.
 #[derive(Debug, Clone)]
 pub(super) struct Lacking {
     action: String,
@@ -97,7 +97,6 @@ pub(super) struct Lacking {
 }
 
 impl Lacking {
-    /// `the action look failed, so its output proves nothing`
     pub(super) fn in_words(&self) -> String {
         format!("the action {} {}, so its output proves nothing", self.action, self.became)
     }
@@ -109,7 +108,7 @@ impl Outputs {
         self.given.insert(name.to_owned(), output.into());
     }
 
-    /// Takes note that an action gave no output. `became`: what happened to the action, after its id: `failed`.
+    /// Records that an action gave no output. `became`: its outcome in words, such as `failed`.
     pub fn lack(&mut self, name: &str, action: &str, became: &'static str) {
         if !self.given.contains_key(name) {
             self.lacking.insert(name.to_owned(), Lacking { action: action.to_owned(), became });
@@ -117,22 +116,20 @@ impl Outputs {
     }
 }
 
-/// The data of a run, or of what may start one.
+/// The data of a run or of a trigger.
 #[derive(Debug, Clone)]
 pub struct Data<'a> {
-    /// They win over everything else.
+    /// Take precedence over everything else.
     pub variables: &'a Map<String, Value>,
     pub outputs: &'a Outputs,
-    /// Its members also stand at the root.
+    /// Its members are also reachable at the root.
     pub trigger_data: &'a Lowered<'a>,
-    /// `{id, email, timezone, phone, name}`
     pub user: &'a Value,
     pub now: Timestamp,
-    /// The user's.
+    /// The trigger's zone, or the user's.
     pub zone: TimeZone,
 }
 
-/// Where a path begins.
 enum Root<'d> {
     Value(&'d Value),
     Lowered(&'d Lowered<'d>),
@@ -140,7 +137,6 @@ enum Root<'d> {
 }
 
 impl Data<'_> {
-    /// The value at a path.
     pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {
@@ -150,7 +146,7 @@ impl Data<'_> {
         }
     }
 
-    /// The same in lower case.
+    /// As [`Data::get`], with texts in lower case.
     pub(super) fn get_lowered(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {
@@ -160,7 +156,7 @@ impl Data<'_> {
         }
     }
 
-    /// Why a path leads nowhere, if an action was to give what it leads into.
+    /// The missing output at the start of a path, if the path begins with one.
     pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
         let name = path.first();
         self.outputs.lacking.get(name).filter(|_| !self.variables.contains_key(name))
@@ -190,7 +186,6 @@ impl Data<'_> {
         })
     }
 
-    /// `2026-11-22` for a day, `2026-11-22T06:41:35+01:00` for a moment; in UTC `2026-11-22T05:41:35Z`.
     fn date(&self, name: &str) -> Option<String> {
         let (name, utc) = in_which_zone(name);
         let zone = if utc { TimeZone::UTC } else { self.zone.clone() };

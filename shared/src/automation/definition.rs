@@ -1,6 +1,6 @@
-//! What an automation is, as its author writes it: a trigger, and actions in order or a prompt with tools.
+//! The definition of an automation: a trigger, and actions or a prompt with tools.
 //!
-//! Everything is read strictly: what is not known is refused with its place, never dropped. `docs/automations.md` is the
+//! Definitions are read strictly: an unknown field is an error at its place, never dropped. `docs/automations.md` is the
 //! reference.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,15 +21,14 @@ use crate::{
     models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
 };
 
-/// Bytes of a definition as JSON: it stands in one item, which may have 400 KB.
+/// Bytes of JSON: a definition is stored in one item, and DynamoDB allows 400 KB.
 pub const LARGEST_DEFINITION: usize = 250_000;
-/// Actions of one automation.
 pub const MOST_ACTIONS: usize = 200;
-/// Levels of lists and objects in each other.
+/// Nesting of lists and objects.
 const DEEPEST: usize = 40;
-/// Of the JSON pointer to a value in bytes: the names on the way to it together. Diagnostics and differences repeat it.
+/// Bytes of a JSON pointer to any value; diagnostics and differences repeat pointers.
 const LONGEST_POINTER: usize = 1_000;
-/// Tools of a prompt, as of a run.
+/// The same limit as for a run.
 const MOST_PROMPT_TOOLS: usize = 50;
 
 const LONGEST_NAME: usize = 200;
@@ -39,12 +38,12 @@ const LONGEST_TOOL: usize = 100;
 const LONGEST_FINGERPRINT: usize = 100;
 const MOST_VARIABLES: usize = 200;
 
-/// What a call of an action's tool gets, in seconds.
+/// In seconds, per tool call.
 const USUAL_TIMEOUT: u64 = 30;
 const LONGEST_TIMEOUT: u64 = 300;
 const MOST_RETRIES: u64 = 3;
 
-/// A definition as far as it could be read; nothing that is wrong stands in it.
+/// The valid parts of a definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     pub name: String,
@@ -52,60 +51,57 @@ pub struct Definition {
     pub trigger: Option<Trigger>,
     pub body: Body,
     pub variables: Map<String, Value>,
-    /// Of each tool that it uses, what its author read.
+    /// Fingerprints that the author read, by tool.
     pub fingerprints: BTreeMap<String, String>,
     pub quotas: AutomationQuotas,
-    /// What asks before it goes on, whichever action does it.
+    /// Rules that require approval, for all actions.
     pub approvals: Vec<ApprovalRule>,
-    /// Pointers of what could not be read as it should: what follows from that is no mistake of its own.
+    /// Pointers of fields with errors: mistakes that only follow from these are not reported.
     pub(super) unreadable: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     Actions(Vec<Action>),
-    /// What `POST /api/{slug}/runs` takes: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
+    /// The body of `POST /api/{slug}/runs`: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
     Prompt(Map<String, Value>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// Where it stands in the definition.
+    /// JSON pointer into the definition.
     pub pointer: String,
     pub id: Option<String>,
     pub tool: Option<String>,
-    /// `parameters`, or its alias as it was written.
+    /// `parameters`, or its alias as written.
     pub parameters_field: &'static str,
     pub parameters: Map<String, Value>,
     pub output_as: Option<String>,
     pub condition: Option<Condition>,
-    /// It asks before it goes on.
+    /// Set if the action needs approval.
     pub approval: Option<ApprovalRequest>,
-    /// What a call of its tool gets, in seconds.
+    /// Per tool call.
     pub timeout_seconds: u64,
     pub on_error: OnError,
-    /// How often its tool is called again, where that can do no harm.
+    /// Further attempts after a failure without effect.
     pub retries: u32,
 }
 
-/// What becomes of a run when one of its actions fails.
+/// The effect of a failed action on its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// The actions after it are carried out all the same.
     Continue,
-    /// It is the last one.
     Stop,
 }
 
-/// The members of a prompt's body.
+/// Fields of a prompt's body.
 pub const PROMPT_FIELDS: [&str; 6] = ["prompt", "system_prompt", "tools", "schema", "model", "limits"];
 
-/// Names that always stand for something else, so no output or variable may have them.
+/// Root names with a fixed meaning; outputs and variables must not use them.
 const RESERVED: [&str; 3] = ["trigger_data", "user", "event_data"];
 
 impl Definition {
-    /// Reads a definition, and notes everything that is wrong with its shape. Nothing of a definition that is too large is looked
-    /// at.
+    /// Parses a definition, and reports all mistakes in its shape. A definition that is too large is not read at all.
     pub fn read(value: &Value, diagnostics: &mut Diagnostics) -> Option<Self> {
         if let Some(too_large) = too_large(value) {
             diagnostics.push(too_large);
@@ -127,7 +123,7 @@ impl Definition {
         let body = body(&mut members, &variables);
         let quotas = control::quotas(&mut members);
         let approvals = control::approvals(&mut members, matches!(body, Body::Prompt(_)));
-        // How it is to be saved; it is no part of what is saved.
+        // An option of the request, not stored.
         members.boolean("dry_run");
         members.finish();
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
@@ -135,11 +131,10 @@ impl Definition {
         Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
     }
 
-    /// The definition of a version that was saved.
+    /// Parses a saved version.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] if there is anything in it that this program does not know: what a newer one says of an action must
-    /// not be left out.
+    /// [`Error::Unreadable`] if the version has anything unknown: fields written by a newer program must not be ignored.
     pub fn stored(version: &AutomationVersion) -> Result<Self> {
         let unreadable = || Error::Unreadable {
             row: "version",
@@ -151,8 +146,7 @@ impl Definition {
         definition.filter(|_| diagnostics.iter().all(|one| one.severity != Severity::Error)).ok_or_else(unreadable)
     }
 
-    /// The definition as it is stored: with the names of fields instead of their aliases, and without the fields that are null.
-    /// In what is not the definition's own (parameters, variables, a schema) null stays.
+    /// The stored form: aliases replaced by field names, null fields dropped. Nulls in parameters, variables and schemas stay.
     pub fn canonical(value: &Value) -> Value {
         let mut value = value.clone();
         if let Some(config) = value.get_mut("trigger_config") {
@@ -188,7 +182,7 @@ impl Definition {
         value
     }
 
-    /// Every tool that it uses, with the first place where it stands.
+    /// All tools in use, each with the first pointer that names it.
     pub fn tools(&self) -> BTreeMap<String, String> {
         let mut tools = BTreeMap::new();
         if let Some(Trigger::Polling(polling)) = &self.trigger {
@@ -214,11 +208,11 @@ impl Definition {
     }
 }
 
-/// The tools of a prompt's or an agent's list, which stands at `place`.
+/// Adds the tools of a prompt or agent; `place` points to the list.
 fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, String>) {
     for (index, named) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
         let name = named.as_str().or_else(|| named.get("built_in")?.as_str()).map(str::trim);
-        // What is no name has a diagnostic of its own.
+        // An entry that is no name has its own diagnostic.
         if let Some(name) = name.filter(|name| !name.is_empty() && !name.contains("{{")) {
             tools.entry(name.to_owned()).or_insert_with(|| child(place, index.to_string()));
         }
@@ -231,7 +225,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A condition without fields that are null; a clause's value is the author's own.
+/// Drops null fields but keeps the null values of clauses, which authors write on purpose.
 fn without_nulls(condition: &mut Value) {
     drop_nulls(condition);
     if let Some(clauses) = condition.get_mut("clauses").and_then(Value::as_array_mut) {
@@ -239,7 +233,7 @@ fn without_nulls(condition: &mut Value) {
     }
 }
 
-/// Nothing is parsed, copied or recursed into before this has been asked.
+/// Must run before any parsing, copying or recursion.
 fn too_large(value: &Value) -> Option<Diagnostic> {
     let refuse =
         |pointer: &str, message: String, hint: &str| Some(Diagnostic::error(Code::TooLarge, pointer, message, hint));
@@ -268,12 +262,12 @@ fn too_large(value: &Value) -> Option<Diagnostic> {
             format!("The names of fields on the way to a value have more than {LONGEST_POINTER} bytes together.");
         return refuse("", message, "Shorten the names of members.");
     }
-    // As it is stored: with escapes, and numbers with all their digits.
+    // Measured as stored: with escapes and all digits.
     let bytes = value.to_string().len();
     (bytes > LARGEST_DEFINITION).then(|| too_many_bytes(bytes))
 }
 
-/// Without recursion and without the pointers themselves: nobody has looked at the value yet.
+/// Uses neither recursion nor the pointers themselves: the value is unchecked input.
 fn has_long_pointer(value: &Value) -> bool {
     let mut ahead = vec![(value, 0)];
     while let Some((value, length)) = ahead.pop() {
@@ -294,14 +288,13 @@ fn has_long_pointer(value: &Value) -> bool {
     false
 }
 
-/// What is said of a body of so many bytes.
 pub(super) fn too_many_bytes(bytes: usize) -> Diagnostic {
     let message = format!("The definition has about {bytes} bytes, and may have {LARGEST_DEFINITION}.");
     let hint = "Keep data out of the definition: let an action fetch it.";
     Diagnostic::error(Code::TooLarge, "", message, hint)
 }
 
-/// What is said of a definition that is too large with what is kept of the tools that it was checked against.
+/// For a definition that exceeds the limit only together with the parameters of its tools.
 pub(super) fn too_large_with_tools(bytes: usize, most: usize) -> Diagnostic {
     let message = format!(
         "The definition has {bytes} bytes together with the parameters of its tools, and they may have {most}."
@@ -339,7 +332,7 @@ fn holds_template(value: &Value) -> bool {
     }
 }
 
-/// Notes a name that templates cannot reach, or that stands for something else.
+/// Rejects names that templates cannot reach or that are reserved.
 fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnostics) {
     let begins = name.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
     let plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-');
@@ -382,7 +375,7 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
             let message = "There is nothing to do: neither actions nor a prompt.";
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
             members.report.push(Diagnostic::error(Code::WrongBody, "", message, hint));
-            // What is wrong elsewhere is told all the same.
+            // Keeps an empty body, so that mistakes elsewhere are still reported.
             Body::Actions(Vec::new())
         }
         None => {

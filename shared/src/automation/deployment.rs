@@ -1,4 +1,4 @@
-//! Saving automations, and moving which version of one runs.
+//! Saves automations, and sets their active version.
 
 use std::{
     borrow::Cow,
@@ -33,18 +33,18 @@ use crate::{
     store::{Automations, Listening, NamedAutomation, OVERTAKEN, OrganizationMembers, Organizations},
 };
 
-/// Bytes of a definition with what it was checked against: they stand in one item, which may have 400 KB with everything else.
+/// Bytes of a definition with the tools it was checked against. Both share one item with other fields; DynamoDB allows 400 KB.
 const LARGEST_VERSION: usize = 390_000;
 
-/// The version that is to run, as somebody saw it.
+/// The version to run, as the caller last saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenVersion {
     pub version: u64,
-    /// Of its content, if that is said: an automation that was deleted and deployed again counts its versions from 1.
+    /// Hash of the version's content, if given: a deleted and redeployed automation counts its versions from 1 again.
     pub content_hash: Option<String>,
 }
 
-/// Validates definitions, saves them, and moves which version of an automation runs. Clones share compiled schemas.
+/// Validates and saves definitions, and sets the active version. Clones share compiled schemas.
 #[derive(Clone)]
 pub struct Deployment {
     pub automations: Automations,
@@ -53,24 +53,24 @@ pub struct Deployment {
     pub organizations: Organizations,
     pub event_hooks: EventHooks,
     pub members: OrganizationMembers,
-    /// What a run may use of the platform's key.
+    /// Limits of runs on the platform's key.
     pub ceilings: RunCeilings,
     pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
 }
 
-/// What became of a request to save, or to make a version run. It serializes to `{"result", "diagnostics", "truncated",
-/// "automation"?}`, whether or not anything was saved.
+/// Answer to a save or an activation. Serializes to `{"result", "diagnostics", "truncated", "automation"?}`, whether or not
+/// anything was saved.
 #[derive(Debug, Serialize)]
 pub struct Deployed {
     #[serde(flatten)]
     pub report: Report,
-    /// Absent if nothing was saved or changed.
+    /// Absent if nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation: Option<DeployedAutomation>,
-    /// Nothing was to be saved.
+    /// The caller asked for no save.
     #[serde(skip)]
     pub dry_run: bool,
-    /// Something new was saved, and not found saved already.
+    /// False if the same content was saved already.
     #[serde(skip)]
     pub created: bool,
 }
@@ -81,17 +81,17 @@ pub struct DeployedAutomation {
     pub name: String,
     /// The version with this content.
     pub version: u64,
-    /// Of the version's definition.
+    /// Of the definition.
     pub content_hash: String,
     pub status: AutomationStatus,
-    /// The version that runs, if one does.
+    /// The active version, if any.
     pub active_version: Option<u64>,
-    /// What `If-Match` of the next change has.
+    /// The value for `If-Match` of the next change.
     pub revision: u64,
 }
 
 impl Deployed {
-    /// Bulleted text for an agent.
+    /// A bulleted list for an agent.
     pub fn to_text(&self) -> String {
         let (errors, warnings) = self.report.count();
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -160,9 +160,9 @@ impl Deployment {
         Self { automations, catalogue, executor, organizations, event_hooks, members, ceilings, schemas }
     }
 
-    /// What is said of a body of so many bytes, if that is too many to be parsed at all.
+    /// The answer to a body too large to parse.
     pub fn refuse_size(bytes: usize) -> Option<Deployed> {
-        // Blanks count in a body and not in a definition.
+        // The limit of a definition ignores whitespace, so a body may be larger.
         (bytes > 2 * LARGEST_DEFINITION).then(|| {
             let mut diagnostics = Diagnostics::default();
             diagnostics.push(too_many_bytes(bytes));
@@ -170,7 +170,7 @@ impl Deployment {
         })
     }
 
-    /// What is said of a body in which members stand twice, of which JSON readers drop one.
+    /// The answer to a body with duplicate members, of which JSON parsers drop one.
     pub fn refuse_duplicates(body: &[u8]) -> Option<Deployed> {
         let twice = duplicate_members(body);
         let mut diagnostics = Diagnostics::default();
@@ -182,7 +182,7 @@ impl Deployment {
         (!twice.is_empty()).then(|| Deployed::refused(diagnostics, false))
     }
 
-    /// The definition with the time zone of its author, if it needs one and names none; and a warning that says so.
+    /// Adds the author's time zone to a definition that needs one and names none, with a warning.
     async fn in_authors_zone<'b>(
         &self,
         author: &Member,
@@ -203,8 +203,8 @@ impl Deployment {
         Ok((Cow::Owned(body), Some(warning)))
     }
 
-    /// Validates the definition in `body`, and saves it as an automation that waits for somebody to activate it, unless it has
-    /// errors or says `"dry_run": true`. The same content again is the same automation.
+    /// Validates the definition in `body` and saves it as an automation that awaits review, unless it has errors or `"dry_run":
+    /// true`. Saving the same content again returns the same automation.
     pub async fn deploy(&self, author: &Member, body: &Value, deadline: Deadline) -> Result<Deployed> {
         let (body, assumed) = self.in_authors_zone(author, body).await?;
         let body = &*body;
@@ -254,8 +254,8 @@ impl Deployment {
         Ok(Deployed::saved(diagnostics, &there, (1, &version.content_hash), false))
     }
 
-    /// Saves the definition in `body` as the next version of an automation, which is at `revision`. Content that a version of it
-    /// has already is that version; that of the newest one is, whatever the revision, because the request may be a second try.
+    /// Saves `body` as the next version of an automation at `revision`. Content of an earlier version returns that version.
+    /// Content of the newest version succeeds at any revision, since the request may be a retry.
     pub async fn update(
         &self,
         author: &Member,
@@ -307,7 +307,7 @@ impl Deployment {
         Ok(Deployed::saved(diagnostics, &changed, (version.version, &version.content_hash), true))
     }
 
-    /// Makes a version the one that runs from now on, after everything that it uses has been checked again.
+    /// Makes `version` the active one, after a new check of everything it uses.
     pub async fn activate(
         &self,
         by: &Member,
@@ -321,7 +321,7 @@ impl Deployment {
         self.point_to(by, &before, version, AutomationStatus::Active, deadline).await
     }
 
-    /// Goes back to a version before the one that runs. A paused automation stays paused.
+    /// Returns to a version before the active one. A paused automation stays paused.
     pub async fn roll_back(
         &self,
         by: &Member,
@@ -380,7 +380,7 @@ impl Deployment {
         Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
     }
 
-    /// Stops an automation from being started; one that is paused stays so.
+    /// Stops new runs. Pausing twice has no effect.
     pub async fn pause(&self, by: &Member, automation: AutomationId, revision: Option<u64>) -> Result<Automation> {
         let before = self.automations.get(by.organization_id, automation).await?;
         at_revision(&before, revision)?;
@@ -395,8 +395,7 @@ impl Deployment {
         }
     }
 
-    /// A warning if another automation has this name: often the one that was to be changed. It only helps, so nothing fails
-    /// without it.
+    /// Warns if another automation has the same name, which is often the one to change. A failed look-up gives no warning.
     async fn same_name(&self, organization: OrganizationId, name: &str, own: AutomationId) -> Option<Diagnostic> {
         let named = self.automations.named(organization, name).await.unwrap_or_else(|error| {
             tracing::warn!("automations of the same name could not be looked up: {}", error::chain(&error));
@@ -411,7 +410,7 @@ impl Deployment {
         Some(Diagnostic::warning(Code::SameName, "/name", message, hint))
     }
 
-    /// The definition of `own` and what it was checked against, with the warnings; or the answer, if it is not to be saved.
+    /// The checked definition of `own` with its warnings, or the answer that rejects it.
     async fn validated(
         &self,
         author: &Member,
@@ -452,7 +451,7 @@ impl Deployment {
     }
 }
 
-/// Whether the definition's moments are told by a clock, and it does not say in which time zone.
+/// Whether the definition has clock times without a time zone.
 fn needs_zone(body: &Value) -> bool {
     let config = body.get("trigger_config").and_then(Value::as_object);
     let Some(config) = config.filter(|config| !config.contains_key("timezone")) else { return false };
@@ -489,7 +488,7 @@ fn version_of(author: &Member, body: &Value, checked: BTreeMap<String, CheckedTo
     }
 }
 
-/// What an event must be for this definition to run: read off its trigger, with the filter as it is stored.
+/// The events that start this definition, from its trigger; the filter as stored.
 fn listening(organization: OrganizationId, definition: &Definition, stored: &Value) -> Option<Listening> {
     let Some(Trigger::Webhook { service, event_type, filters, .. }) = &definition.trigger else { return None };
     let trigger_key = Automation::trigger_key_of(organization, service, event_type);
@@ -502,7 +501,7 @@ fn trigger_type(definition: &Definition) -> String {
 }
 
 /// # Errors
-/// [`Error::Conflict`] if the automation is not at the revision that is meant.
+/// [`Error::Conflict`] if the automation is at another revision.
 pub fn at_revision(automation: &Automation, revision: Option<u64>) -> Result<()> {
     match revision {
         Some(revision) if revision != automation.revision => Err(Error::Conflict(format!(

@@ -1,6 +1,7 @@
-//! What is wrong with a definition, as data: for programs by code and pointer, for an agent by message and hint.
+//! Mistakes in a definition as data: code and pointer for programs, message and hint for agents.
 //!
-//! Codes are stable, wording is not. A cause hides what follows from it: an unknown tool does not also report its parameters.
+//! Codes are stable, wording is not. Consequences of a mistake are not reported: an unknown tool yields no errors on its
+//! parameters.
 
 use std::fmt::Write;
 
@@ -9,27 +10,27 @@ use serde_json::Value;
 
 use crate::cut::cut;
 
-/// Diagnostics in one answer, errors before warnings.
+/// Per answer; errors come before warnings.
 pub const MOST_DIAGNOSTICS: usize = 100;
 
-/// Names that are listed as allowed, and their bytes together.
+/// Allowed names listed per diagnostic, and bytes of all of them.
 const MOST_ALLOWED: usize = 50;
 const LONGEST_ALLOWED: usize = 4_000;
-/// Of a value that is shown, in bytes.
+/// Bytes of a quoted value.
 const LONGEST_FOUND: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Nothing is saved.
+    /// The definition is not saved.
     Error,
-    /// It is saved all the same.
+    /// The definition is saved.
     Warning,
 }
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)?) => {
-        /// What kind of mistake it is. `docs/automations.md` has an example of each and its repair.
+        /// The kind of mistake. `docs/automations.md` shows each with its repair.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)+
@@ -48,25 +49,24 @@ macro_rules! codes {
 codes! {
     /// Too many bytes, actions or levels.
     TooLarge = "too_large",
-    /// A value of another type than the field or parameter has.
+    /// A value of the wrong JSON type.
     WrongType = "wrong_type",
     MissingField = "missing_field",
-    /// A field that is not known here.
     UnknownField = "unknown_field",
-    /// A field beside its alias.
+    /// A field and its alias together.
     DuplicateField = "duplicate_field",
-    /// The right type, and not a value that will do.
+    /// A value of the right type that is not allowed.
     InvalidValue = "invalid_value",
     /// Neither actions nor a prompt, or both.
     WrongBody = "wrong_body",
-    /// A variable under the name of a secret.
+    /// A variable named like a secret.
     SecretInVariable = "secret_in_variable",
     DuplicateId = "duplicate_id",
-    /// An output that is called as something else is.
+    /// Two outputs, or an output and another value, with the same name.
     DuplicateName = "duplicate_name",
-    /// Another automation of the organization's has the same name.
+    /// Another automation of the organization has this name.
     SameName = "same_name",
-    /// The schema of a prompt's answer.
+    /// An invalid schema of a prompt's answer.
     InvalidSchema = "invalid_schema",
 
     UnknownService = "unknown_service",
@@ -75,7 +75,7 @@ codes! {
     WebhooksNotSupported = "webhooks_not_supported",
     PollingNotSupported = "polling_not_supported",
     UnknownEvent = "unknown_event",
-    /// The service posts the event to a hook, and the organization has none that takes it.
+    /// The organization has no hook to which the service posts the event.
     WaitsForHook = "waits_for_hook",
     InThePast = "in_the_past",
     UnknownTimezone = "unknown_timezone",
@@ -110,7 +110,7 @@ codes! {
     UnknownOperator = "unknown_operator",
     OperatorMisfit = "operator_misfit",
 
-    /// It could not be found out.
+    /// The check needs data that could not be read.
     NotChecked = "not_checked",
 }
 
@@ -120,18 +120,18 @@ pub struct Diagnostic {
     pub code: Code,
     /// JSON pointer into the definition; empty for the whole.
     pub pointer: String,
-    /// A sentence.
+    /// One sentence.
     pub message: String,
-    /// What stands there, cut.
+    /// The value at the pointer, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The next step, in a sentence.
+    /// The next step, in one sentence.
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// How many more are allowed than are listed.
+    /// Allowed names beyond the listed ones.
     #[serde(skip_serializing_if = "is_none_more")]
     pub allowed_more: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, pointer, message, hint) }
     }
 
-    /// Text is shown as it begins; of lists and objects, the beginning of their JSON.
+    /// Records the value, cut. Lists and objects appear as the beginning of their JSON.
     #[must_use]
     pub fn found(mut self, value: &Value) -> Self {
         self.found = Some(match value {
@@ -196,7 +196,7 @@ impl Diagnostic {
         self
     }
 
-    /// A name that is close to what was written; the hint then begins with it.
+    /// Records the likely intended name; the hint then begins with it.
     #[must_use]
     pub fn meaning(mut self, nearest: Option<&str>) -> Self {
         if let Some(nearest) = nearest {
@@ -207,7 +207,7 @@ impl Diagnostic {
     }
 }
 
-/// What was found so far. It stays small whatever the definition holds.
+/// Diagnostics so far, bounded in number.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     errors: Vec<Diagnostic>,
@@ -228,7 +228,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether another one would only be counted: then none need be worded.
+    /// Whether the limit is reached. Further diagnostics of this severity need no wording.
     pub(super) fn is_full_of(&self, severity: Severity) -> bool {
         let of_severity = match severity {
             Severity::Error => &self.errors,
@@ -237,7 +237,7 @@ impl Diagnostics {
         of_severity.len() >= MOST_DIAGNOSTICS
     }
 
-    /// Notes that there may be more than is looked for.
+    /// Records that the search stopped early.
     pub(super) fn there_may_be_more(&mut self) {
         self.more = true;
     }
@@ -246,7 +246,7 @@ impl Diagnostics {
         !self.errors.is_empty()
     }
 
-    /// Whether there is an error at this place or within it.
+    /// Whether an error is at `pointer` or below it.
     pub fn has_errors_at(&self, pointer: &str) -> bool {
         let within =
             |other: &str| other.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -257,7 +257,7 @@ impl Diagnostics {
         self.errors.iter().chain(&self.warnings)
     }
 
-    /// The report: errors first, each in the order in which they were found.
+    /// Errors first, each severity in the order found.
     pub fn into_report(self) -> Report {
         let result = if self.errors.is_empty() { Outcome::Ok } else { Outcome::Failed };
         let truncated = self.more || self.errors.len() + self.warnings.len() > MOST_DIAGNOSTICS;
@@ -276,22 +276,21 @@ fn is_none_more(more: &usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// No errors; there may be warnings.
+    /// No errors, perhaps warnings.
     Ok,
     Failed,
 }
 
-/// What a validation came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub result: Outcome,
     pub diagnostics: Vec<Diagnostic>,
-    /// There were more, or there may be: after a hundred errors nothing else is looked for.
+    /// Some diagnostics are missing: the search stops after a hundred errors.
     pub truncated: bool,
 }
 
 impl Report {
-    /// The diagnostics as bulleted text, for an agent.
+    /// A bulleted list for an agent.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for diagnostic in &self.diagnostics {
@@ -323,14 +322,14 @@ impl Report {
         text
     }
 
-    /// How many errors and how many warnings are listed.
+    /// Errors and warnings among the listed diagnostics.
     pub fn count(&self) -> (usize, usize) {
         let errors = self.diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
         (errors, self.diagnostics.len() - errors)
     }
 }
 
-/// The pointer of a member or an item.
+/// The pointer of a member or item, with escapes.
 pub(super) fn child(pointer: &str, step: impl AsRef<str>) -> String {
     let step = step.as_ref();
     if step.contains(['~', '/']) {

@@ -1,11 +1,10 @@
-//! What two versions of a definition have in common and what not, by JSON pointers.
+//! Differences between two versions of a definition, by JSON pointer.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::diagnostics::child;
 
-/// One difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     pub pointer: String,
@@ -24,18 +23,18 @@ pub enum Change {
     Changed,
 }
 
-/// Differences in one answer.
+/// Per answer.
 const MOST_DIFFERENCES: usize = 1_000;
 
-/// The differences, in the order of the pointers.
+/// In the order of the pointers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Differences {
     pub changes: Vec<Difference>,
-    /// There are more.
+    /// Some differences are left out.
     pub truncated: bool,
 }
 
-/// What is different, a thousand differences at most. Lists are compared item by item.
+/// Compares lists item by item, and returns at most a thousand differences.
 pub fn differences(from: &Value, to: &Value) -> Differences {
     let mut changes = Vec::new();
     compare(Some(from), Some(to), "", &mut changes);

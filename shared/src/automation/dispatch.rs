@@ -1,11 +1,11 @@
-//! From an event to the runs that it begins.
+//! Dispatch: starts the runs of automations that listen to an event.
 //!
-//! The event is noted first, under an id made of the hook and of the service's own id for it. Each run's id is made of the
-//! automation and the event, so whatever is repeated after a fault begins nothing twice. When every run is begun the row says
-//! so, and the event is done with however often it comes.
+//! The event is recorded first, under an id made of the hook and the service's own event id. Each run's id derives from
+//! automation and event, so a retry starts nothing twice. Once all runs are started the row says so, and repeats of the event do
+//! nothing.
 //!
-//! A service waits for its answer, and filters may take long: automations beyond a bound wait in the event's row, and a message on
-//! the queue of occurrences has `schedule` look at them, so many at a time.
+//! The service waits for an answer, and filters may take long. Automations beyond a bound therefore wait in the event's row; a
+//! message on the occurrence queue has `schedule` process them in batches.
 
 use std::collections::BTreeSet;
 
@@ -28,23 +28,23 @@ use crate::{
     store::Events,
 };
 
-/// Of what an event says, in bytes of JSON: so much fits into a row beside everything else, an event's or a run's.
+/// Bytes of JSON: the event's data must fit into the row of the event and of each run.
 pub const LARGEST_DATA: usize = 200_000;
-/// Automations that an event is held against beside each other.
+/// Automations matched in parallel.
 const BESIDE: usize = 8;
-/// Of those that did not run, whose reasons are kept, and bytes of a reason.
+/// Reasons kept for automations that did not run, and bytes of each.
 const MOST_REASONS: usize = 100;
 const LONGEST_REASON: usize = 1_000;
-/// Bytes that filters compare before the service has its answer: a fraction of a second on the least that Lambda gives.
+/// Bytes that filters may compare before the service gets its answer: a fraction of a second on the smallest Lambda.
 const BEFORE_THE_ANSWER: usize = 16 << 20;
-/// The same for one message of the queue, which others wait behind.
+/// Bytes per message of the queue, on which other messages wait.
 const AT_ONCE: usize = 64 << 20;
-/// And for the filter of one automation, wherever.
+/// Bytes for the filter of one automation.
 const MOST_OF_ONE: usize = 1 << 30;
-/// With less time left the rest waits for another message.
+/// With less time left, the remaining automations wait for another message.
 const LEAST_TIME: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Holds events against automations, and begins their runs.
+/// Matches events against automations, and starts their runs.
 #[derive(Clone)]
 pub struct Dispatch {
     pub events: Events,
@@ -54,14 +54,14 @@ pub struct Dispatch {
     pub waiting: Queue<WaitingEvent>,
 }
 
-/// What became of an automation that listens to an event.
+/// The outcome of one listening automation.
 enum Became {
     Run(MatchedRun),
     Nothing(Unmatched),
     Waits(AutomationId),
 }
 
-/// An event with its content, and what its filters may still compare.
+/// An event with its data, and the remaining work for its filters.
 struct Held<'a> {
     event: &'a Event,
     data: &'a Lowered<'a>,
@@ -70,23 +70,22 @@ struct Held<'a> {
 }
 
 impl Dispatch {
-    /// What the filters of one request may compare.
+    /// The work allowed to the filters of one request.
     pub const fn work() -> Work {
         Work::of(BEFORE_THE_ANSWER)
     }
 
-    /// Begins the runs of an event with this content, at the service under these names; `only` for this automation, if it is
-    /// given. What takes longer than `work` allows waits for [`Dispatch::go_on`].
+    /// Starts the runs of an event; `only` restricts it to one automation. Filters beyond `work` wait for [`Dispatch::go_on`].
     ///
     /// # Errors
-    /// If something could not be looked up or begun: then the event is to come again.
+    /// If a look-up or a start failed; the service must send the event again.
     pub async fn begin(&self, event: &Event, data: &Value, only: Option<Automation>, work: &Work) -> Result<()> {
         if let Some(earlier) = self.events.receive(event).await? {
             if earlier.status == EventStatus::Dispatched {
                 return Ok(());
             }
             if !earlier.waiting.is_empty() {
-                // Its message may have been lost.
+                // The earlier message may have been lost.
                 self.waiting.send(&WaitingEvent::of(&earlier)).await?;
                 return Ok(());
             }
@@ -101,7 +100,7 @@ impl Dispatch {
         for automation in &listening {
             started.push(Box::pin(self.start(&held, automation)));
         }
-        // All are tried, whatever becomes of one.
+        // An error is returned only after all automations were tried.
         let outcomes: Vec<_> = stream::iter(started).buffered(BESIDE).collect().await;
         let mut done = Event { matched: Vec::new(), unmatched: Vec::new(), waiting: Vec::new(), ..event.clone() };
         for outcome in outcomes {
@@ -110,10 +109,10 @@ impl Dispatch {
         self.save(&done).await
     }
 
-    /// Looks at automations that wait for their turn, as many as one message may take; the rest waits for the next.
+    /// Processes waiting automations, as many as fit into one message; the rest waits for the next one.
     ///
     /// # Errors
-    /// If something could not be looked up or begun: then the message is to come again.
+    /// If a look-up or a start failed; the message must be delivered again.
     pub async fn go_on(&self, message: &WaitingEvent, deadline: Deadline) -> Result<()> {
         let WaitingEvent { organization_id, event_id } = *message;
         let event = match self.events.get(organization_id, event_id).await {
@@ -138,7 +137,7 @@ impl Dispatch {
         self.save(&done).await
     }
 
-    /// Writes down what came of an event so far, and has the rest looked at.
+    /// Saves the outcomes so far, and queues the rest.
     async fn save(&self, done: &Event) -> Result<()> {
         if done.waiting.is_empty() {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
@@ -148,7 +147,7 @@ impl Dispatch {
         Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
     }
 
-    /// The active automations that an event is for, by each of its names; each once.
+    /// The active automations that listen to any of the event's names, without duplicates.
     async fn listening(&self, organization: OrganizationId, event: &Event) -> Result<Vec<Automation>> {
         let keys = event.trigger_keys();
         let mut asked: Vec<BoxFuture<'_, Result<Vec<Automation>>>> = Vec::with_capacity(keys.len());
@@ -160,7 +159,7 @@ impl Dispatch {
         Ok(found.filter(|automation| seen.insert(automation.id)).collect())
     }
 
-    /// Begins the run of an automation whose turn has come. The first of a message takes as long as it takes.
+    /// Starts the run of a waiting automation. The first one of a message may use all of [`MOST_OF_ONE`].
     async fn start_waiting(&self, held: &Held<'_>, id: AutomationId, first: bool) -> Result<Became> {
         let nothing = |why: &str| Ok(Became::Nothing(Unmatched { automation_id: id, why: why.to_owned() }));
         let automation = match self.filters.automations.get(held.event.organization_id, id).await {
@@ -186,7 +185,7 @@ impl Dispatch {
         }
     }
 
-    /// Begins the run of an automation, if its filter lets the event through.
+    /// Starts the run of an automation if its filter accepts the event.
     async fn start(&self, held: &Held<'_>, automation: &Automation) -> Result<Became> {
         let Held { event, data, size, work } = *held;
         let automation_id = automation.id;
@@ -203,7 +202,7 @@ impl Dispatch {
             Matched::Yes if size > LARGEST_DATA => return nothing(format!("Its filter holds, but {}.", too_large())),
             Matched::Yes => {}
             Matched::No(why) => return nothing(why),
-            // No run would come of it, and not all of the event is kept.
+            // The event is too large for a run and is not kept whole, so a waiting filter could not read it.
             Matched::NotYet if size > LARGEST_DATA => {
                 return nothing(format!("Its filter was not looked at: {}.", too_large()));
             }
@@ -222,7 +221,7 @@ impl Dispatch {
         };
         match self.starter.start(automation, &cause).await {
             Ok((run, _)) => Ok(Became::Run(MatchedRun { automation_id, run_id: run.id })),
-            // It will not do when the event comes again, either.
+            // A repeat of the event would fail in the same way.
             Err(error @ (Error::Conflict(_) | Error::OverBudget(_))) => nothing(format!("No run was begun: {error}.")),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! Members that stand twice in an object of a JSON text. `serde_json` keeps the last and drops the others without a word.
+//! Finds duplicate members in JSON text; `serde_json` silently keeps only the last one.
 
 use std::{cell::RefCell, collections::HashSet, fmt};
 
@@ -6,22 +6,22 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use super::diagnostics::child;
 
-/// Of those that are told.
+/// Duplicates reported per text.
 const MOST_TOLD: usize = 20;
-/// Of a pointer that is told, in bytes.
+/// Bytes of a reported pointer.
 const LONGEST_POINTER: usize = 1_000;
 
-/// The pointers of the first members that stand twice; none of a text that is no JSON.
+/// Pointers of the first duplicates; empty for invalid JSON.
 pub(super) fn duplicate_members(text: &[u8]) -> Vec<String> {
     let found = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(text);
     let place = Place { above: None, step: Step::Item(0), found: &found };
-    // What is wrong with the text otherwise is told by whoever reads it for good.
+    // Syntax errors are reported by the real parser.
     let _ = place.deserialize(&mut reader);
     found.into_inner()
 }
 
-/// Where the reader is: a pointer is only put together for one that is told.
+/// The parser's position; a pointer string is built only for a reported duplicate.
 struct Place<'p> {
     above: Option<&'p Place<'p>>,
     step: Step<'p>,

@@ -1,4 +1,4 @@
-//! What one run, and one automation in a day, may change: counted before it is changed.
+//! Quotas of effects, per run and per automation and day, consumed before the effect.
 
 use std::sync::Arc;
 
@@ -15,19 +15,18 @@ use crate::{
     tool::{CallContext, Subject, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
-/// The room of a run for what it changes.
 #[derive(Clone)]
 pub struct EffectQuota {
     quotas: Quotas,
     organization: OrganizationId,
     automation: AutomationId,
-    /// The run that an event or a person began; those that its actions asked for count with it.
+    /// The root run: runs started by its actions share its quota.
     run: RunId,
     limits: AutomationQuotas,
 }
 
 impl EffectQuota {
-    /// That of a run of an automation; none of a prompt that was run by itself.
+    /// `None` for a prompt run without an automation.
     pub fn of_run(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
         Some(Self {
             quotas: quotas.clone(),
@@ -38,17 +37,17 @@ impl EffectQuota {
         })
     }
 
-    /// Takes room for one effect. The same `name` again takes it once. A sentence says why there is none.
+    /// Consumes quota for one effect, once per `name`. Returns the reason, a sentence, if the quota is used up.
     ///
     /// # Errors
-    /// When it cannot be known whether there is room: then it must not happen.
+    /// If the quota is unknown; the effect must not happen.
     pub async fn take(&self, effect: ToolEffect, name: Option<&str>, deadline: Deadline) -> Result<Option<String>> {
         let (organization, automation) = (self.organization, self.automation);
         let run = format!("run:{}", self.run);
         let AutomationQuotas { effects_per_run, messages_per_day, .. } = self.limits;
         let of_run = [(Counted::Effects(automation), Window::Call(&run), effects_per_run)];
         let of_day = [(Counted::Messages(automation), Window::Day, messages_per_day)];
-        // Beside each other and not in one transaction: all runs of a day count on the same item.
+        // Two requests in parallel rather than one transaction: all runs of a day write the same counter item.
         let messages = async {
             if effect.is_message() {
                 self.quotas.take_each(organization, &of_day, name, deadline).await
@@ -76,7 +75,7 @@ impl EffectQuota {
         }
     }
 
-    /// Has every tool that changes something take room first.
+    /// Wraps every tool with an effect so that it consumes quota before it runs.
     pub fn limit(&self, toolbox: &mut Toolbox) {
         toolbox.wrap_each(|tool| {
             if !tool.spec().acts() {
@@ -87,7 +86,6 @@ impl EffectQuota {
     }
 }
 
-/// A tool that takes room before it is called.
 struct Limited {
     tool: Arc<dyn Tool>,
     quota: EffectQuota,
@@ -108,7 +106,7 @@ impl Tool for Limited {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>> {
         async move {
-            // The place of a call is the same in every run, and all runs of a day count on the same item.
+            // Names need the run's id: a call has the same delivery number in every run, and all runs of a day share one counter.
             let run = match context.subject {
                 Subject::Run(run) | Subject::Action { run, .. } => run,
                 _ => self.quota.run,

@@ -1,4 +1,4 @@
-//! Whether the hook is there that an automation's events come by.
+//! Whether the hook that delivers an automation's events exists.
 
 use serde_json::Value;
 
@@ -17,26 +17,25 @@ use crate::{
     webhooks::Scheme,
 };
 
-/// Looks up the hooks of services.
 #[derive(Clone)]
 pub struct EventHooks {
     pub hooks: Hooks,
     pub services: Services,
 }
 
-/// What there is of an organization's hooks of a service.
+/// An organization's hook of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HookState {
     Active,
-    /// It waits for its secret.
+    /// Waiting for its secret.
     Pending(HookId),
     None,
-    /// It could not be looked up.
+    /// The look-up failed.
     Unknown,
 }
 
 impl EventHooks {
-    /// The state of the hooks of the service that a trigger listens to.
+    /// The hook of the service that the trigger listens to.
     pub(super) async fn of_trigger(&self, organization: OrganizationId, definition: &Definition) -> HookState {
         let Some(Trigger::Webhook { service, .. }) = &definition.trigger else { return HookState::Unknown };
         self.of_service(organization, service).await.unwrap_or_else(|error| {
@@ -54,8 +53,7 @@ impl EventHooks {
         Ok(pending.map_or(HookState::None, |hook| HookState::Pending(hook.id)))
     }
 
-    /// Whether a stored definition listens to an event that its service posts to a hook, and the organization has none that
-    /// takes it.
+    /// Whether a stored definition needs a hook that the organization lacks.
     pub(super) async fn are_missing(
         &self,
         organization: OrganizationId,
@@ -77,7 +75,7 @@ impl EventHooks {
     }
 }
 
-/// What is said of an automation whose events nobody brings yet.
+/// A warning if no hook delivers the automation's events.
 pub(super) fn hook_warning(definition: &Definition, known: &Known, hook: HookState) -> Option<Diagnostic> {
     const PLACE: &str = "/trigger_config/event_type";
     let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger else { return None };

@@ -1,4 +1,4 @@
-//! What is known of the world that a definition names: tools, services, and what was checked before.
+//! Tools, services and earlier checks that a definition is validated against.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,106 +14,100 @@ use crate::{
     models::{CheckedTool, RunCeilings, ServiceCapabilities, Timestamp, ToolRef},
 };
 
-/// The fingerprint of a tool that comes with the program.
 pub const BUILT_IN_FINGERPRINT: &str = "built-in";
 
-/// Everything that a definition is held against. Made by [`super::Deployment`]; a test makes its own.
+/// The input of the validation, read by [`super::Deployment`] or built by a test.
 pub struct Known {
-    /// By the names that the definition uses.
+    /// By the names in the definition.
     pub tools: HashMap<String, KnownTool>,
-    /// The service that the trigger names.
+    /// The trigger's service.
     pub trigger_service: KnownService,
     pub preflight: Preflight,
-    /// What earlier versions of the automation were checked against, by tool; the last one.
+    /// The latest check of each tool by earlier versions.
     pub earlier: BTreeMap<String, CheckedTool>,
-    /// The names of built-in tools.
     pub built_in: crate::catalogue::BuiltInTools,
-    /// What a run may use of the platform's key of an LLM; none if the organization has its own.
+    /// Limits of runs on the platform's LLM key; `None` if the organization has its own.
     pub ceilings: Option<RunCeilings>,
     pub now: Timestamp,
     pub purpose: Purpose,
 }
 
-/// What the tool that is polled gave back.
+/// Answer of the polled tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Preflight {
     NotAsked,
     Answered(Value),
-    /// A sentence.
+    /// With the reason, a sentence.
     Failed(String),
 }
 
-/// What the validation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is saved, to be looked at by a person: who may connect what is not connected yet.
+    /// Saved for review; the reviewer can still connect missing services.
     Saving,
-    /// It is to run from now on.
     Activation,
-    /// It is to go on after it was paused: a moment that it waited for may be over.
+    /// Resumed after a pause; a one-time moment may have passed meanwhile.
     Resumption,
 }
 
-/// What a name of a tool leads to.
+/// The look-up result of a tool name.
 pub enum KnownTool {
     Here(Box<UsableTool>),
-    /// There is none; names that are near.
+    /// Not found, with similar names.
     NotFound {
         others: Vec<String>,
-        /// Where no near name was looked for, and what to do about it.
+        /// Why no similar names were searched, and the next step.
         not_searched: Option<&'static str>,
     },
-    /// It, or its service, is switched off.
+    /// The tool or its service is switched off.
     Inactive {
         service: String,
     },
-    /// Several tools of the organization are called so: their ids.
+    /// Several tools of the organization have this name: their ids.
     Ambiguous {
         ids: Vec<String>,
     },
-    /// The reason, to follow "this tool".
+    /// With the reason, to follow "this tool".
     NeedsCall(String),
-    /// It cannot be read or carried out; why, to follow "this tool".
+    /// Unreadable or not executable; with the reason, to follow "this tool".
     Unusable(String),
 }
 
 pub struct UsableTool {
-    /// At the version that was found.
+    /// With the version found.
     pub reference: ToolRef,
-    /// JSON schema of its arguments.
+    /// JSON schema of the arguments.
     pub parameters: Value,
     pub schema: Option<Arc<JsonSchema>>,
-    /// JSON schema of what it gives back; `{}` where that is not known.
+    /// JSON schema of the result; `{}` if unknown.
     pub returns: Value,
     pub effect: bool,
     pub fingerprint: String,
-    /// The name of its service, and how the organization stands to it.
+    /// The service's name and its connection.
     pub service: Option<(String, Connection)>,
-    /// Fingerprint and parameters of what it was before.
+    /// Fingerprint and parameters before the latest change.
     pub previous: Option<(String, Value)>,
 }
 
-/// What is known of a service that a trigger names.
 pub enum KnownService {
-    /// The trigger names none.
     NotNamed,
     Here {
         name: String,
         connection: Connection,
-        /// None: they could not be looked up.
+        /// `None` if the look-up failed.
         capabilities: Option<Box<ServiceCapabilities>>,
     },
     Inactive {
         name: String,
     },
-    /// The names of those that there are; empty if that could not be looked up.
+    /// With the names of existing services; empty if the look-up failed.
     Unknown {
         others: Vec<String>,
     },
 }
 
 impl UsableTool {
-    /// What is kept of it with a version that was checked against it.
+    /// The record stored with each version checked against this tool.
     pub fn checked(&self) -> CheckedTool {
         let tool_id = match &self.reference {
             ToolRef::Organization { id, .. } => Some(*id),
@@ -123,7 +117,7 @@ impl UsableTool {
     }
 }
 
-/// Each parameter in a few words: `text, required`. Enough to tell later what changed.
+/// Each parameter in brief (`text, required`), enough to describe later changes.
 pub(super) fn summary(parameters: &Value) -> BTreeMap<String, String> {
     let required: Vec<&str> =
         parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -143,7 +137,7 @@ pub(super) fn summary(parameters: &Value) -> BTreeMap<String, String> {
     properties.unwrap_or(&Map::new()).iter().map(described).collect()
 }
 
-/// What changed between two summaries, in words; empty if that is not seen in them.
+/// Changes between two summaries, in words; empty if the summaries do not show them.
 pub(super) fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
     let mut changes = Vec::new();
     for (name, is) in now {

@@ -1,4 +1,4 @@
-//! Reading what a definition names: tools, services, how the organization stands to them.
+//! Reads the tools, services and connections that a definition names.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
@@ -36,25 +36,25 @@ use crate::{
     tool::Unavailable,
 };
 
-/// What the tool that is polled gets to answer.
+/// Time for the answer of the polled tool.
 const PREFLIGHT_WITHIN: Duration = Duration::from_secs(8);
-/// Schemas that are kept compiled in a process.
+/// Compiled schemas cached per process.
 const MOST_SCHEMAS: usize = 1_000;
-/// Services whose tools are read to find a name that is near, and unknown tools that one is looked for.
+/// Services searched for similar tool names, and unknown tools to search for.
 const MOST_SERVICES: usize = 3;
 const MOST_LOOKED_FOR: usize = 5;
 
 const NOT_LOOKED_FOR: &str =
     "Near names were looked for among the services' tools for the first five unknown tools only.";
 
-/// The rows that a definition's names lead to.
+/// Rows of the names in a definition.
 struct Rows {
     tools: HashMap<String, ServiceTool>,
     services: Vec<Service>,
     connections: HashMap<ServiceId, Connection>,
 }
 
-/// What was read to find near names: once for all unknown tools.
+/// Data for near-name search, read once for all unknown tools.
 #[derive(Default)]
 struct Near {
     services: Option<Vec<Service>>,
@@ -63,7 +63,7 @@ struct Near {
 }
 
 impl Deployment {
-    /// Holds a definition against what there is now. The tool that is polled is called once if nothing stands against it.
+    /// Validates a definition against the current tools and services. Calls the polled tool once, if there are no errors.
     pub(super) async fn check(
         &self,
         member: &Member,
@@ -181,7 +181,7 @@ impl Deployment {
         }))
     }
 
-    /// Built-in tools, and those of the organization by id or by name.
+    /// Resolves built-in tools, and the organization's tools by id or name.
     async fn other_tools(
         &self,
         organization: OrganizationId,
@@ -194,7 +194,7 @@ impl Deployment {
         let mut tools = HashMap::new();
         for name in names {
             match self.catalogue.built_in.reference(&name) {
-                // That it is no service's is known.
+                // Names of service tools were resolved before.
                 Ok(ToolRef::Service { .. }) | Err(_) => by_name.push(name),
                 Ok(reference) => references.push((name, reference)),
             }
@@ -260,7 +260,7 @@ impl Deployment {
         }))
     }
 
-    /// The name of a built-in tool, or of one of the organization's, that is near.
+    /// A similar name among the built-in and the organization's tools.
     fn built_in_or_own_near(&self, name: &str, own: &[Tool]) -> Option<String> {
         let own: Vec<String> = own.iter().map(|tool| callable_name(tool.name.as_str())).collect();
         let names = self.catalogue.built_in.all_specs().map(|spec| spec.name.as_str());
@@ -268,7 +268,7 @@ impl Deployment {
         nearest(name, names).map(str::to_owned)
     }
 
-    /// Names of active tools of the services that a name may have been meant for. They only help, so nothing fails without them.
+    /// Active tools of likely services. A failed look-up yields no names.
     async fn service_tools_like(&self, name: &str, trigger_service: Option<&str>, near: &mut Near) -> Vec<String> {
         let name = folded_name(name);
         if near.services.is_none() {
@@ -326,7 +326,7 @@ impl Deployment {
         }
     }
 
-    /// The schema of a tool, compiled once in a process; none if it cannot be checked.
+    /// The tool's schema, compiled once per process; `None` if it cannot be compiled.
     fn schema(&self, fingerprint: &str, parameters: &Value) -> Option<Arc<JsonSchema>> {
         let mut schemas = self.schemas.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(compiled) = schemas.get(fingerprint) {
@@ -340,7 +340,7 @@ impl Deployment {
         compiled
     }
 
-    /// Calls the tool that is polled once, as a read of the member who asks. One that acts is not called.
+    /// Calls the polled tool once on behalf of the member. Tools with an effect are not called.
     async fn preflight(
         &self,
         member: &Member,
@@ -355,7 +355,7 @@ impl Deployment {
         if tool.effect || !connected || definition.fingerprints.get(name) != Some(&tool.fingerprint) {
             return Ok(Preflight::NotAsked);
         }
-        // Whose automation it will be is not known here, and somebody else's answer would say nothing.
+        // The automation's owner is unknown here, and another user's answer would prove nothing.
         if texts_of(&Value::Object(polling.tool_params.clone())).iter().any(|text| asks_for_the_user(text)) {
             return Ok(Preflight::NotAsked);
         }

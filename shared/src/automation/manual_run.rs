@@ -1,4 +1,4 @@
-//! A run of an automation that somebody asks for.
+//! Runs of an automation on request.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::{
     store::Automations,
 };
 
-/// Bytes of what a run is started with, as JSON: it stands in one item.
+/// Bytes of JSON; trigger data is stored in one item.
 const LARGEST_TRIGGER_DATA: usize = 200_000;
 
 /// `{"trigger_data"?, "version"?, "dry_run"?}`
@@ -23,11 +23,11 @@ struct Asked {
 }
 
 impl RunStarter {
-    /// Starts a run by hand, of an automation with any trigger, as `body` says, which is looked at once the automation is known to
-    /// be the organization's. With a `key` the same request again is the same run, and false.
+    /// Starts an automation with any trigger. `body` is checked after the automation is found in the organization. A repeat with
+    /// the same `key` returns the same run, and false.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if nothing of the automation runs, or if the key began a run with another body.
+    /// [`Error::Conflict`] if no version can run, or if `key` started a run with another body.
     pub async fn start_by_hand(
         &self,
         automations: &Automations,
@@ -58,8 +58,8 @@ impl RunStarter {
     }
 }
 
-/// Which version is to run: the active one, unless another is named, which is for a dry run or an administrator. A dry run of an
-/// automation without an active version is one of its newest.
+/// The version to run: the active one, or a named one for a dry run or an administrator. A dry run without an active version uses
+/// the newest.
 async fn version(automations: &Automations, member: &Member, automation: &Automation, asked: &Asked) -> Result<u64> {
     if let Some(version) = asked.version.filter(|version| automation.active_version != Some(*version)) {
         automations.version(automation.organization_id, automation.id, version).await?;

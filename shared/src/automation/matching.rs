@@ -1,4 +1,4 @@
-//! Whether an event starts an automation that listens to it.
+//! Matches events against the filters of automations.
 
 use std::{
     collections::HashMap,
@@ -19,23 +19,20 @@ use crate::{
     store::{Automations, OrganizationMembers},
 };
 
-/// Versions whose variables are remembered; they never change.
+/// Cached versions; versions never change.
 const MOST_REMEMBERED: usize = 500;
 
-/// Variables, by automation and version.
 type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
 
-/// Whether an event starts an automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Matched {
     Yes,
-    /// Why not: a sentence.
+    /// With the reason, a sentence.
     No(String),
-    /// Nobody knows: to find out takes longer than there is time for.
+    /// Undecided: the comparison exceeds the allowed work.
     NotYet,
 }
 
-/// Holds events against the filters of automations.
 #[derive(Clone)]
 pub struct EventFilters {
     pub automations: Automations,
@@ -48,10 +45,10 @@ impl EventFilters {
         Self { automations, members, variables: Arc::default() }
     }
 
-    /// Whether an event with this content starts an automation, and why not. What cannot be read lets nothing through.
+    /// Whether the event starts the automation. An unreadable filter rejects every event.
     ///
     /// # Errors
-    /// If something could not be looked up: then nobody knows yet.
+    /// If a look-up failed; the match is undecided.
     pub(super) async fn check(&self, automation: &Automation, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
         let Some(filter) = &automation.trigger_filter else { return Ok(Matched::Yes) };
         let Some(condition) = read(filter) else {
@@ -89,7 +86,7 @@ impl EventFilters {
         })
     }
 
-    /// The variables of the version that runs.
+    /// The variables of the active version.
     async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
         let gone = |why| Ok(Err(why));
         let Some(version) = automation.active_version else { return gone("No version of it was activated.") };
@@ -119,7 +116,7 @@ impl EventFilters {
     }
 }
 
-/// A filter as it is stored; none if it cannot be read whole.
+/// A stored filter; `None` if any part is unreadable.
 fn read(filter: &str) -> Option<Condition> {
     let filter: Value = serde_json::from_str(filter).ok()?;
     let mut diagnostics = Diagnostics::default();

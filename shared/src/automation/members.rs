@@ -1,4 +1,4 @@
-//! The reader of strict JSON objects (`fields.rs`) for definitions: what is missing, of another type or not known is a diagnostic at its place.
+//! Strict JSON objects (`fields.rs`) for definitions: each mistake becomes a diagnostic.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::fields::{StrictObject, kind};
 
-/// Where fields belong, for one that stands somewhere else.
+/// Where each field belongs, for misplaced ones.
 const PLACES: [(&str, &[&str]); 3] = [
     (
         "the definition itself",
@@ -52,7 +52,7 @@ const PLACES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What fields are called elsewhere.
+/// Common names for fields, used in hints.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("time", "time_of_day"),
     ("at", "time_of_day"),
@@ -64,14 +64,14 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("frequency", "interval"),
 ];
 
-/// Unknown fields of one object that are told.
+/// Unknown fields reported per object.
 const MOST_UNKNOWN: usize = 20;
 
-/// An object of a definition, whose places are JSON pointers.
+/// An object of a definition, with places as JSON pointers.
 pub(super) type Members<'a, 'd> = StrictObject<'a, 'd, Diagnostics>;
 
 impl<'a, 'd> Members<'a, 'd> {
-    /// `None`, with a diagnostic on record, if `value` is no object.
+    /// `None`, with a diagnostic, if `value` is no object.
     pub(super) fn of(value: &'a Value, pointer: &str, diagnostics: &'d mut Diagnostics) -> Option<Self> {
         if let Value::Object(object) = value {
             return Some(Self::below_pointer(object, pointer.to_owned(), diagnostics));
@@ -89,7 +89,7 @@ impl<'a, 'd> Members<'a, 'd> {
         });
     }
 
-    /// As [`StrictObject::get`], under either name; the second is an alias.
+    /// As [`StrictObject::get`], for a field or its alias.
     pub(super) fn get_either(&mut self, name: &'static str, alias: &'static str) -> (&'static str, Option<&'a Value>) {
         match (self.get(name), self.get(alias)) {
             (Some(value), None) => (name, Some(value)),
@@ -103,7 +103,7 @@ impl<'a, 'd> Members<'a, 'd> {
         }
     }
 
-    /// `example` is JSON text of what may stand there.
+    /// `example`: JSON text of an allowed value.
     pub(super) fn required(&mut self, name: &'static str, example: &str) -> Option<&'a Value> {
         let value = self.get(name);
         if value.is_none() {
@@ -117,7 +117,7 @@ impl<'a, 'd> Members<'a, 'd> {
         self.error(Code::MissingField, name, format!("{name} is required and missing."), hint);
     }
 
-    /// Text that is not blank, of so many characters at most.
+    /// Text that is not blank, with at most `longest` characters.
     pub(super) fn text(&mut self, name: &'static str, longest: usize, example: &str) -> Option<String> {
         let value = self.get(name)?;
         self.as_text(name, value, longest, example)
@@ -147,7 +147,6 @@ impl<'a, 'd> Members<'a, 'd> {
         self.as_text(name, value, longest, example)
     }
 
-    /// False if absent.
     pub(super) fn boolean(&mut self, name: &'static str) -> bool {
         let Some(value) = self.get(name) else { return false };
         value.as_bool().unwrap_or_else(|| {
@@ -170,7 +169,6 @@ impl<'a, 'd> Members<'a, 'd> {
         Some(number)
     }
 
-    /// One of these texts.
     pub(super) fn one_of(&mut self, name: &'static str, allowed: &[&'static str]) -> Option<&'static str> {
         let value = self.get(name)?;
         let given = value.as_str();
@@ -184,7 +182,6 @@ impl<'a, 'd> Members<'a, 'd> {
         None
     }
 
-    /// The members of an optional object.
     pub(super) fn object(&mut self, name: &'static str, example: &str) -> Option<&'a Map<String, Value>> {
         let value = self.get(name)?;
         self.as_object(name, value, example)
@@ -198,7 +195,7 @@ impl<'a, 'd> Members<'a, 'd> {
         object
     }
 
-    /// Reports a field that only has a meaning otherwise.
+    /// Reports a field that has no meaning in this combination.
     pub(super) fn refuse(&mut self, name: &'static str, because: &str) {
         self.unlist([name]);
         if self.get(name).is_some() {
@@ -206,7 +203,7 @@ impl<'a, 'd> Members<'a, 'd> {
         }
     }
 
-    /// Reports every field that no getter asked for.
+    /// Reports every field that no getter read.
     pub(super) fn finish(self) {
         let (unknown, known) = self.unknown();
         let pointer = self.place().to_owned();

@@ -1,7 +1,7 @@
-//! The parameters of an action, held against the tool's JSON schema with their templates understood.
+//! Validates the parameters of an action, templates included, against the tool's JSON schema.
 //!
-//! A template that is the whole value has the type of what it leads to; text around it makes text. So a value that is only known
-//! when the automation runs is checked as far as its type is known, and what is not known is said once for each action.
+//! A template that is the whole value has the type of its target; within other text it yields text. A value unknown until the run
+//! is checked as far as its type is known, and one diagnostic per action names the unchecked values.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,48 +23,47 @@ use crate::{
     json_schema::{JsonSchema, extent},
 };
 
-/// Values that could not be checked and are named.
+/// Unchecked values named in a diagnostic.
 const MOST_NAMED: usize = 5;
-/// Bytes of variables and examples that are put in place of templates; what is beyond is not looked at.
+/// Bytes of variables and examples substituted for templates; further templates stay unchecked.
 const MOST_FILLED_IN: usize = LARGEST_DEFINITION;
 
-/// What of a parameter is known before the automation runs.
+/// The knowledge about a parameter with templates.
 #[derive(Debug, Clone, Copy)]
 enum Spot<'a> {
     /// A template alone.
     Lone(Knowledge<'a>),
     /// Templates within text.
     Text,
-    /// Something is wrong with its template, which has been told.
+    /// A faulty template, reported already.
     Faulty,
 }
 
-/// What was put in place of templates.
+/// The values substituted for templates.
 #[derive(Debug, Default)]
 struct Filling<'a> {
-    /// Values with templates, by their pointer within the parameters.
+    /// Values with templates, by pointer within the parameters.
     spots: BTreeMap<String, Spot<'a>>,
-    /// Of values that are a variable's, its path, by their pointer within the parameters.
+    /// Paths of the variables behind values, by pointer within the parameters.
     variables: BTreeMap<String, String>,
     bytes: usize,
 }
 
 impl Filling<'_> {
-    /// A copy, unless there are too many already.
+    /// `None` once the limit is reached.
     fn copy(&mut self, value: &Value) -> Option<Value> {
         self.bytes += extent(value).1;
         (self.bytes <= MOST_FILLED_IN).then(|| value.clone())
     }
 }
 
-/// Whether templates stand within the texts of a JSON text: `[["{{event.text}}"]]`.
 fn is_json_with_templates(text: &str) -> bool {
     let text = text.trim_start();
     (text.starts_with('[') || (text.starts_with('{') && !text.starts_with("{{"))) && text.contains("\"{{")
 }
 
-/// Notes every template that leads to nothing in `value`, which stands at `pointer`. Gives the value as far as it is known, and
-/// where it is not.
+/// Reports every template in `value` that resolves to nothing. Returns the value as far as it is known, and records unknown
+/// places in `filling`.
 fn filled<'a>(
     value: &Value,
     (pointer, within): (&str, &str),
@@ -123,8 +122,7 @@ fn filled<'a>(
     }
 }
 
-/// Notes what is wrong with the templates of a text. Gives what is known of the value of a template that is the whole text; none
-/// if something is wrong.
+/// Reports mistakes in the templates of a text. The knowledge is `None` unless a single, valid template is the whole text.
 pub(super) fn check_text<'a>(
     text: &str,
     pointer: &str,
@@ -156,8 +154,8 @@ pub(super) fn check_text<'a>(
     (template, fine.then_some(known))
 }
 
-/// What is known of the value at a path, which stands at `pointer` as `found`; none if it leads to nothing, which is noted. After
-/// as many mistakes as are told no more are looked for: each would be compared with all names that there are.
+/// The knowledge about the value at a path. A path to nothing is reported, and gives `None`. Once the limit of diagnostics is
+/// reached nothing is searched: each mistake would be compared with all names.
 pub(super) fn check_path<'a>(
     path: &Path,
     (pointer, found): (&str, &str),
@@ -182,12 +180,11 @@ pub(super) fn check_path<'a>(
     }
 }
 
-/// Notes what is wrong with the templates of every text in a value.
 pub(super) fn check_texts(value: &Value, pointer: &str, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
     filled(value, (pointer, ""), scope, &mut Filling::default(), diagnostics);
 }
 
-/// As [`check`], for a tool whose schema nothing is known of: templates alone.
+/// As [`check`], for a tool with an unknown schema: checks templates only.
 pub(super) fn check_templates(
     parameters: &Map<String, Value>,
     pointer: &str,
@@ -199,7 +196,7 @@ pub(super) fn check_templates(
     }
 }
 
-/// Holds `parameters`, which stand at `pointer`, against the schema of `tool`.
+/// Validates the parameters at `pointer` against the schema of `tool`.
 pub(super) fn check(
     (name, tool): (&str, &UsableTool),
     parameters: &Map<String, Value>,
@@ -208,7 +205,7 @@ pub(super) fn check(
     diagnostics: &mut Diagnostics,
 ) {
     let schema = &tool.parameters;
-    // What is plainly meant is put right when a service's tool is called, and only then.
+    // Only calls of service tools correct obvious mistakes of form.
     let of_service = tool.service.is_some();
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut filling = Filling::default();
@@ -216,14 +213,14 @@ pub(super) fn check(
     for (name, value) in parameters {
         let places = (child(pointer, name), child("", name));
         let known = filled(value, (&places.0, &places.1), scope, &mut filling, diagnostics);
-        // To an optional one, and to any of a tool of the organization's own, null and an empty text are as good as nothing.
+        // Null and empty text mean absent: for optional parameters, and for all parameters of the organization's own tools.
         let is_nothing = (known.is_null() || known.as_str() == Some("")) && !filling.spots.contains_key(&places.1);
         if !is_nothing || (of_service && required(schema).any(|required| required == name)) {
             let property = properties.and_then(|properties| properties.get(name)).filter(|_| of_service);
             given.insert(name.clone(), property.map_or_else(|| known.clone(), |property| as_meant(property, &known)));
         }
     }
-    // What is absent has its default when the tool is called.
+    // The tool call fills in defaults.
     for name in required(schema) {
         let property = properties.and_then(|properties| properties.get(name));
         if let Some(default) = property.and_then(|property| followed(schema, property).get("default")) {
@@ -256,12 +253,12 @@ pub(super) fn check(
     }
 }
 
-/// `/rows/0/name` as `rows[0].name` would be long: `rows/0/name`.
+/// `/rows/0/name` without its slash; shorter than `rows[0].name`.
 fn shown(within: &str) -> String {
     if within.is_empty() { "all of them together".to_owned() } else { within.trim_start_matches('/').to_owned() }
 }
 
-/// Whether what a schema says of an object beside its `properties` is only which members it has, whatever they are.
+/// Whether all the schema's rules beside `properties` concern only the presence of members.
 fn asks_for_presence_only(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else { return true };
     keywords.iter().all(|(keyword, value)| match keyword.as_str() {
@@ -285,9 +282,9 @@ struct Walk<'w, 'a, 'd> {
     of_service: bool,
     pointer: &'w str,
     filling: &'w Filling<'a>,
-    /// Where something is wrong already.
+    /// Places with a reported mistake.
     told: Vec<String>,
-    /// What could not be checked.
+    /// Places left unchecked.
     unchecked: Vec<String>,
     diagnostics: &'d mut Diagnostics,
 }
@@ -302,8 +299,8 @@ impl Walk<'_, '_, '_> {
         format!("{}{within}", self.pointer)
     }
 
-    /// The keywords that say what most mistakes are about; [`Walk::rest`] has all others. `put_right` says that what is plainly
-    /// meant here is put right when the tool is called.
+    /// Checks the keywords behind most mistakes; [`Walk::rest`] checks all others. `put_right`: the tool call corrects obvious
+    /// mistakes of form here.
     fn value(&mut self, written: &Value, value: &Value, within: &str, put_right: bool) {
         let schema = followed(self.root, written);
         let allowed = types(schema);
@@ -320,7 +317,7 @@ impl Walk<'_, '_, '_> {
                 Some(variable) => {
                     format!("Change the variable {variable}, or use another: {}", repair(value, &allowed))
                 }
-                // Null for an optional parameter is as good as nothing.
+                // Null means absent for an optional parameter.
                 None if value.is_null() && within.rfind('/') == Some(0) => {
                     format!("Write {expected}: the parameter is required.")
                 }
@@ -349,7 +346,7 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// A value with a template, of which only the type can be known.
+    /// Checks a value with a template by its type, if that is known.
     fn spot(&mut self, spot: Spot<'_>, (schema, put_right): (&Value, Option<&Value>), allowed: &[&str], within: &str) {
         let list_hint = "Put it into a list: [\"{{path}}\"].";
         let in_list = allowed.contains(&"array") && !allowed.contains(&"string");
@@ -448,7 +445,7 @@ impl Walk<'_, '_, '_> {
             let property = properties.and_then(|properties| properties.get(name)).unwrap_or(&Value::Null);
             let property = followed(self.root, property);
             let within = child(within, name);
-            // What is absent has its default when the tool is called.
+            // The tool call fills in the default.
             if property.get("default").is_some() {
                 self.told.push(within);
                 continue;
@@ -470,13 +467,13 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Everything else that the schema says, of what is known.
+    /// Checks all remaining keywords, on known values.
     fn rest(&mut self, compiled: Option<&JsonSchema>, given: &Value) {
         let Some(compiled) = compiled else { return };
         for violation in compiled.validate(given) {
             let within = violation.pointer;
             if within.is_empty() {
-                // A rule of all parameters together follows from whatever is wrong with one of them.
+                // A violation on the whole object would only repeat a reported one.
                 if !self.told.is_empty() {
                     continue;
                 }
@@ -489,7 +486,7 @@ impl Walk<'_, '_, '_> {
             if !within.is_empty() && self.told.iter().any(|told| related(told)) {
                 continue;
             }
-            // Of a template whose type is known, the type has been checked.
+            // The type of this template was checked already.
             if matches!(self.filling.spots.get(&within), Some(Spot::Lone(known)) if !known.types().is_empty()) {
                 continue;
             }
@@ -512,7 +509,6 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// Whether `inner` is this place or one below it.
 fn is_within(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -527,10 +523,10 @@ fn fits(value: &Value, allowed: &[&str]) -> bool {
     }
 }
 
-/// What a value of another type becomes when a service's tool is called.
+/// The conversion of a value of another type by a call of a service tool.
 enum Becomes {
     ThisType,
-    /// That depends on the value.
+    /// Depends on the value.
     Perhaps,
     Nothing,
 }
@@ -546,14 +542,13 @@ fn becomes(knowledge: Knowledge<'_>, written: &Value, allowed: &[&str]) -> Becom
             }
         }
         _ if !known.iter().any(|known| may_become(written, known)) => Becomes::Nothing,
-        // Numbers become text, and text an item of a list, whatever they are.
+        // Any number becomes text, and any text becomes a list item.
         _ if allowed.contains(&"string") || (allowed.contains(&"array") && known == ["string"]) => Becomes::ThisType,
         Knowledge::Text => Becomes::Nothing,
         _ => Becomes::Perhaps,
     }
 }
 
-/// Whether a value of a type may be one of those allowed.
 fn may_be(known: &str, allowed: &[&str]) -> bool {
     match known {
         "integer" => allowed.contains(&"integer") || allowed.contains(&"number"),

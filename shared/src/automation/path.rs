@@ -12,11 +12,11 @@ pub struct Path {
     steps: Vec<Step>,
 }
 
-/// A member of an object, or an item of a list; which one, the value tells.
+/// A member of an object or an item of a list, depending on the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     name: String,
-    /// Negative: counted from the end.
+    /// Counted from the end if negative.
     index: Option<i64>,
 }
 
@@ -29,14 +29,13 @@ impl Step {
         self.index.is_some()
     }
 
-    /// The place in a list of so many items.
+    /// The index into a list of `items` items.
     fn place(&self, items: usize) -> Option<usize> {
         let index = self.index?;
         let from_end = || items.checked_sub(usize::try_from(index.checked_neg()?).ok()?);
         if index >= 0 { usize::try_from(index).ok() } else { from_end() }
     }
 
-    /// What the step leads to.
     pub fn into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match value {
             Value::Object(members) => members.get(&self.name),
@@ -48,7 +47,7 @@ impl Step {
 
 impl Path {
     /// # Errors
-    /// What is wrong with it, to follow "it".
+    /// The mistake, to follow "it".
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -81,7 +80,7 @@ impl Path {
         &self.text
     }
 
-    /// There is at least one.
+    /// Never empty.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -90,7 +89,6 @@ impl Path {
         self.steps.first().map_or("", Step::name)
     }
 
-    /// What stands at the end of `steps`, from `value`.
     pub fn follow<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
         steps.iter().try_fold(value, |value, step| step.into(value))
     }
@@ -98,7 +96,6 @@ impl Path {
 
 type Read<'t> = (String, Option<i64>, &'t str);
 
-/// After `[`: `0]`, `-1]`, `"First name"]`.
 fn bracketed(inside: &str) -> Result<Read<'_>, String> {
     let unclosed = || "has a [ without a ]".to_owned();
     for quote in ['"', '\''] {

@@ -1,7 +1,7 @@
-//! Triggers that Pipedream runs for automations: the events of services that post none to a hook of the organization's.
+//! Triggers deployed at Pipedream, for services that post no events to a hook of the organization's.
 //!
-//! Each has a hook of its own, whose address Pipedream posts to. What is about to be deployed is on record first
-//! (`deployed_triggers`), so what a crash left is found by its address among the triggers that Pipedream has for the organization.
+//! Each trigger has its own hook, to whose address Pipedream posts. A row in `deployed_triggers` is written before the
+//! deployment, so a trigger left by a crash is found by its hook's address among the organization's triggers at Pipedream.
 
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use secrecy::SecretString;
@@ -25,14 +25,13 @@ use crate::{
     webhooks::HookSecret,
 };
 
-/// How often it is compared anew.
+/// Attempts against concurrent changes.
 const TRIES: u32 = 4;
-/// Triggers that Pipedream is asked about beside each other.
+/// Parallel requests for the webhooks of triggers.
 const BESIDE: usize = 8;
-/// The service in the address of their hooks.
+/// The service in the addresses of these hooks.
 const PIPEDREAM: &str = "pipedream";
 
-/// Has Pipedream run what automations listen to.
 #[derive(Clone)]
 pub struct PipedreamTriggers {
     pub rows: DeployedTriggers,
@@ -41,13 +40,12 @@ pub struct PipedreamTriggers {
     pub connections: Connections,
     pub pipedream: Pipedream,
     pub secrets: Secrets,
-    /// Name or ARN of the project's secret.
     pub pipedream_secret: String,
-    /// Under which hooks are reached, without a slash at the end.
+    /// Base URL of hooks, without a trailing slash.
     pub public_url: String,
 }
 
-/// What is deployed: the same is not deployed anew.
+/// Compared to detect a change: an equal configuration is not deployed again.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Configuration {
     component: String,
@@ -55,16 +53,16 @@ struct Configuration {
     configured_props: Map<String, Value>,
 }
 
-/// What an automation needs that is not there: a sentence for its owner.
+/// The reason why no trigger can be deployed, a sentence for the automation's owner.
 #[derive(Debug)]
 pub(super) struct Refused(pub(super) String);
 
 impl PipedreamTriggers {
-    /// Makes what Pipedream runs for an automation what it is to be: nothing unless it is active and listens to an event that
-    /// such a trigger brings.
+    /// Deploys or deletes the trigger of an automation. Only an active automation that listens to an event of a deployable
+    /// trigger has one. A permanent refusal is returned, and leaves nothing deployed.
     ///
     /// # Errors
-    /// An outage, after which it may be done again. What is refused for good is given: then nothing is deployed.
+    /// An outage; the call may be repeated.
     pub(super) async fn agree(
         &self,
         organization: OrganizationId,
@@ -95,13 +93,13 @@ impl PipedreamTriggers {
                 (Some(_), _) => {}
             }
             let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
-                // Somebody else was faster.
+                // Another process deleted the row.
                 Err(Error::NotFound(_)) => continue,
                 acquired => acquired?,
             };
             match Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await {
                 Ok(Done::Kept) => return lease.release().await.map(|()| None),
-                // What was listened to before is gone; what is wanted now comes next.
+                // The old trigger is deleted; the next iteration deploys the new one.
                 Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
                 Ok(Done::Refused(sentence)) => {
                     self.rows.delete(&row, lease).await?;
@@ -133,7 +131,7 @@ impl PipedreamTriggers {
         self.deploy(row, lease, deadline).await
     }
 
-    /// Deploys what is on record, or takes over what an earlier try has deployed.
+    /// Deploys the recorded configuration, or adopts the trigger that an earlier attempt deployed.
     async fn deploy(&self, row: &DeployedTrigger, lease: &Lease, deadline: Deadline) -> Result<Done> {
         let organization = row.organization_id;
         let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
@@ -176,7 +174,7 @@ impl PipedreamTriggers {
                 },
             }
         };
-        // A key that is known may be that of an earlier trigger, which is gone.
+        // The hook's key may belong to a deleted trigger.
         if is_new || hook.secrets.is_empty() {
             let key = match signing_key {
                 Some(key) => key,
@@ -194,7 +192,7 @@ impl PipedreamTriggers {
         Ok(Done::Kept)
     }
 
-    /// Deletes what is deployed, and its hook.
+    /// Deletes the deployed trigger and its hook.
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
         let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
@@ -221,7 +219,7 @@ impl PipedreamTriggers {
         format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
     }
 
-    /// The trigger that posts to this address, and how it does.
+    /// The trigger that posts to `address`, with that webhook.
     async fn found_by_address(
         &self,
         project: &Project,
@@ -238,7 +236,7 @@ impl PipedreamTriggers {
         Ok(triggers.iter().zip(answers).find_map(|(trigger, webhook)| Some((trigger.clone(), webhook?))))
     }
 
-    /// How a trigger posts to this address, if it does.
+    /// The trigger's webhook for `address`, if any.
     async fn webhook(
         &self,
         project: &Project,
@@ -250,7 +248,7 @@ impl PipedreamTriggers {
         Ok(webhooks.into_iter().find(|webhook| webhook.url == address))
     }
 
-    /// What a trigger signs with that was not told with its deployment. A key that is told once only is replaced by a new one.
+    /// The signing key, if the deployment did not return it. Pipedream may show a key only once; then a new one replaces it.
     async fn signing_key(
         &self,
         project: &Project,
@@ -271,7 +269,7 @@ impl PipedreamTriggers {
         }
     }
 
-    /// What is to be deployed for a trigger of an automation.
+    /// The configuration to deploy, if the trigger needs one.
     async fn wanted(
         &self,
         organization: OrganizationId,
@@ -322,8 +320,8 @@ fn new_row(organization: OrganizationId, id: AutomationId, configuration: &str) 
     }
 }
 
-/// What is said of a request that Pipedream will never take: its own words stay in the log. Where it refuses us, or does not find
-/// the project, no owner of an automation can do anything about it.
+/// The sentence for the owner, if Pipedream rejects the request itself; Pipedream's own text is only logged. An owner cannot
+/// repair rejected credentials or a missing project, so these yield no sentence.
 fn refusal(error: &clients::Error) -> Option<String> {
     match &error.failure {
         Failure::Rejected { status: 400 | 422, .. } => {

@@ -1,8 +1,8 @@
-//! What is new at a source that is asked again and again, and when it is asked next. Pure.
+//! Finds the new items in a source's answers, and computes the time of the next poll. Pure.
 //!
-//! An item is told by its id; of the ids a hash is kept. The first answer only says what is old. An item stays known while the
-//! source gives it back, and for [`REMEMBERED`] more. What an item starts is a run whose id is made of the item's, so an item
-//! that was forgotten and comes again is not run twice while the run is kept.
+//! Items are identified by a hash of their id. All items of the first answer count as old. An item stays known while the source
+//! returns it, then as one of the [`REMEMBERED`] latest others. A run's id derives from its item's id, so a forgotten item that
+//! returns starts no second run as long as the first run is kept.
 
 use std::collections::HashSet;
 
@@ -15,37 +15,36 @@ use crate::{
     models::{AutomationId, PollCursor, Timestamp},
 };
 
-/// Items of an answer that are looked at.
+/// Per answer.
 pub(super) const MOST_ITEMS: usize = 1_000;
-/// Ids that are kept.
+/// Hashes kept for items the source no longer returns.
 const REMEMBERED: usize = 1_000;
-/// Items, and bytes of them, that one poll takes; the others are taken by the next one.
+/// Items, and their bytes, taken by one poll; the next poll takes the rest.
 const MOST_NEW: usize = 100;
 const MOST_BYTES: usize = 200_000;
-/// Between polls of a source that fails each time, in seconds.
+/// Seconds between polls of a source that keeps failing.
 const LONGEST_WAIT: i64 = 24 * 60 * 60;
-/// Items that a summary shows, and bytes of the line on each.
+/// Items shown in a summary, and bytes of each line.
 const SUMMARIZED: usize = 5;
 const LONGEST_LINE: usize = 200;
 
-/// An item of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolledItem {
-    /// Hash of its id, or of the item where it has none: 32 hexadecimal digits.
+    /// Half a SHA-256 of its id, or of the item if it has none: 32 hexadecimal digits.
     pub id: String,
     pub value: Value,
 }
 
-/// What an answer of a source brings.
+/// The result of one poll.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Poll {
     /// In the order of the answer.
     pub new: Vec<PolledItem>,
-    /// What is known when the new items have been taken.
+    /// The cursor after the new items were processed.
     pub cursor: PollCursor,
-    /// There are more, which the next poll takes.
+    /// The next poll has more new items to take.
     pub more: bool,
-    /// New items that are too large to be run for, and are left out.
+    /// New items that are too large for a run, and are skipped.
     pub too_large: usize,
 }
 
@@ -62,7 +61,7 @@ impl PolledItem {
 }
 
 impl PollCursor {
-    /// What an answer brings; `first`: nothing of it is new.
+    /// Splits an answer into new and known items. With `first`, all items count as known.
     pub fn poll(&self, items: Vec<PolledItem>, first: bool) -> Poll {
         let seen: HashSet<&str> = self.seen.iter().map(String::as_str).collect();
         let mut known: Vec<String> = Vec::new();
@@ -93,43 +92,43 @@ impl PollCursor {
         Poll { new, cursor: Self { source: self.source.clone(), seen, pending: Vec::new() }, more, too_large }
     }
 
-    /// What an answer brings of the items that a run is being started for: those alone.
+    /// Only the pending items, for which a run is being started.
     pub fn poll_pending(&self, items: Vec<PolledItem>) -> Poll {
         let mut new: Vec<PolledItem> = items.into_iter().filter(|item| self.pending.contains(&item.id)).collect();
         let mut once = HashSet::new();
         new.retain(|item| once.insert(item.id.clone()));
         let seen = self.pending.iter().chain(&self.seen).take(MOST_ITEMS + REMEMBERED).cloned().collect();
         let cursor = Self { source: self.source.clone(), seen, pending: Vec::new() };
-        // What is new beside them has not been looked at.
+        // Other items were not examined yet.
         Poll { new, cursor, more: true, too_large: 0 }
     }
 
-    /// What one run for several items is told by.
+    /// The idempotency key of one run for all pending items.
     pub fn key_of_pending(&self) -> String {
         format!("items {} {}", self.source, hash(&self.pending.join(" ")))
     }
 
-    /// What the run for an item is told by. Another source may have items with the same ids.
+    /// The idempotency key of the run for an item. It includes the source: other sources may have items with the same ids.
     pub fn key_of(&self, item: &PolledItem) -> String {
         format!("item {} {}", self.source, item.id)
     }
 }
 
-/// The items of an answer: at the path `items` (empty for the whole); where nothing says so, the answer if it is a list, or the
-/// only list in it. None of an answer without such a list. `id` is the path of what tells one from another.
+/// The items of an answer: at the path `items` (empty for the whole answer); without a path, the answer if it is a list, or its
+/// only list. `None` if there is no such list. `id`: path of the id within an item.
 pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> Option<Vec<PolledItem>> {
     let id = id.and_then(|path| Path::parse(path).ok());
     match list_in(answer, items) {
         Value::Array(all) => {
             Some(all.iter().take(MOST_ITEMS).map(|item| PolledItem::of(item.clone(), id.as_ref())).collect())
         }
-        // Nothing was found.
+        // The source found nothing.
         Value::Null => Some(Vec::new()),
         _ => None,
     }
 }
 
-/// Where the items of an answer stand.
+/// The list within an answer, as described at [`answered_items`].
 pub(super) fn list_in<'a>(answer: &'a Value, items: Option<&str>) -> &'a Value {
     match items {
         Some("") => answer,
@@ -144,7 +143,7 @@ pub(super) fn list_in<'a>(answer: &'a Value, items: Option<&str>) -> &'a Value {
     }
 }
 
-/// `{items, count}`, or `{items, count, text}` of a summary, which has the first items only and a line on each.
+/// `{items, count}`; a summary is `{items, count, text}`, with only the first items and a line on each.
 pub fn items_together<'a>(new: impl IntoIterator<Item = &'a PolledItem>, summary: bool) -> Value {
     let new: Vec<&PolledItem> = new.into_iter().collect();
     let shown = if summary { SUMMARIZED } else { new.len() };
@@ -166,8 +165,8 @@ fn line_on(item: &Value) -> String {
     cut(text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_LINE)
 }
 
-/// When a source is asked next, after it failed so often in a row. Automations of the same interval are spread over it by their
-/// ids; with each failure the wait doubles, up to a day.
+/// The time of the next poll, after `failures` failures in a row. Ids spread the automations of one interval evenly; each failure
+/// doubles the wait, up to a day.
 pub fn next_poll(automation: AutomationId, interval_minutes: u64, failures: u32, now: Timestamp) -> Timestamp {
     let interval = i64::try_from(interval_minutes).unwrap_or(i64::MAX / 120).max(1) * 60;
     let longest = LONGEST_WAIT.max(interval);
@@ -178,8 +177,7 @@ pub fn next_poll(automation: AutomationId, interval_minutes: u64, failures: u32,
     Timestamp::from_millis(next * 1_000)
 }
 
-/// Half of the SHA-256, in hexadecimal.
-/// 32 hexadecimal digits.
+/// Half of the SHA-256, as 32 hexadecimal digits.
 pub(super) fn hash(text: &str) -> String {
     let hash = digest(&SHA256, text.as_bytes());
     hash.as_ref().iter().take(16).fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"))
@@ -304,7 +302,7 @@ mod tests {
             }
         }
 
-        /// Whatever the source gives back, and however much at once, no item is new twice and none is lost.
+        /// Each item is new exactly once, in any order and number of answers.
         #[test]
         fn every_item_is_new_exactly_once(answers in prop::collection::vec(prop::collection::vec(0u32..400, 0..150), 1..8)) {
             let as_items = |ids: &[u32]| {

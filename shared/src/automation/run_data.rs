@@ -1,4 +1,4 @@
-//! What the templates and conditions of a run lead into, the same whenever the run is carried on.
+//! The data for templates and conditions of a run, identical whenever the run resumes.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::{
     models::{AutomationRun, AutomationVersion, RunPlan, Timestamp},
 };
 
-/// What started a run, for whom it acts, and when.
+/// Trigger data, user and start time of a run.
 #[derive(Debug, Clone)]
 pub struct RunData {
     trigger_data: Lowered<'static>,
@@ -19,10 +19,10 @@ pub struct RunData {
 }
 
 impl RunData {
-    /// Of a run of this version. `now` is when the run was made; dates are in the trigger's time zone, else the user's, else UTC.
+    /// Dates use the time the run was created, in the trigger's time zone, else the user's, else UTC.
     ///
     /// # Errors
-    /// If what was stored is no JSON.
+    /// If stored text is not JSON.
     pub fn of(run: &AutomationRun, plan: &RunPlan, version: &AutomationVersion) -> Result<Self> {
         let read = |text: &str| serde_json::from_str::<Value>(text).map_err(Error::internal);
         let (trigger_data, user) = (read(&plan.trigger_data)?, read(&plan.user)?);
@@ -32,7 +32,6 @@ impl RunData {
         Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
     }
 
-    /// With the constants of the definition, and what the actions gave back so far.
     pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Outputs) -> Data<'a> {
         Data {
             variables,

@@ -1,4 +1,4 @@
-//! The end of a run: what ends with it, and how it is told.
+//! The end of a run: open approvals, metrics and log.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::{
     telemetry,
 };
 
-/// Ends every approval that a cancelled run asked for, and the run that it waits for. `run` is the row as it was when it was
-/// cancelled, for the index of approvals may be a moment behind.
+/// Cancels the approvals that a cancelled run requested, and the run it waits for. `run` is the row from before the cancellation,
+/// since the approval index may lag.
 ///
 /// # Errors
-/// If something of it may still be open.
+/// If an approval or a run may still be open.
 pub async fn end_what_it_waits_for(
     runs: &AutomationRuns,
     approvals: &Approvals,
@@ -33,7 +33,6 @@ pub async fn end_what_it_waits_for(
     }
 }
 
-/// Counts and logs a run that is over, with its last status.
 pub fn report_end(run: &AutomationRun, status: RunStatus) {
     let took = Timestamp::now().as_millis() - run.created_at.as_millis();
     telemetry::automation_run(status.as_str(), Duration::from_millis(u64::try_from(took).unwrap_or_default()));

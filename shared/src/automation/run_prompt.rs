@@ -1,4 +1,4 @@
-//! What a model is told when its run begins: what it was asked, and the tools that it may call.
+//! The prompt and the tools that a run's model receives.
 
 use super::run_request::{NamedTool, RunRequest};
 use crate::{
@@ -10,15 +10,15 @@ use crate::{
     tool::Unavailable,
 };
 
-/// Bytes of everything a run is asked, what the model is told of its tools included: well below what an item may have.
+/// Bytes of the prompt with its tool descriptions, well below DynamoDB's 400 KB per item.
 const LARGEST_PROMPT: usize = 300_000;
 
 const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
 
-/// The tools that can be offered, each under a name of its own; notes which cannot be.
+/// The available tools, each under a unique name. Unavailable ones become problems.
 ///
 /// # Errors
-/// [`Error::Unreadable`] for a tool that was written by a newer program.
+/// [`Error::Unreadable`] for a tool written by a newer program.
 pub fn named_tools(
     built_in: &BuiltInTools,
     named: &[NamedTool],
@@ -50,7 +50,7 @@ pub fn named_tools(
 }
 
 impl RunRequest {
-    /// What is kept with the run, and is the same in every request to the model; notes if it is too much.
+    /// The stored prompt, identical in every request to the model. Reports a problem if it is too large.
     pub fn prompt_with(&self, tools: &[CatalogueTool], problems: &mut Problems) -> RunPrompt {
         let prompt = RunPrompt {
             system_prompt: system_prompt(&self.system_prompt, tools.iter().map(CatalogueTool::spec)),

@@ -1,4 +1,4 @@
-//! The queue of runs: a run that waits has a message there, or it ends.
+//! The queue of runs.
 
 use super::run_end::report_end;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 
 const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
 
-/// Asks `run-loop` to carry runs out. The row is written first, so that a message never names a run that is not there.
+/// Queues runs for `run-loop`. The row is written first, so every message refers to an existing run.
 #[derive(Clone)]
 pub struct RunQueue {
     pub runs: AutomationRuns,
@@ -19,10 +19,10 @@ pub struct RunQueue {
 }
 
 impl RunQueue {
-    /// Asks for a run that waits to be carried out; gives it as it then is. That it is asked for twice does no harm.
+    /// Queues a waiting run, and returns its current row. Queueing twice is harmless.
     ///
     /// # Errors
-    /// If the queue did not take it: then the run has ended as failed, for nobody would ever carry it out.
+    /// If the queue refuses the message. The run has then failed, because no other process would execute it.
     pub async fn put(&self, run: AutomationRun) -> Result<AutomationRun> {
         let (organization_id, run_id) = (run.organization_id, run.id);
         let Err(refused) = self.queue.send(&QueuedRun { organization_id, run_id }).await else { return Ok(run) };
@@ -30,7 +30,7 @@ impl RunQueue {
             tracing::error!(run.id = %run_id, "a run waits that nobody knows of: {}", error::chain(error));
         });
         match run {
-            // The message was taken, and only the answer lost.
+            // The queue accepted the message; only its answer was lost.
             Ok(run) if run.status != RunStatus::Failed => Ok(run),
             run => {
                 if let Ok(run) = &run {
@@ -41,8 +41,8 @@ impl RunQueue {
         }
     }
 
-    /// As [`RunQueue::put`] for a run that was asked for before: one whose message was lost begins now, one that is over or
-    /// under way stays as it is.
+    /// As [`RunQueue::put`], on a repeated request: restarts a run whose message was lost, and leaves running or finished ones
+    /// alone.
     pub async fn put_again(&self, run: AutomationRun) -> Result<AutomationRun> {
         let never_begun = run.status == RunStatus::Failed && run.started_at.is_none();
         let run = if never_begun { self.runs.wait_again(run.organization_id, run.id).await? } else { run };
@@ -51,7 +51,6 @@ impl RunQueue {
 }
 
 impl RunQueue {
-    /// Has a run go on that waits for something.
     pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
         self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
     }

@@ -1,4 +1,4 @@
-//! A prompt with tools: the body of a request for a run, and of an automation that is one.
+//! The request for a prompt run, also used by automations with a prompt.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use crate::{
     models::{AllowedHosts, RunCeilings, RunLimits, ToolRef},
 };
 
-/// In bytes: all of it stands in one item, which may have 400 KB.
+/// In bytes. All three share one item, and DynamoDB allows 400 KB.
 const LONGEST_PROMPT: usize = 100_000;
 const LONGEST_SYSTEM_PROMPT: usize = 50_000;
 const LONGEST_SCHEMA: usize = 50_000;
@@ -24,29 +24,28 @@ const LONGEST_SCHEMA: usize = 50_000;
 const LONGEST_MODEL: usize = 200;
 const MOST_TOOLS: usize = 50;
 
-/// The body of the request.
 #[derive(Debug, PartialEq)]
 pub struct RunRequest {
     pub prompt: String,
     pub system_prompt: String,
-    /// As JSON text.
+    /// JSON text.
     pub schema: Option<String>,
     pub model: Option<String>,
     pub limits: RunLimits,
 }
 
-/// A tool that is to be offered, with its place in the body.
+/// A requested tool, with its place in the body.
 #[derive(Debug, PartialEq)]
 pub struct NamedTool {
     pub place: String,
     pub tool: ToolRef,
-    /// Where it may go, if that is said.
+    /// Hosts that the tool may call, if restricted.
     pub allowed_hosts: AllowedHosts,
 }
 
 impl RunRequest {
-    /// Reads the body, and notes everything that is wrong with it. The tools are read whatever else is wrong, so that what
-    /// is wrong with them can be told with the rest. `ceilings` are those of the platform's key, if the run will use it.
+    /// Parses the body, and reports all mistakes. Tools are returned even if the rest is invalid, so that their mistakes are
+    /// reported together. `ceilings`: limits of the platform's key, if the run uses it.
     pub fn read(
         body: &Value,
         built_in: &BuiltInTools,
@@ -56,10 +55,10 @@ impl RunRequest {
         Self::read_named(body, built_in, &|name| built_in.reference(name), ceilings, problems)
     }
 
-    /// The prompt of an automation with its templates filled in, and the tools that it names; `naming` says which is meant.
+    /// The prompt of an automation with templates filled in, and its tools; `naming` resolves tool names.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for what is wrong with it once the templates are filled in.
+    /// [`crate::Error::Invalid`] if the filled-in prompt is invalid.
     pub fn of_automation(
         prompt: &Map<String, Value>,
         data: &Data<'_>,
@@ -71,7 +70,7 @@ impl RunRequest {
         for (name, longest) in [("prompt", LONGEST_PROMPT), ("system_prompt", LONGEST_SYSTEM_PROMPT)] {
             let Some(text) = body.get_mut(name) else { continue };
             match filled_in_within(text, data, longest) {
-                // One that is nothing but a template may lead to any value.
+                // A template alone may resolve to a value of any type.
                 Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
                 Ok(value) => *text = value.to_string().into(),
                 Err(TooLarge) => {
@@ -83,11 +82,11 @@ impl RunRequest {
         Ok((named, problems.into_result(request)?))
     }
 
-    /// What an action asks an agent: `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}`, and the tools that it
-    /// names; `naming` says which is meant.
+    /// The request of an `llm_agent` action: `{"prompt", "system_prompt"?, "tools"?, "schema"?, "model"?, "limits"?}`, and its
+    /// tools; `naming` resolves tool names.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for what is wrong with it.
+    /// [`crate::Error::Invalid`] if the request is invalid.
     pub fn of_action(
         arguments: &Map<String, Value>,
         built_in: &BuiltInTools,
@@ -99,7 +98,7 @@ impl RunRequest {
         Ok((named, problems.into_result(request)?))
     }
 
-    /// As [`RunRequest::read`], where `naming` says which tool is meant by a name.
+    /// As [`RunRequest::read`], with `naming` to resolve tool names.
     pub(super) fn read_named(
         body: &Value,
         built_in: &BuiltInTools,
@@ -123,7 +122,7 @@ impl RunRequest {
     }
 }
 
-/// Text as it was written, unless it is blank.
+/// The text unchanged; `None` if it is blank.
 fn text(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> Option<String> {
     let value = fields.get(name)?;
     let Some(text) = value.as_str() else {
@@ -141,7 +140,7 @@ fn is_blank(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// The tools that are named, or all built-in ones.
+/// The named tools, or all built-in ones.
 fn tools(
     fields: &mut Fields<'_>,
     built_in: &BuiltInTools,
@@ -188,7 +187,7 @@ fn tools(
     tools
 }
 
-/// `{"built_in", "allowed_hosts"?}`: a tool that is held to hosts.
+/// `{"built_in", "allowed_hosts"?}`: a tool restricted to hosts.
 fn held(
     named: &Value,
     place: &str,
@@ -214,7 +213,6 @@ fn held(
     (name, allowed_hosts)
 }
 
-/// As JSON text; what is wrong with it is a problem of its field.
 fn schema(fields: &mut Fields<'_>) -> Option<String> {
     let schema = fields.get("schema")?;
     let text = schema.to_string();
@@ -256,14 +254,14 @@ fn limits(fields: &mut Fields<'_>, ceilings: Option<RunCeilings>) -> RunLimits {
     limits
 }
 
-/// Notes what is asked for beyond the ceilings of the platform's key.
+/// Reports limits above the ceilings of the platform's key.
 fn stay_below(fields: &mut Fields<'_>, limits: &RunLimits, ceilings: RunCeilings) {
     const OWN: &str = "on the platform's key; ask for less, or store a key of your own (PUT /api/{slug}/keys/llm)";
     let RunCeilings { cost, seconds } = ceilings;
     if limits.cost > cost {
         fields.problem("cost", format!("must be at most {cost} {OWN}"));
     }
-    // What no run may have has its problem already.
+    // Limits above every run's maximum are reported already.
     if (seconds + 1..=RunLimits::HIGHEST.seconds).contains(&limits.seconds) {
         fields.problem("seconds", format!("must be at most {seconds} {OWN}"));
     }

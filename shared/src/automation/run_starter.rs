@@ -1,4 +1,4 @@
-//! Starting a run of an automation.
+//! Starts runs of automations.
 
 use std::time::Duration;
 
@@ -12,59 +12,56 @@ use crate::{
 };
 
 const NOT_COUNTED: &str = "The run could not be counted, so it did not begin; start it again.";
-/// For counting a run.
+/// Time for counting a run.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Starts runs of automations, each once for what causes it.
+/// Starts runs, once per cause.
 #[derive(Clone)]
 pub struct RunStarter {
     pub queue: RunQueue,
     pub members: OrganizationMembers,
-    /// How many runs each automation has begun.
+    /// Counts the runs of each automation.
     pub quotas: Quotas,
-    /// How long a run is kept.
+    /// Retention of runs.
     pub history: Duration,
 }
 
-/// Why a run of an automation begins.
 #[derive(Debug, Clone)]
 pub struct RunCause<'a> {
     pub trigger: RunTrigger,
-    /// What is one run of the automation however often it comes: an event, an occurrence, a request.
+    /// Idempotency key: the id of the event, occurrence or request.
     pub key: &'a str,
-    /// What the automation's paths lead into.
     pub trigger_data: &'a Value,
     pub event: Option<EventId>,
     pub scheduled_for: Option<Timestamp>,
-    /// Who asked for it; for whoever activated the automation otherwise.
+    /// The requester; without one, the run acts for the user who activated the automation.
     pub user: Option<&'a UserId>,
-    /// The version that runs unless another one is named.
+    /// Defaults to the active version.
     pub version: Option<u64>,
     pub dry_run: bool,
 }
 
-/// What is kept of a request for a run.
 #[derive(Debug, Clone, Default)]
 pub struct Requested {
-    /// Of what was asked for under an idempotency key.
+    /// Hash of the request that came with an idempotency key.
     pub hash: Option<String>,
 }
 
 impl RunStarter {
-    /// Starts a run, unless this cause has started one already: then that one is given, and false. One whose message was lost
-    /// is put on the queue again. One for which the automation's `runs_per_hour` leave no room is written down as over, with the
-    /// status [`RunStatus::RunLimit`] and the reason, and does not begin when its cause comes again.
+    /// Starts a run, or returns the run that this cause started before, and false. A run whose message was lost is queued again.
+    /// A run beyond the automation's `runs_per_hour` is saved as [`RunStatus::RunLimit`] with the reason, and a repeated cause
+    /// does not start it.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the automation has no version that could run.
+    /// [`Error::Conflict`] if the automation has no version to run.
     pub async fn start(&self, automation: &Automation, cause: &RunCause<'_>) -> Result<(AutomationRun, bool)> {
         self.start_requested(automation, cause, &Requested::default()).await
     }
 
-    /// As [`RunStarter::start`], for somebody's request.
+    /// As [`RunStarter::start`], for a request.
     ///
     /// # Errors
-    /// As [`RunStarter::start`]; [`Error::Conflict`], too, if the same key has begun a run with another request.
+    /// As [`RunStarter::start`]; also [`Error::Conflict`] if the same key started a run with another request.
     pub async fn start_requested(
         &self,
         automation: &Automation,
@@ -78,7 +75,7 @@ impl RunStarter {
         let organization = automation.organization_id;
         let user = cause.user.or(automation.activated_by.as_ref());
         let id = RunId::of_cause(organization, automation.id, cause.key);
-        // Of actions each has a time of its own; a prompt says its limits in the definition.
+        // Actions have their own timeouts; prompts state limits in the definition.
         let limits = RunLimits { seconds: RunLimits::HIGHEST.seconds, ..RunLimits::default() };
         let kept_until = Timestamp::now().plus(self.history).as_seconds();
         let run = AutomationRun {
@@ -116,13 +113,13 @@ impl RunStarter {
         Ok((self.queue.put_again(earlier).await?, false))
     }
 
-    /// Has a run carried out that waits, if there is room for it.
+    /// Queues a waiting run if the quota allows it.
     async fn count_and_put(&self, automation: &Automation, run: AutomationRun) -> Result<AutomationRun> {
         match self.refused(automation, &run).await {
             Ok(Some(refused)) => Ok(refused),
             Ok(None) => self.queue.put(run).await,
             Err(error) => {
-                // Nobody would ever carry it out. Its cause may come again, and then it begins.
+                // No process would execute the run. A repeat of its cause starts it.
                 let failed = self.queue.runs.fail_waiting(run.organization_id, run.id, NOT_COUNTED).await;
                 if let Err(error) = failed {
                     tracing::error!(run.id = %run.id, "a run waits that nobody knows of: {}", error::chain(&error));
@@ -132,13 +129,12 @@ impl RunStarter {
         }
     }
 
-    /// Counts a new run. If there is no room for it, it is over, and given as it then is. What carries it out does not know of it
-    /// yet, so that nothing has to be taken back.
+    /// Counts a new run against the quota. A run over quota ends here, before it is queued.
     async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
         let (most, now) = (automation.quotas.runs_per_hour, Timestamp::now());
         let counted = if run.dry_run { Counted::DryRuns(automation.id) } else { Counted::Runs(automation.id) };
         let deadline = Deadline::after(COUNTED_WITHIN);
-        // By name, for it may have been counted before its message was lost.
+        // Named, since a run whose message was lost may have been counted before.
         let (wanted, name) = ([(counted, Window::Hour, most)], run.id.to_string());
         let room = self.quotas.take_each(run.organization_id, &wanted, Some(&name), deadline).await?;
         if let Room::Taken(_) = room {

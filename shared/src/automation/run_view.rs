@@ -1,6 +1,6 @@
-//! The row of a run as its organization is shown it: every field is there, null where nothing is known.
+//! A run's row as API clients see it; unknown fields are null.
 //!
-//! Who carries it on, and what it takes to repeat a request, stand in the row and not here.
+//! Leases and idempotency data stay internal.
 
 use serde::Serialize;
 
@@ -9,16 +9,15 @@ use crate::{
     redaction::Transcript,
 };
 
-/// Of why there is no result, in bytes.
+/// Bytes of a run's error.
 pub const ERROR_BUDGET: usize = 1_000;
 
-/// A run without its steps.
 #[derive(Debug, Serialize)]
 pub struct RunView {
     id: RunId,
     status: RunStatus,
     trigger_type: RunTrigger,
-    /// Of what it is a run; null for a prompt that was run by itself.
+    /// Null for a prompt run without an automation.
     automation_id: Option<AutomationId>,
     automation_version: Option<u64>,
     event_id: Option<EventId>,
@@ -32,29 +31,28 @@ pub struct RunView {
     limits: RunLimits,
     spent: UsageView,
     error: Option<String>,
-    /// What has to happen before it goes on; null if nothing has.
+    /// Null while the run waits for nothing.
     waits_for: Option<WaitsView>,
     cancel_requested_at: Option<Timestamp>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     updated_at: Timestamp,
-    /// From when it was first taken up to its end.
+    /// From the first attempt to the end.
     duration_ms: Option<i64>,
 }
 
 crate::described!(RunView => {"$ref": "#/components/schemas/RunWithoutSteps"});
 
-/// What a run waits for.
 #[derive(Debug, Serialize)]
 struct WaitsView {
-    /// `approval`, `run`, `model` (the LLM is down, or busy) or `service` (something else is).
+    /// `approval`, `run`, `model` (the LLM is down or busy) or `service` (another service is).
     what: &'static str,
     /// Of the approval or the run.
     id: Option<String>,
-    /// When it goes on all the same.
+    /// The run resumes at this time in any case.
     until: Option<Timestamp>,
-    /// What went wrong last.
+    /// The latest error.
     error: Option<String>,
 }
 
@@ -89,7 +87,7 @@ impl From<AutomationRun> for RunView {
         let length = |(from, to): (Timestamp, Timestamp)| (to.as_millis() - from.as_millis()).max(0);
         Self {
             waits_for: WaitsView::of(&run),
-            // It may quote the model.
+            // The error may quote the model, so it is redacted.
             error: run.why().map(|error| Transcript::default().text(&error, ERROR_BUDGET)),
             id: run.id,
             status: run.status,
@@ -117,7 +115,7 @@ impl From<AutomationRun> for RunView {
 }
 
 impl RunView {
-    /// The same, where more is known of what must be hidden.
+    /// Replaces the error by one redacted with more knowledge.
     #[must_use]
     pub fn with_error(self, error: Option<String>) -> Self {
         Self { error, ..self }

@@ -1,9 +1,8 @@
-//! When an automation runs by the clock: rules of civil time with a time zone.
+//! Schedules: rules in civil time with a time zone.
 //!
-//! A rule is asked for the next occurrence after a moment and always computes it from its civil time, never from the last
-//! instant, so that 09:00 stays 09:00 whatever the clocks do. Where they are put forward, times that do not exist are skipped;
-//! where they are put back, a time of the day counts once, the first time. An interval runs in the repeated time too, if it is
-//! not longer than what is repeated: every 15 minutes stays every 15 minutes.
+//! Each next occurrence is computed from civil time, never from the last instant, so 09:00 stays 09:00 across clock changes. A
+//! time skipped when clocks go forward has no occurrence; a time repeated when they go back has one, the first. An interval also
+//! runs during the repeated time if it is no longer than the repetition: 15 minutes stay 15 minutes.
 
 use jiff::{
     civil,
@@ -13,23 +12,22 @@ use jiff::{
 use super::trigger::Trigger;
 use crate::models::Timestamp;
 
-/// Days that are looked through for one that has the time of the day; more than any zone skips in a row, of weeks too.
+/// Days searched for the next occurrence; more than any zone ever skipped, also for weekly rules.
 const MOST_DAYS: u32 = 400;
-/// Changes of the clock that are looked past for a next time of an interval.
+/// Clock changes passed in the search for the next interval.
 const MOST_STEPS: u32 = 100;
 
-/// A schedule's rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScheduleRule {
     Once {
         at: Timestamp,
     },
-    /// At the times of the clock that the interval divides, from midnight on: 00:00, 00:15, … Divides a day.
+    /// At multiples of the interval from midnight: 00:00, 00:15, … The interval divides a day.
     Every {
         minutes: i64,
         zone: TimeZone,
     },
-    /// Every day at this time, or on one day of the week; Sunday is 0.
+    /// Daily, or weekly on one day; Sunday is 0.
     Daily {
         time: civil::Time,
         day_of_week: Option<u8>,
@@ -38,7 +36,7 @@ pub enum ScheduleRule {
 }
 
 impl ScheduleRule {
-    /// The rule of a trigger; none of one that runs for another reason.
+    /// `None` for triggers without a schedule.
     pub fn of(trigger: &Trigger) -> Option<Self> {
         match trigger {
             Trigger::ScheduleOnce { run_at, .. } => Some(Self::Once { at: *run_at }),
@@ -58,7 +56,7 @@ impl ScheduleRule {
         }
     }
 
-    /// The first occurrence after a moment; none if there is none any more.
+    /// The first occurrence after `after`, if any.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let moment = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?;
         let next = match self {
@@ -84,7 +82,7 @@ fn next_of_day(
         if wanted {
             let there = zone.to_ambiguous_timestamp(day.to_datetime(time));
             let skipped = matches!(there.offset(), AmbiguousOffset::Gap { .. });
-            // Of two such times the first.
+            // The first of two repeated times.
             let instant = there.earlier().ok()?;
             if !skipped && instant > after {
                 return Some(instant);
@@ -100,7 +98,7 @@ fn next_of_interval(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> Op
     for _ in 0..MOST_STEPS {
         let next = next_on_the_clock(seconds, zone, after)?;
         let there = zone.to_ambiguous_timestamp(next.to_zoned(zone.clone()).datetime());
-        // The second time that the clock shows this counts only where the interval fits into what is repeated.
+        // In repeated time an occurrence counts only if the interval fits into the repetition.
         let repeats = match there.offset() {
             AmbiguousOffset::Fold { before, after } => {
                 let repeated = i64::from(before.seconds()) - i64::from(after.seconds());
@@ -116,9 +114,9 @@ fn next_of_interval(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> Op
     None
 }
 
-/// The next instant at which the clock of the zone shows a whole number of intervals since midnight.
+/// The next instant after `after` at which the zone's clock shows a multiple of the interval since midnight.
 fn next_on_the_clock(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
-    // Before the first millisecond of a second it is still the second before.
+    // Rounds down: an instant within a second belongs to that second.
     let mut from = after.as_millisecond().div_euclid(1_000);
     let mut inclusive = false;
     for _ in 0..MOST_STEPS {
@@ -128,7 +126,7 @@ fn next_on_the_clock(seconds: i64, zone: &TimeZone, after: jiff::Timestamp) -> O
         let behind = local.rem_euclid(seconds);
         let next = if inclusive && behind == 0 { local } else { local - behind + seconds };
         let next = jiff::Timestamp::from_second(next - offset).ok()?;
-        // Until the clocks change they go on like this; then they are read anew.
+        // The offset is valid until the next clock change; there the search restarts.
         match zone.following(here).next().map(|change| change.timestamp()) {
             Some(change) if change <= next => {
                 from = change.as_second();
@@ -158,7 +156,7 @@ mod tests {
         ScheduleRule::Every { minutes, zone: zone(name) }
     }
 
-    /// The next occurrences as the clock of the zone shows them: `2027-03-27T02:30+01:00`.
+    /// The next occurrences in the zone's time: `2027-03-27T02:30+01:00`.
     fn shown(rule: &ScheduleRule, name: &str, after: &str, count: usize) -> Vec<String> {
         let mut at: Timestamp = after.parse().unwrap();
         let mut all = Vec::new();
@@ -209,14 +207,14 @@ mod tests {
                 "2027-04-03T10:00:00Z",
                 ["2027-04-04T01:45+11:00", "2027-04-05T01:45+10:30", "2027-04-06T01:45+10:30"],
             ),
-            // The 30th of December 2011 never was.
+            // Samoa skipped December 30, 2011.
             (
                 "Pacific/Apia",
                 "09:00",
                 "2011-12-29T10:00:00Z",
                 ["2011-12-29T09:00-10:00", "2011-12-31T09:00+14:00", "2012-01-01T09:00+14:00"],
             ),
-            // Nine o'clock stays nine o'clock.
+            // 09:00 stays 09:00 across the change.
             (
                 "Europe/Berlin",
                 "09:00",
@@ -244,10 +242,10 @@ mod tests {
         assert_eq!(shown(&every(15, berlin), berlin, "2026-10-25T00:15:00Z", 6), expected);
         let expected = ["2027-03-28T01:30+01:00", "2027-03-28T03:00+02:00", "2027-03-28T03:30+02:00"];
         assert_eq!(shown(&every(30, berlin), berlin, "2027-03-28T00:20:00Z", 3), expected);
-        // Six hours do not fit into the hour that is repeated.
+        // Six hours do not fit into the repeated hour.
         let expected = ["2026-10-25T00:00+02:00", "2026-10-25T06:00+01:00", "2026-10-25T12:00+01:00"];
         assert_eq!(shown(&every(360, berlin), berlin, "2026-10-24T18:00:00Z", 3), expected);
-        // Midnight comes twice in Havana, and once for them.
+        // Havana repeats midnight; these rules run at its first occurrence only, or at both.
         let expected = ["2026-11-01T00:00-04:00", "2026-11-01T06:00-05:00"];
         assert_eq!(shown(&every(360, "America/Havana"), "America/Havana", "2026-11-01T03:00:00Z", 2), expected);
         let expected = ["2026-11-01T00:00-04:00", "2026-11-01T00:00-05:00", "2026-11-01T01:00-05:00"];
@@ -281,8 +279,7 @@ mod tests {
     ];
 
     proptest! {
-        /// From anywhere the occurrences only go on, each on the time of the rule, and no civil day has two or is left out that
-        /// has the time.
+        /// Occurrences strictly increase, at the rule's time, on exactly the civil days that have this time.
         #[test]
         fn each_day_has_its_time_once(
             start in 1_262_304_000i64..2_200_000_000,
@@ -297,7 +294,7 @@ mod tests {
             for _ in 0..40 {
                 let next = rule.next_after(at).unwrap();
                 prop_assert!(next > at);
-                // Asked from anywhere between, it is the same.
+                // A query from any moment in between gives the same occurrence.
                 let between = Timestamp::from_millis(at.as_millis().midpoint(next.as_millis()));
                 prop_assert_eq!(rule.next_after(between).unwrap(), next);
                 let civil = |moment: Timestamp| {

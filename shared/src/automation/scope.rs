@@ -1,4 +1,4 @@
-//! What a path may lead into at one place of a definition, and what is known of the value there.
+//! The paths available at one place of a definition, and the knowledge about their values.
 
 use std::collections::BTreeMap;
 
@@ -12,85 +12,84 @@ use super::{
 };
 
 const USER: [&str; 5] = ["id", "email", "timezone", "phone", "name"];
-/// `$ref`s that are followed to find out what stands at a path.
+/// `$ref`s followed per path.
 const MOST_REFERENCES: usize = 10;
-/// Names among which a near one is looked for, and how long they may be, in bytes.
+/// Names compared for a hint, and bytes of each.
 const MOST_NEAR: usize = 500;
 const LONGEST_NEAR: usize = 200;
 
-/// What is known of a value before the automation runs.
+/// Knowledge about a value before the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Knowledge<'a> {
-    /// It is this.
+    /// The exact value.
     Value(&'a Value),
-    /// It is of the type of this example.
+    /// An example of the same type.
     Like(&'a Value),
-    /// It fits this JSON schema.
+    /// A JSON schema of the value.
     Schema(&'a Value),
     Text,
     Nothing,
-    /// Nothing, for a reason that is a diagnostic of its own.
+    /// As `Nothing`, for a reason that is reported elsewhere.
     ToldElsewhere,
 }
 
-/// What stands in `trigger_data`.
+/// Knowledge about `trigger_data`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TriggerData<'a> {
-    /// Nothing: a schedule brings no data.
+    /// Schedules bring no data.
     None,
-    /// Whatever somebody gives who starts it by hand; only reached as `trigger_data.…`.
+    /// A manual run brings any data, reached only as `trigger_data.…`.
     Given,
-    /// Paths of fields with what stands there, and perhaps a whole event.
+    /// Documented paths with their descriptions, and perhaps an example event.
     Fields { of: &'a str, fields: &'a BTreeMap<String, String>, example: Option<&'a Value> },
-    /// Like the items that the tool that is polled gave back. They are a sample: another item may have what these have not.
+    /// Sample items of the polled tool; other items may have other fields.
     Items { of: &'a str, items: &'a [Value] },
-    /// Several items of a tool that is polled, together: `{items, count}`, of a summary `{items, count, text}`.
+    /// Items of a polled tool together: `{items, count}`, or `{items, count, text}` in a summary.
     Several { summary: bool },
-    /// Nobody knows; the reason is a diagnostic elsewhere.
+    /// Unknown, for a reason that is reported elsewhere.
     Unknown,
 }
 
 impl TriggerData<'_> {
-    /// The fields that several items together have.
+    /// Fields of the object that groups several items.
     fn fields_of_several(summary: bool) -> Vec<&'static str> {
         if summary { vec!["count", "items", "text"] } else { vec!["count", "items"] }
     }
 }
 
-/// What an action gives back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output<'a> {
     pub(super) name: &'a str,
-    /// Its JSON schema, if that says anything.
+    /// JSON schema, if it says anything.
     pub(super) returns: Option<&'a Value>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'a> {
     pub(super) variables: &'a Map<String, Value>,
-    /// Of the actions before this place.
+    /// Of the earlier actions.
     pub(super) outputs: Vec<Output<'a>>,
-    /// Outputs of this action and later ones, with the ids of their actions.
+    /// Outputs of this and later actions, with the actions' ids.
     pub(super) later: Vec<(&'a str, &'a str)>,
-    /// The id of this action, if it is one.
+    /// Id of this action, if the place is in one.
     pub(super) action: Option<&'a str>,
-    /// Variables or outputs could not be read, so a name that is not known may be one of them.
+    /// Variables or outputs could not be parsed, so an unknown name may be one of them.
     pub(super) unsure: bool,
     pub(super) trigger: TriggerData<'a>,
 }
 
-/// What is wrong with a path: everything of the diagnostic but its place. Near names are looked for when it is told.
+/// A mistake in a path: its diagnostic without the place. Near names are searched only if it is reported.
 pub(super) struct WrongPath<'a> {
     pub(super) severity: Severity,
     code: Code,
     message: String,
     hint: String,
-    /// What was written, among names that there are.
+    /// The unknown name, and the names available there.
     written: String,
     names: Vec<&'a str>,
-    /// Before each of the names.
+    /// Precedes each of the names.
     prefix: String,
-    /// The whole path, where the names are those that a path begins with.
+    /// The whole path, if the names are root names.
     whole: Option<String>,
 }
 
@@ -104,7 +103,7 @@ impl<'a> WrongPath<'a> {
         Self { written: written.to_owned(), names, prefix: prefix.to_owned(), ..self }
     }
 
-    /// It may be there all the same.
+    /// Turns the error into a warning.
     fn perhaps(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
@@ -129,7 +128,6 @@ impl<'a> WrongPath<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// What is known of the value at a path.
     pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();
@@ -158,7 +156,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A path whose first name stands for none of the things that always are there.
+    /// A path whose root is no built-in name.
     fn elsewhere(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let name = path.first();
         if self.has_field(name) {
@@ -175,7 +173,7 @@ impl<'a> Scope<'a> {
             return Err(Box::new(WrongPath::new(Code::OutputNotYet, message, hint)));
         }
         match self.trigger {
-            // It may be one of its fields.
+            // The name may be a field of the trigger.
             TriggerData::Unknown => Ok(Knowledge::ToldElsewhere),
             _ if self.unsure => Ok(Knowledge::ToldElsewhere),
             TriggerData::Items { .. } => Err(Box::new(self.nothing_named(path).perhaps())),
@@ -185,7 +183,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether a field of the trigger, or what it stands in, has this name.
+    /// Whether `name` is the path of a field of the trigger, or its beginning.
     pub(super) fn has_field(&self, name: &str) -> bool {
         match self.trigger {
             TriggerData::Fields { fields, .. } => fields.keys().any(|field| {
@@ -198,7 +196,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether what the trigger brings is known for good, and not from a sample.
+    /// Whether the trigger's fields come from a description rather than a sample.
     pub(super) fn has_described_fields(&self) -> bool {
         matches!(self.trigger, TriggerData::Fields { .. } | TriggerData::Several { .. })
     }
@@ -221,7 +219,7 @@ impl<'a> Scope<'a> {
         WrongPath { whole: Some(path.as_str().to_owned()), ..wrong.among(name, names, "") }
     }
 
-    /// What its author may have meant: variables, outputs and fields.
+    /// Candidates for a near-name hint: variables, outputs and fields.
     fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = self.variables.keys().map(String::as_str).collect();
         names.extend(self.outputs.iter().map(|output| output.name));
@@ -262,7 +260,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Only items of the list `items` have something below them.
+/// Only the list `items` has values below it.
 fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     let Some((first, rest)) = steps.split_first() else { return Ok(Knowledge::Nothing) };
     let fields = TriggerData::fields_of_several(summary);
@@ -289,7 +287,7 @@ fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowled
     }
 }
 
-/// A path is good if it is a field's, leads to an object that fields are in, or goes on below a field that may hold more.
+/// Accepts the path of a field, of an object that contains fields, or below a field that may hold more.
 fn in_fields<'a>(
     fields: &'a BTreeMap<String, String>,
     example: Option<&'a Value>,
@@ -316,8 +314,8 @@ fn in_fields<'a>(
     may_go_on.then_some(Knowledge::Nothing)
 }
 
-/// Whether there may be something at the end of steps in a value like this one: text and numbers have nothing below them, and an
-/// item of a list is reached by its index.
+/// Whether a value like `example` may have something at these steps: text and numbers have no members, and list items need an
+/// index.
 fn may_lead_on(example: &Value, steps: &[Step]) -> bool {
     let mut at = example;
     for step in steps {
@@ -331,7 +329,7 @@ fn may_lead_on(example: &Value, steps: &[Step]) -> bool {
     true
 }
 
-/// What is known of the value at the end of steps from items of a sample; none if all of them lead to nothing.
+/// Knowledge from sample items; `None` if no item has a value there.
 fn in_sample<'a>(items: &'a [Value], steps: &[Step]) -> Option<Knowledge<'a>> {
     let found: Vec<&Value> =
         items.iter().filter_map(|item| Path::follow(steps, item)).filter(|value| !value.is_null()).collect();
@@ -363,7 +361,6 @@ fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath<'
     }
 }
 
-/// A path that leads to nothing within a value.
 fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> WrongPath<'a> {
     let reached = (0..steps.len()).rev().find_map(|count| {
         let (before, after) = steps.split_at_checked(count)?;
@@ -385,8 +382,8 @@ fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> 
     }
 }
 
-/// What a JSON schema says of the value at a path below it. What it forbids is wrong; what it does not name may be there all the
-/// same unless `additionalProperties` is `false`.
+/// Knowledge from a JSON schema. A forbidden member is an error; an unlisted one is only unknown, unless `additionalProperties`
+/// is `false`.
 fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     let mut at = followed(schema, schema);
     for (index, step) in steps.iter().enumerate() {
@@ -442,7 +439,7 @@ fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge
     Ok(Knowledge::Schema(at))
 }
 
-/// The schema itself, or the one that it refers to within `root`.
+/// Follows `$ref` within `root`.
 pub(super) fn followed<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut at = schema;
     for _ in 0..MOST_REFERENCES {
@@ -453,7 +450,7 @@ pub(super) fn followed<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     at
 }
 
-/// The types that a JSON schema allows; none if it does not say.
+/// The types that a JSON schema allows; empty if it has no `type`.
 pub(super) fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => vec![one],
@@ -462,7 +459,7 @@ pub(super) fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// The JSON schema type of a value; a whole number is an `integer`.
+/// JSON Schema type; a whole number is an `integer`.
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -476,7 +473,6 @@ pub(super) fn type_of(value: &Value) -> &'static str {
 }
 
 impl<'a> Knowledge<'a> {
-    /// Whether the value is a list with nothing but objects in it.
     pub(super) fn is_list_of_objects(self) -> bool {
         match self {
             Self::Value(Value::Array(items)) | Self::Like(Value::Array(items)) => {
@@ -487,7 +483,7 @@ impl<'a> Knowledge<'a> {
         }
     }
 
-    /// The types that the value may have; none if that is not known.
+    /// Possible types; empty if unknown.
     pub(super) fn types(self) -> Vec<&'a str> {
         match self {
             Self::Value(value) | Self::Like(value) => vec![type_of(value)],

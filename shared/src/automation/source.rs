@@ -1,4 +1,4 @@
-//! Asking the tool that an automation polls: once when it is saved, to see what it answers, and again and again when it runs.
+//! Calls the polled tool: once on saving, to see its answer, then at every poll.
 
 use std::time::Duration;
 
@@ -25,21 +25,19 @@ use crate::{
     tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
 };
 
-/// What a source gets to answer.
+/// Time for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a source tool said.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceAnswer {
-    /// `source` is a hash of what was asked and what tells its items apart: items of another one say nothing of these.
+    /// `source`: hash of the request and of the fields that identify an item. Items of different sources are not comparable.
     Items { items: Vec<PolledItem>, source: String },
-    /// It may answer the next time; a sentence.
+    /// With the reason, a sentence. A later poll may succeed.
     Failed(String),
-    /// It is not what the automation was checked against; a sentence that says what to do.
+    /// The tool changed since the automation was validated; with the repair, a sentence.
     Gone(String),
 }
 
-/// A call of a source tool.
 pub(super) struct SourceCall<'a> {
     pub(super) organization: OrganizationId,
     pub(super) user: Option<&'a UserId>,
@@ -51,8 +49,8 @@ pub(super) struct SourceCall<'a> {
 }
 
 impl Deployment {
-    /// Asks the source of an automation, whose version has this definition, for its items. A tool that has an effect is never
-    /// called, and one that changed since the version was checked is not, either.
+    /// Polls the source of an automation with this definition. Tools with an effect and tools changed since validation are never
+    /// called.
     ///
     /// # Errors
     /// An outage of ours.
@@ -66,7 +64,7 @@ impl Deployment {
     ) -> Result<SourceAnswer> {
         let organization = automation.organization_id;
         let name = &polling.source_tool;
-        // Only the source is looked up.
+        // Avoids look-ups for the actions.
         let alone = Definition { body: Body::Actions(Vec::new()), ..definition.clone() };
         let earlier = version.checked.clone();
         let known = Box::pin(self.look_up(organization, &alone, earlier, Purpose::Activation, deadline)).await?;
@@ -114,7 +112,7 @@ impl Deployment {
             None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
             Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
             Some(Ok(answer)) => {
-                // Without what the service says of its items, old ones would look like new ones.
+                // Another id or list path would make old items look new, so a failed look-up stops the poll.
                 let services = &self.catalogue.services;
                 let of_service = services.capabilities(std::slice::from_ref(&polling.service), deadline).await?;
                 let of_service = of_service.get(&folded_name(&polling.service));
@@ -131,7 +129,7 @@ impl Deployment {
         })
     }
 
-    /// What a tool that only reads answers, or a sentence; none if it is not there or acts.
+    /// The answer of a read-only tool, or the reason it failed. `None` if the tool is missing or has an effect.
     pub(super) async fn call_source(&self, call: SourceCall<'_>) -> Result<Option<Result<Value, String>>> {
         let SourceCall { organization, deadline, .. } = call;
         let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
@@ -177,7 +175,6 @@ impl Deployment {
     }
 }
 
-/// Why an answer cannot be looked through for what is new.
 fn without_list(tool: &str, items: Option<&str>) -> String {
     let place = items.filter(|place| !place.is_empty()).map(|place| format!(" at {place}")).unwrap_or_default();
     format!(

@@ -1,6 +1,7 @@
 //! Templates in texts: `Alert: {{event.text}} from {{event.user}}`.
 //!
-//! One that is the whole text keeps the type of its value; text around it makes text. There are no blocks, helpers or filters.
+//! A template that is the whole text keeps the type of its value; within other text it yields text. There are no blocks, helpers
+//! or filters.
 
 use std::borrow::Cow;
 
@@ -9,15 +10,15 @@ use serde_json::Value;
 use super::{data::Data, diagnostics::Code, path::Path};
 use crate::{cut::cut, placeholder::Placeholder};
 
-/// What stands for a value that is not there.
+/// Replaces a missing value.
 pub const NO_DATA: &str = "[No available data]";
 
-/// Of a template that is shown, in bytes.
+/// Bytes of a quoted template.
 const LONGEST_EXCERPT: usize = 80;
-/// Faults of one text that are told.
+/// Reported per text.
 const MOST_FAULTS: usize = 5;
 
-/// A text with its templates.
+/// A parsed text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -29,18 +30,17 @@ enum Part {
     Path(Path),
 }
 
-/// What is wrong with a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub code: Code,
-    /// The template as it was written, cut.
+    /// The template as written, cut.
     pub excerpt: String,
     /// To follow the excerpt.
     pub problem: String,
 }
 
 impl Template {
-    /// Reads a text once from its beginning to its end; what is faulty is left out of the parts.
+    /// Parses a text in one pass; faulty templates are left out of the parts.
     pub fn parse(text: &str) -> (Self, Vec<Fault>) {
         let (mut parts, mut faults, mut rest) = (Vec::new(), Vec::new(), text);
         while let Some(Placeholder { before, opened, closed }) = Placeholder::first_in(rest) {
@@ -73,7 +73,7 @@ impl Template {
         })
     }
 
-    /// The path, if it is the whole text.
+    /// The path, if a single template is the whole text.
     pub fn lone(&self) -> Option<&Path> {
         match &self.parts[..] {
             [Part::Path(path)] => Some(path),
@@ -81,7 +81,6 @@ impl Template {
         }
     }
 
-    /// The value of the text.
     fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
         if let Some(path) = self.lone() {
             let value = data.get(path).unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
@@ -106,11 +105,11 @@ impl Template {
     }
 }
 
-/// Templates whose values are too large together.
+/// The filled-in values exceed the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Bytes that may still be filled in.
+/// Bytes left for filled-in values.
 struct Room(usize);
 
 impl Room {
@@ -127,20 +126,20 @@ impl Room {
     }
 }
 
-/// A value with the values of its templates in place, at any depth. Names of members stay as they are.
+/// Fills in all templates, at any depth. Member names stay as they are.
 pub fn filled_in(value: &Value, data: &Data<'_>) -> Value {
     filled_in_within(value, data, usize::MAX).unwrap_or_default()
 }
 
-/// As [`filled_in`], with at most so many bytes of values: a short template may stand for a long text, many times.
+/// As [`filled_in`], with at most `bytes` bytes of values: a short template may expand to a long text many times over.
 ///
 /// # Errors
-/// If there are more.
+/// If the values are larger.
 pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, TooLarge> {
     fill(value, data, &mut Room(bytes))
 }
 
-/// The texts in a value, at any depth; names of members are none.
+/// All texts at any depth, without member names.
 pub(super) fn texts_of(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -150,7 +149,7 @@ pub(super) fn texts_of(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The templates in a value that lead to nothing, as they were written; each once.
+/// Templates that resolve to nothing, as written, without duplicates.
 pub(super) fn empty_templates(value: &Value, data: &Data<'_>) -> Vec<String> {
     let mut empty = Vec::new();
     for text in texts_of(value).into_iter().filter(|text| text.contains("{{")) {
@@ -219,7 +218,7 @@ mod tests {
             outputs: &outputs,
             trigger_data: &Lowered::of(&trigger),
             user: &user,
-            // A Sunday; 23:30 UTC is the Monday in Berlin.
+            // A Sunday; 23:30 UTC is Monday in Berlin.
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
             zone: TimeZone::get("Europe/Berlin").unwrap(),
         };
@@ -314,7 +313,7 @@ mod tests {
             let (_, faults) = Template::parse(text);
             assert_eq!(faults.first().map(|fault| fault.code), Some(code), "{text}");
         }
-        // However much of it there is.
+        // Work is bounded for any input.
         let (_, faults) = Template::parse(&"{{".repeat(500_000));
         assert_eq!(faults.len(), 1);
         let (_, faults) = Template::parse(&"{{a b}}".repeat(100_000));

@@ -1,4 +1,4 @@
-//! Definitions and what is said of them: every code, where it points, and what it hides.
+//! Diagnostics of definitions: every code, its pointer, and the diagnostics it suppresses.
 
 mod hints;
 mod mistakes;
@@ -122,7 +122,6 @@ fn known() -> Known {
     }
 }
 
-/// Tells the team of urgent messages.
 fn base() -> Value {
     json!({
         "name": "Urgent messages",
@@ -144,7 +143,6 @@ fn base() -> Value {
     })
 }
 
-/// A prompt with a tool.
 fn prompt() -> Value {
     json!({
         "name": "Digest", "trigger_type": "manual", "prompt": "Sum up {{trigger_data.text}}", "tools": ["read_rows"],
@@ -161,7 +159,7 @@ fn polling() -> Value {
     })
 }
 
-/// The value with others in some places; null removes what stands there.
+/// Sets the values at these pointers; null removes.
 fn with(mut value: Value, places: &[(&str, Value)]) -> Value {
     for (pointer, new) in places {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -195,7 +193,7 @@ fn each_mistake_is_told_at_its_place_and_nothing_that_follows_from_it() {
     let known = known();
     for (places, expected) in mistakes() {
         let mut definition = with(base(), &places);
-        // Of a service's tool, what is plainly meant is put right.
+        // Only service tools correct obvious mistakes of form.
         if let Some(tool) = definition.pointer_mut("/actions/1/tool").filter(|_| expected.contains(&OWN)) {
             *tool = json!("own_post");
             let fingerprints = definition["fingerprints"].as_object_mut().unwrap();
@@ -281,7 +279,7 @@ fn drift_names_what_changed() {
     }
     assert!(said(&known, "v3").contains("the fingerprint of read_rows"));
     assert!(said(&known, "never").contains("or this was never its fingerprint"));
-    // What an earlier version of the automation was checked against.
+    // The tool as an earlier version was checked against it.
     let parameters = BTreeMap::from([("channel".to_owned(), "integer, required".to_owned())]);
     known
         .earlier
@@ -302,7 +300,7 @@ fn services_and_their_events_are_checked() {
     let one = |pointer: &str, code: &'static str| BTreeSet::from([(pointer.to_owned(), code)]);
     let service = "/trigger_config/service";
     let unknown = KnownService::Unknown { others: vec!["Slack".into()] };
-    // Paths into the event of a service that nobody knows are not checked either.
+    // Event paths of an unknown service stay unchecked.
     assert_eq!(told_of(&base(), unknown), one(service, "unknown_service"));
     assert_eq!(told_of(&base(), KnownService::Inactive { name: "Slack".into() }), one(service, "inactive_service"));
     let none = here(json!({"service_name": "slack", "supports_polling": true}));
@@ -355,7 +353,7 @@ fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths
         let changes = [("/trigger_config/aggregation_mode", json!(mode)), ("/actions/0/parameters/text", json!(text))];
         let definition = with(polling(), &changes);
         assert_eq!(told_of(&definition, answered(json!([mail]))), expected, "{mode} {text}");
-        // That is known whatever the tool answers; the filter looks at each item.
+        // Known for any answer of the tool; the filter sees each item.
         let filtered = with(
             definition,
             &[("/trigger_config/filter", json!({"path": "subject", "op": "contains", "value": "Hi"}))],
@@ -433,7 +431,7 @@ fn schedules_have_times_that_mean_something() {
         (json!({"run_at": "2027-01-31T09:00:00", "timezone": "Europe/Berlin"}), ""),
         (json!({"run_at": "2027-01-31T09:00:00"}), "run_at timezone_assumed"),
         (json!({"run_at": "2026-11-22T12:00:00Z"}), "run_at in_the_past"),
-        // Twelve in Berlin was an hour ago.
+        // 12:30 in Berlin is in the past.
         (json!({"run_at": "2026-11-22T12:30:00", "timezone": "Europe/Berlin"}), "run_at in_the_past"),
         (json!({"run_at": "tomorrow"}), "run_at invalid_value"),
         (json!({}), "run_at missing_field"),
@@ -526,7 +524,7 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
     for (definition, place) in [(many, "/actions"), (large, ""), (deep, "")] {
         assert_eq!(told(&report(&definition, &known)), BTreeSet::from([(place.to_owned(), "too_large")]));
     }
-    // As many mistakes as fit: the list has an end.
+    // The number of diagnostics is bounded.
     let wrong: Vec<Value> = (0..200)
         .map(|index| json!({"id": index.to_string(), "tool": "read_rows", "parameters": {"a": 1, "b": "{{c}}"}}))
         .collect();
@@ -551,7 +549,7 @@ fn names_cannot_make_the_answer_large_and_more_tools_than_a_run_has_are_not_look
     let tools: Vec<String> = (0..51).map(|index| format!("a{index}")).collect();
     let many = with(prompt(), &[("/tools", json!(tools))]);
     assert_eq!(told(&report(&many, &known)), BTreeSet::from([("/tools".to_owned(), "too_large")]));
-    // Escapes count as they are stored.
+    // Sizes count escapes, as stored.
     let escaped = with(base(), &[("/actions/1/parameters/text", json!("\u{1}".repeat(100_000)))]);
     assert_eq!(told(&report(&escaped, &known)), BTreeSet::from([(String::new(), "too_large")]));
 }
@@ -584,7 +582,7 @@ fn a_field_that_is_null_is_as_good_as_absent_and_makes_no_other_content() {
     assert_eq!(Definition::canonical(&nulls), plain);
 }
 
-/// As many bytes of work as there are bytes: what grows tenfold takes about tenfold.
+/// Work is linear in the size of the definition: ten times the input takes about ten times as long.
 #[test]
 fn work_grows_with_the_definition_and_not_faster() {
     let known = known();

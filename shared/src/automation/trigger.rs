@@ -1,4 +1,4 @@
-//! What makes an automation run: `trigger_type` and `trigger_config`.
+//! Triggers of automations: `trigger_type` and `trigger_config`.
 
 use jiff::{
     Zoned, civil,
@@ -30,7 +30,7 @@ pub enum Trigger {
     Webhook {
         service: String,
         event_type: String,
-        /// What the event's deployed trigger is configured with, where it has one.
+        /// Configuration of the event's deployed trigger, if it has one.
         params: Map<String, Value>,
         filters: Option<Condition>,
     },
@@ -50,13 +50,13 @@ pub enum Trigger {
     Manual,
 }
 
-/// What becomes of what an automation would have run for while it was paused, when it is activated again.
+/// The treatment of occurrences missed during a pause, after reactivation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Missed {
-    /// It runs once, however often it would have; what a source has new by then is taken.
+    /// Run once for all of them; for a source, take the items that are new by then.
     #[default]
     RunOnce,
-    /// Nothing: it goes on from now.
+    /// Continue from now.
     Skip,
 }
 
@@ -84,7 +84,6 @@ impl Trigger {
         }
     }
 
-    /// What becomes of what it missed while the automation was paused.
     pub fn missed(&self) -> Missed {
         match self {
             Self::Polling(Polling { missed, .. })
@@ -94,7 +93,7 @@ impl Trigger {
         }
     }
 
-    /// The service that it listens to or asks.
+    /// The service it listens to or polls.
     pub fn service(&self) -> Option<&str> {
         match self {
             Self::Webhook { service, .. } | Self::Polling(Polling { service, .. }) => Some(service),
@@ -102,7 +101,6 @@ impl Trigger {
         }
     }
 
-    /// What is looked at before it runs, and where that stands.
     pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Webhook { filters, .. } => filters.as_ref(),
@@ -111,7 +109,7 @@ impl Trigger {
         }
     }
 
-    /// Reads type and configuration, and notes everything that is wrong with them.
+    /// Parses type and configuration, and reports all mistakes.
     pub(super) fn read(definition: &mut Members<'_, '_>) -> Option<Self> {
         let kind = trigger_type(definition);
         let config = definition.get("trigger_config");
@@ -161,7 +159,7 @@ fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     Some(Trigger::Webhook { service: service?, event_type: event_type?, params, filters })
 }
 
-/// None, or an empty object or list, is no condition.
+/// `None` also for an empty object or list.
 fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Condition> {
     let value = config.get(name)?;
     let nothing = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
@@ -311,7 +309,7 @@ fn day_of_week(config: &mut Members<'_, '_>, required: bool) -> Option<u8> {
     day
 }
 
-/// The time zone, if one is named that there is.
+/// `None` if absent or unknown; unknown zones are reported.
 fn zone(config: &mut Members<'_, '_>) -> Option<TimeZone> {
     let name = config.text("timezone", 100, "\"Europe/Berlin\"")?;
     let zone = TimeZone::get(&name).ok();
@@ -334,7 +332,7 @@ fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
     config.report.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
 }
 
-/// Notes a moment that has gone by.
+/// Reports a moment in the past.
 pub(super) fn check_time(trigger: &Trigger, now: Timestamp, diagnostics: &mut Diagnostics) {
     if let Trigger::ScheduleOnce { run_at, .. } = trigger
         && *run_at <= now

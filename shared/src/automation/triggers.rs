@@ -1,9 +1,9 @@
-//! What starts automations from outside our tables: schedules at `EventBridge` Scheduler, and triggers that Pipedream runs.
+//! Triggers outside our tables: schedules at `EventBridge` Scheduler, and triggers deployed at Pipedream.
 //!
-//! A change of what starts an automation goes the way of every change of two systems. It is recorded as an intent, the
-//! automation's row is changed, and [`Triggers::agree`] compares both sides and makes the outside follow the row. Schedules are
-//! one-time: the occurrence that fires has the next one made. A row of `schedules` says which one is to come; a message for any
-//! other is stale. So a schedule too many does no harm, and one too few is found by [`Triggers::sweep`].
+//! A change spans two systems: an intent is recorded, the automation's row changes, and [`Triggers::agree`] makes the external
+//! side match the row. Each schedule fires once; its occurrence creates the next one. The row in `schedules` names the next
+//! occurrence, and messages for any other are stale. A surplus schedule is therefore harmless, and [`Triggers::sweep`] finds a
+//! missing one.
 
 use std::time::Duration;
 
@@ -29,33 +29,33 @@ use crate::{
     store::{Automations, Intents, Schedules, unreadable},
 };
 
-/// What is due within this time goes to the queue itself: Scheduler is exact to the minute, and takes no moment that is over.
+/// Occurrences due this soon go directly to the queue: Scheduler has minute precision, and rejects past times.
 const SOON: Duration = Duration::from_secs(60);
-/// How long an occurrence may be late before the sweep looks after it.
+/// Delay after which the sweep queues an occurrence.
 const LATE: Duration = Duration::from_secs(120);
-/// Occurrences of one partition that one sweep looks after.
+/// Occurrences per partition and sweep.
 const SWEPT: i32 = 500;
-/// What Pipedream gets to deploy or delete a trigger.
+/// Time for Pipedream to deploy or delete a trigger.
 const PIPEDREAM_WITHIN: Duration = Duration::from_secs(20);
-/// What is kept back of the time to say what became of it.
+/// Time reserved to save the outcome.
 const ANSWERING: Duration = Duration::from_secs(3);
-/// How often the outside is compared anew because the automation or its schedule changed meanwhile.
+/// Attempts when the automation or its schedule changes concurrently.
 const TRIES: u32 = 5;
 
-/// Makes what starts automations follow their rows.
+/// Keeps external triggers consistent with the rows of automations.
 #[derive(Clone)]
 pub struct Triggers {
     pub automations: Automations,
     pub schedules: Schedules,
     pub intents: Intents,
     pub scheduler: Scheduler,
-    /// Where occurrences come in.
+    /// The queue of occurrences.
     pub occurrences: Queue<Occurrence>,
     pub pipedream: PipedreamTriggers,
     pub settling: Settling,
 }
 
-/// The version of an automation that runs, what its trigger says, and a hash of type and configuration of that.
+/// The active version with its trigger; `rule` is a hash of trigger type and configuration.
 struct Running {
     version: AutomationVersion,
     trigger: Trigger,
@@ -63,11 +63,11 @@ struct Running {
 }
 
 impl Triggers {
-    /// Carries out a change of an automation's row, and has what starts it follow. A failure after the change took effect is put
-    /// right at once, or by `settle` within minutes: the change stands.
+    /// Performs `change` on an automation's row, then updates its external triggers. If that update fails the change stands, and
+    /// is completed at once or by `settle` within minutes.
     ///
     /// # Errors
-    /// Those of the change.
+    /// Those of `change`.
     pub async fn change<T>(
         &self,
         organization: OrganizationId,
@@ -80,9 +80,9 @@ impl Triggers {
         open(&self.intents, &intent).await?;
         let changed = Box::pin(change).await;
         let failure = match &changed {
-            // A deletion that could not be finished has begun.
+            // Conflict: an unfinished deletion may have begun.
             Ok(_) | Err(Error::Conflict(_)) => Box::pin(self.agree(organization, automation, deadline)).await.err(),
-            // Nothing was changed, as far as is known.
+            // The change had no effect.
             Err(Error::Invalid(_) | Error::NotFound(_)) => None,
             Err(_unknown) => Some(Error::internal("the change failed, and may have taken effect")),
         };
@@ -101,9 +101,8 @@ impl Triggers {
         changed
     }
 
-    /// Compares what starts an automation with its row and version, and makes it so: for an active one what its trigger asks for,
-    /// for any other nothing. May be called at any time, by several at once. What Pipedream runs is done with by the deadline; the
-    /// schedule comes first, and needs no other system.
+    /// Makes the external triggers match the automation: those of the active version, or none. May be called at any time and
+    /// concurrently. The schedule comes first, because it depends on no vendor; Pipedream's part ends by the deadline.
     pub async fn agree(
         &self,
         organization: OrganizationId,
@@ -113,7 +112,7 @@ impl Triggers {
         self.compare(organization, automation, Some(deadline.reserving(ANSWERING))).await
     }
 
-    /// As [`Triggers::agree`], of the schedule alone: for whoever handles occurrences, and may not touch what Pipedream runs.
+    /// As [`Triggers::agree`], for the schedule only: the handler of occurrences may not change Pipedream triggers.
     pub async fn schedule_follows(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
         self.compare(organization, automation, None).await
     }
@@ -137,13 +136,13 @@ impl Triggers {
                 let within = deadline.at_most(PIPEDREAM_WITHIN);
                 let refused = Box::pin(self.pipedream.agree(organization, automation, listens, within)).await?;
                 if let (Some(Refused(why)), Some(row)) = (refused, &row) {
-                    // Whoever activated it reads why; it is compared again as paused.
+                    // The owner reads the reason; the comparison repeats with the paused automation.
                     self.automations.pause(row, Some(&why)).await?;
                     continue;
                 }
             }
             if scheduled {
-                // Somebody may have changed it after it was read, and have compared before this was written.
+                // The automation may have changed since it was read, by a process that compared before this write.
                 let now = found(self.automations.get(organization, automation).await)?;
                 if now.map(|now| now.revision) == row.map(|row| row.revision) {
                     return Ok(());
@@ -159,7 +158,7 @@ impl Triggers {
         Ok(Running { version, trigger, rule })
     }
 
-    /// False: somebody else changed the schedule.
+    /// Returns false if the schedule changed concurrently.
     async fn schedule_agrees(
         &self,
         organization: OrganizationId,
@@ -182,8 +181,7 @@ impl Triggers {
         }
     }
 
-    /// Saves a schedule with its next occurrence, and has that brought. False if somebody else changed the schedule since it was
-    /// read.
+    /// Saves a schedule and arranges its next occurrence. Returns false if the schedule changed since it was read.
     pub async fn arm(&self, schedule: Schedule, next: Option<Timestamp>, now: Timestamp) -> Result<bool> {
         let before = schedule.schedule_name.clone();
         let occurrence = next.map(|scheduled_for| Occurrence {
@@ -198,7 +196,8 @@ impl Triggers {
             schedule_name: name.clone(),
             ..schedule
         };
-        // A schedule that no row names is stale when it fires; a row without one would wait for the sweep.
+        // Create the schedule first: a schedule without a row is stale when it fires, but a row without a schedule waits for the
+        // sweep.
         if let (Some(name), Some(occurrence)) = (&name, &occurrence) {
             self.scheduler.send_at(name, occurrence.scheduled_for, occurrence).await?;
         }
@@ -208,7 +207,7 @@ impl Triggers {
             }
             return Ok(false);
         }
-        // What is due by now is for whoever the row names, so the row comes first.
+        // Write the row first: an immediate occurrence is handled only if the row names it.
         if let (None, Some(occurrence)) = (&name, &occurrence) {
             let wait = occurrence.scheduled_for.as_millis().saturating_sub(now.as_millis());
             let wait = Duration::from_millis(u64::try_from(wait).unwrap_or_default());
@@ -220,7 +219,7 @@ impl Triggers {
         Ok(true)
     }
 
-    /// Takes a schedule back that was made for nothing, if the row does not name it.
+    /// Deletes a schedule unless the row names it.
     async fn unless_named(&self, schedule: &Schedule, name: &str) -> Result<()> {
         let there = self.schedules.get(schedule.organization_id, schedule.id).await?;
         if there.and_then(|there| there.schedule_name).as_deref() != Some(name) {
@@ -229,7 +228,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// The automation is paused: nothing comes, and what was to come is remembered.
+    /// Deletes the schedule of a paused automation, and keeps the time of its next occurrence.
     async fn disarm(&self, schedule: Schedule) -> Result<bool> {
         if let Some(name) = &schedule.schedule_name {
             self.scheduler.delete(name).await?;
@@ -245,8 +244,7 @@ impl Triggers {
         self.schedules.delete(schedule).await
     }
 
-    /// Puts occurrences on the queue that should have come by now, of all organizations. Gives how many. Those that are on the queue
-    /// already do no harm.
+    /// Queues overdue occurrences of all organizations, and returns their number. Queueing one twice is harmless.
     pub async fn sweep(&self) -> Result<usize> {
         let now = Timestamp::now();
         let late = Timestamp::from_millis(now.as_millis() - i64::try_from(LATE.as_millis()).unwrap_or_default());
@@ -293,7 +291,7 @@ pub(super) fn trigger_of(version: &AutomationVersion) -> Result<(Trigger, String
     Ok((trigger, hash(&json!([stored.get("trigger_type"), stored.get("trigger_config")]).to_string())))
 }
 
-/// The schedule of an automation that is active, and its next occurrence: the one that was to come, if the rule is the same.
+/// The schedule of an active automation and its next occurrence; an unchanged rule keeps the planned one.
 fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Schedule, Option<Timestamp>) {
     let Running { version, trigger, rule } = running;
     let schedule = schedule.unwrap_or_else(|| Schedule {
@@ -316,7 +314,7 @@ fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Sc
     let skip = trigger.missed() == Missed::Skip;
     let same = schedule.rule == *rule;
     let next = match (trigger, ScheduleRule::of(trigger)) {
-        // It is under way, or was paused before it.
+        // The occurrence is in progress, or was planned before the pause.
         _ if same && schedule.due.is_some() => schedule.next_run_at,
         (_, Some(ScheduleRule::Once { at })) => {
             let over = same && (schedule.next_run_at.is_none() || (skip && at <= now));
@@ -326,7 +324,7 @@ fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Sc
             let missed = schedule.next_run_at.filter(|next| same && !skip && *next <= now);
             missed.or_else(|| rule.next_after(now))
         }
-        // A source is asked at once: what it has by then is old, unless it was asked before.
+        // Poll at once. The items of a first poll count as old.
         _ => Some(now),
     };
     let paused = schedule.due.is_none();
@@ -334,7 +332,6 @@ fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Sc
     (Schedule { automation_version: version.version, rule: rule.clone(), cursor, ..schedule }, next)
 }
 
-/// The name of an occurrence's schedule: `0192f0c100007000800000000000000a-20261123T080000Z`.
 fn name_of(automation: AutomationId, at: Timestamp) -> String {
     let automation = automation.to_string().replace('-', "");
     let at: String = at.to_string().chars().take(19).filter(|letter| !matches!(letter, '-' | ':')).collect();

@@ -1,4 +1,4 @@
-//! A definition held against what is known. Pure: what has to be read was read before.
+//! Validates a definition against [`Known`]. Pure: the caller reads all rows first.
 
 mod names;
 mod service;
@@ -24,7 +24,7 @@ use crate::{
     models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
-/// Notes everything that is wrong with a definition whose shape has been read.
+/// Reports all mistakes in a parsed definition.
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
     if let Some(trigger) = &definition.trigger
         && known.purpose != Purpose::Resumption
@@ -51,7 +51,7 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
     if let Some(filter) = definition.trigger.as_ref().and_then(Trigger::filter) {
         check_condition(filter, &scope, diagnostics);
     }
-    // The filter looks at each item, and what runs gets them as they are put together.
+    // The filter sees each item; the actions see them grouped.
     let scope = match &definition.trigger {
         Some(Trigger::Polling(Polling { aggregation_mode: mode @ ("batch" | "summary"), .. })) => {
             Scope { trigger: TriggerData::Several { summary: *mode == "summary" }, ..scope }
@@ -87,10 +87,10 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
     }
 }
 
-/// Items of an answer that are looked at.
+/// Per answer.
 const MOST_ITEMS: usize = 100;
 
-/// The items of an answer: where the service's capabilities say they are.
+/// The items of an answer, at the place stated in the service's capabilities.
 fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&'a [Value]> {
     let described = match &known.trigger_service {
         KnownService::Here { capabilities: Some(capabilities), .. } => endpoint(polling, capabilities),
@@ -102,7 +102,7 @@ fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&
     items.iter().any(Value::is_object).then_some(items)
 }
 
-/// What a service says of the tool that is polled: `{"source_tool", "items", "id", …}`.
+/// The endpoint in a service's capabilities for the polled tool: `{"source_tool", "items", "id", …}`.
 pub(super) fn endpoint<'k>(polling: &Polling, capabilities: &'k ServiceCapabilities) -> Option<&'k Value> {
     let endpoints = &capabilities.polling_endpoints;
     let of_tool = |endpoint: &&Value| endpoint.get("source_tool").is_some_and(|tool| *tool == polling.source_tool);
@@ -143,7 +143,7 @@ fn check_source(
         let hint = format!("Use a tool of {service} that lists or searches; initial_md_fetch names them.");
         diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
     }
-    // What was written for a tool as it was says nothing of the tool as it is.
+    // Parameters written for an older version of the tool are not checked against the new one.
     let drifted = diagnostics.has_errors_at(&child("/fingerprints", name));
     let unreadable = definition.unreadable.contains("/trigger_config/tool_params");
     if !drifted && !unreadable && !diagnostics.has_errors_at(PLACE) {
@@ -214,7 +214,7 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
             None => {}
         }
     }
-    // A tool that could not be read may be the one.
+    // The tool may be in a part that could not be parsed.
     if definition.unreadable.iter().any(|place| names_a_tool(place)) {
         return;
     }
@@ -226,7 +226,7 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
     }
 }
 
-/// Whether a tool is named at a place: `/actions`, `/actions/0`, `/actions/0/tool`, `/tools/0/built_in`, the trigger.
+/// Whether a tool may be named at this pointer: `/actions`, `/actions/0`, `/actions/0/tool`, `/tools/0/built_in`, the trigger.
 fn names_a_tool(place: &str) -> bool {
     let steps: Vec<&str> = place.split('/').skip(1).collect();
     match steps[..] {
@@ -239,7 +239,6 @@ fn names_a_tool(place: &str) -> bool {
 
 fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Option<Diagnostic> {
     Some(match missing {
-        // The others are written out below.
         KnownTool::Here(_) => return None,
         KnownTool::NotFound { others, not_searched } => {
             let message = format!("There is no tool {}.", crate::cut::cut(name.to_owned(), 60));
@@ -324,7 +323,7 @@ fn check_actions<'a>(
 ) {
     let output = |action: &'a Action| action.output_as.as_deref().zip(Some(action.id.as_deref().unwrap_or("?")));
     let unreadable = &definition.unreadable;
-    // An action that could not be read may have an output.
+    // An unparsed action may define an output.
     scope.unsure |=
         unreadable.iter().any(|place| place.strip_prefix("/actions/").is_some_and(|action| !action.contains('/')))
             || actions
@@ -353,7 +352,7 @@ fn check_actions<'a>(
         };
         match usable {
             _ if unreadable.contains(&place) => {}
-            // What was written for a tool as it was says nothing of the tool as it is.
+            // Parameters written for an older version of the tool are not checked against the new one.
             Some((name, tool)) if !diagnostics.has_errors_at(&child("/fingerprints", name)) => {
                 parameters::check((name, tool), &action.parameters, &place, &scope, diagnostics);
             }
@@ -370,7 +369,7 @@ fn check_actions<'a>(
     }
 }
 
-/// Which tools an agent has is known beforehand, so that they can be checked; and no agent starts another one.
+/// An agent's tools must be literal, so that they can be checked, and must not include another agent.
 fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
     let place = child(place, "tools");
     let hint = "Write the names of the tools out: \"tools\": [\"wget\"].";
@@ -396,7 +395,7 @@ fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Notes that an output takes the name of a field of the trigger: from then on the field would be read from the output.
+/// Reports an output named like a field of the trigger: later actions could no longer reach the field.
 fn hides_a_field(name: &str, action: &Action, described: bool, diagnostics: &mut Diagnostics) {
     let place = child(&action.pointer, "output_as");
     let message = format!("{name} is a field of the trigger already, and the actions that follow would not reach it.");
@@ -417,7 +416,7 @@ fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut D
     }
 }
 
-/// Whether an operator can hold for values of a type that is known.
+/// Reports operators that can never hold for values of a known type.
 fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut Diagnostics) {
     let types = knowledge.types();
     let [kind] = types[..] else { return };
@@ -512,7 +511,7 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
     }
 }
 
-/// `tools[0].allowed_hosts[1]` as `/tools/0/allowed_hosts/1`.
+/// Turns `tools[0].allowed_hosts[1]` into `/tools/0/allowed_hosts/1`.
 fn pointer_of(field: &str) -> String {
     if field == "body" {
         return String::new();

@@ -1,4 +1,4 @@
-//! Types and values of parameters as a model is told of them.
+//! Types and values of parameters in words, for models.
 
 use serde_json::Value;
 
@@ -22,7 +22,6 @@ pub(super) fn words(types: &[&str]) -> String {
     if words.is_empty() { "a value".to_owned() } else { words.join(" or ") }
 }
 
-/// What to write in place of a value of the wrong type.
 pub(super) fn repair(value: &Value, allowed: &[&str]) -> String {
     let allows = |name: &str| allowed.contains(&name);
     match value {
@@ -54,7 +53,7 @@ pub(super) fn repair(value: &Value, allowed: &[&str]) -> String {
     format!("Write {}.", words(allowed))
 }
 
-/// JSON text of what a parameter may be.
+/// JSON text of an example value.
 pub(super) fn example(schema: &Value) -> String {
     let given = schema.get("example").or_else(|| schema.get("examples")?.get(0)).or_else(|| schema.get("const"));
     let given = given.or_else(|| schema.get("enum")?.get(0));

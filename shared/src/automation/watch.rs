@@ -1,9 +1,9 @@
-//! Watching how runs end: an automation that fails five times in a row is paused, and its owners are told. What would start it
-//! outside our tables goes, too: that is on record as a change, and `settle` is woken for it.
+//! Pauses an automation after five failed runs in a row, and alerts its owners.
 //!
-//! Each run counts once, however often its end is told, so that whoever ends it may do so again after a crash. What succeeded in
-//! part did not fail; what was cancelled, ended by a limit, or failed by an outage of ours or of a vendor says nothing of the
-//! automation. Dry runs, replays, the runs of actions and those of another version than the one that is active do not count.
+//! Pausing also removes external triggers: the change is recorded as an intent, and `settle` is woken. Each run counts once, so
+//! the end of a run may be reported again after a crash. A completed or partially failed run resets the count. Runs that were
+//! cancelled, hit a limit or failed through an outage do not count at all; neither do dry runs, replays, runs of actions, and
+//! runs of inactive versions.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::{
 
 use super::Alerts;
 
-/// Runs that fail one after the other before the automation is paused.
+/// Failures in a row before the automation is paused.
 pub const MOST_FAILURES: u32 = 5;
-/// What pausing gets before `settle` looks after it.
+/// Time for pausing, before `settle` takes over.
 const PAUSED_WITHIN: Duration = Duration::from_secs(60);
-/// How often a change of the automation at the same moment is waited out.
+/// Attempts against concurrent changes of the automation.
 const TRIES: usize = 5;
 
 #[derive(Clone)]
@@ -36,8 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Notes how a run is about to end; before that is written down, so that it is not lost. What goes wrong here is logged, and
-    /// keeps no run from ending.
+    /// Counts the outcome of a run. Must be called before the end is saved, so that no outcome is lost. Errors are only logged:
+    /// they must not keep a run from ending.
     pub async fn run_ends(&self, run: &AutomationRun, status: RunStatus) {
         if let Err(error) = self.note(run, status).await {
             tracing::error!(run.id = %run.id, "how a run ended was not noted of its automation: {}", error::chain(&error));
@@ -68,8 +68,8 @@ impl Watch {
         }
     }
 
-    /// Pauses an automation because of what a run found, and tells its owners, once a run. One that is not active, or
-    /// runs another version by now, stays as it is.
+    /// Pauses an automation because of a run, and alerts its owners once per run. An automation that is inactive, or has another
+    /// active version, stays as it is.
     pub async fn pause_for(
         &self,
         organization: OrganizationId,
@@ -94,7 +94,7 @@ impl Watch {
                     let intent = Intent::new(automation.organization_id, change, PAUSED_WITHIN);
                     open(&self.intents, &intent).await?;
                     let paused = self.automations.pause_after(&automation, Some(reason), Some(run)).await;
-                    // Whether or not it was paused by this: `settle` compares.
+                    // `settle` compares the row in either case.
                     if let Err(error) = self.intents.leave(intent.id).await {
                         let chain = error::chain(&error);
                         tracing::error!(automation.id = %automation.id, "a pause is settled later than it could be: {chain}");
@@ -107,7 +107,7 @@ impl Watch {
                         return Ok(());
                     }
                 }
-                // Whoever paused it may have died before anybody was told.
+                // An earlier attempt may have crashed between pause and alert.
                 AutomationStatus::Paused if automation.paused_by_run == Some(run) => {
                     let reason = automation.pause_reason.clone().unwrap_or_else(|| reason.to_owned());
                     self.tell(&automation, &reason, run).await;
@@ -115,7 +115,7 @@ impl Watch {
                 }
                 AutomationStatus::Paused | AutomationStatus::PendingReview => return Ok(()),
             }
-            // Somebody changed it at the same moment.
+            // A concurrent change.
             automation = self.automations.get(automation.organization_id, automation.id).await?;
             if automation.active_version != version {
                 return Ok(());
@@ -124,7 +124,7 @@ impl Watch {
         Err(Error::Conflict("the automation was changed again and again, and could not be paused".into()))
     }
 
-    /// It is paused, whether or not somebody can be told.
+    /// Sends the alert. The pause stands even if the alert fails.
     async fn tell(&self, automation: &Automation, reason: &str, run: RunId) {
         if let Err(error) = self.alerts.paused(automation, reason, run).await {
             let chain = error::chain(&error);

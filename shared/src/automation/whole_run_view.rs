@@ -1,4 +1,4 @@
-//! A run with its steps as its organization is shown it: every field is there, null where nothing is known.
+//! A run with its steps as API clients see it; unknown fields are null.
 
 mod actions;
 mod steps;
@@ -17,17 +17,16 @@ use crate::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// What is kept of each text of a step, in bytes: the most with which all of it can be sent.
+/// Bytes per text of a step; the largest budget that fits is used.
 const BUDGETS: [usize; 4] = [4_096, 1_024, 256, 64];
-/// And of what the run was asked.
+/// Bytes of the prompt.
 const PROMPT_BUDGET: usize = 16_384;
 
-/// Lambda answers with at most 6 MB, in which the whole body is a JSON string.
+/// Lambda answers have at most 6 MB, with the body escaped as a JSON string.
 pub const LARGEST_RUN_VIEW: usize = 5_500_000;
 
 crate::described!(WholeRunView => {"$ref": "#/components/schemas/RunWithSteps"});
 
-/// A run with what it was asked and everything that was said and done in it.
 #[derive(Debug, Serialize)]
 pub struct WholeRunView {
     #[serde(flatten)]
@@ -38,7 +37,6 @@ pub struct WholeRunView {
     schema: Option<Value>,
     result: Option<Value>,
     steps: Vec<StepView>,
-    /// What started a run of an automation brought along.
     trigger_data: Option<Value>,
     actions: Vec<ActionView>,
 }
@@ -46,12 +44,12 @@ pub struct WholeRunView {
 #[derive(Debug, Serialize)]
 struct ToolView {
     name: String,
-    /// Null for a built-in one.
+    /// Null for a built-in tool.
     tool_id: Option<ToolId>,
     version: Option<u64>,
-    /// Of a service's tool, as it was read.
+    /// Of a service's tool, at the time of the run.
     fingerprint: Option<String>,
-    /// Empty where nothing was said.
+    /// Empty if unrestricted.
     allowed_hosts: AllowedHosts,
 }
 
@@ -66,14 +64,14 @@ impl From<&OfferedTool> for ToolView {
     }
 }
 
-/// A run with its steps, redacted: what was said in it is its callers' and its tools'. The result is what the organization
-/// asked for, and stands as it is. Texts are cut so far that it has `most` bytes as it is sent, if that can be.
+/// Shows a run with its steps, redacted. The result is the organization's own output and stays as it is. Texts are cut until the
+/// answer has at most `most` bytes, if possible.
 pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<WholeRunView> {
     let WholeRun { run, plan, prompt, actions, answers, replies, result } = whole;
     let prompt = prompt.unwrap_or_default();
     let steps = Steps::of(&answers, &replies, &prompt.tools);
     let actions = Actions::of(&actions);
-    // A run has the ones or the others.
+    // A run has either actions or steps.
     let transcript = if actions.is_empty() { &steps.transcript } else { &actions.transcript };
     let error = run.why().map(|error| transcript.text(&error, ERROR_BUDGET));
     let trigger_data = plan.map(|plan| serde_json::from_str::<Value>(&plan.trigger_data));
@@ -90,7 +88,7 @@ pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<WholeRunView> {
         trigger_data: trigger_data.map(|data| transcript.result(&[], &data, PROMPT_BUDGET)),
         actions: Vec::new(),
     };
-    // Redacting a long run takes time, so what surely is too much is not tried.
+    // Redacting a long run is slow, so budgets that are certainly too large are skipped.
     let too_much = |budget: &usize| steps.size(*budget) + actions.size(*budget) > most;
     let smallest = BUDGETS.last().copied();
     for budget in BUDGETS.into_iter().skip_while(|budget| Some(*budget) != smallest && too_much(budget)) {
@@ -103,7 +101,7 @@ pub fn whole_run_view(whole: WholeRun, most: usize) -> Result<WholeRunView> {
     Ok(shown)
 }
 
-/// Bytes of an answer on its way out of Lambda.
+/// Bytes of an answer when sent by Lambda.
 fn sent_size(answer: &impl Serialize) -> Result<usize> {
     let mut counted = JsonSize(0);
     serde_json::to_writer(&mut counted, answer).map_err(Error::internal)?;
@@ -114,7 +112,7 @@ struct JsonSize(usize);
 
 impl Write for JsonSize {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Within a string, quotes and backslashes are two bytes.
+        // Quotes and backslashes take two bytes in a JSON string.
         self.0 += bytes.len() + bytes.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count();
         Ok(bytes.len())
     }

@@ -1,6 +1,7 @@
-//! How a clause compares: the one place where it is decided whether it holds.
+//! Comparison of a clause's values; the only place that decides whether it holds.
 //!
-//! `docs/automations.md` has the rules for authors. Types are not guessed beyond them: what cannot be compared does not hold.
+//! `docs/automations.md` has the rules for authors. There is no further conversion of types: values that cannot be compared do
+//! not match.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -9,12 +10,12 @@ use serde_json::Value;
 
 use super::{Clause, Operator};
 
-/// Of a text that may be a moment, in bytes.
+/// Bytes of a text tried as a moment.
 const LONGEST_MOMENT: usize = 40;
 
 impl Clause {
-    /// Whether it holds for what was found; both values are in lower case if it compares in any case. Of what is missing or null
-    /// only `!=`, `not_contains` and `not_exists` hold, and `==` with null.
+    /// Whether the clause holds; case-insensitive clauses pass both values in lower case. For a missing or null value only `!=`,
+    /// `not_contains`, `not_exists`, and `==` with null hold.
     pub(super) fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
         let Some(found) = found.filter(|found| !found.is_null()) else {
             return match self.operator {
@@ -37,7 +38,7 @@ impl Clause {
             Operator::NotContains => !contains(found, value, lowers),
             Operator::ContainsAny => match value {
                 Value::Array(wanted) => wanted.iter().any(|wanted| contains(found, wanted, lowers)),
-                // A template may lead to a single value.
+                // A template may resolve to a single value.
                 wanted => contains(found, wanted, lowers),
             },
             Operator::StartsWith => texts(found, value).is_some_and(|(found, value)| found.starts_with(&*value)),
@@ -48,7 +49,7 @@ impl Clause {
     }
 }
 
-/// A number that a value is, or that its text holds: whole numbers to the last digit.
+/// A number or numeric text; whole numbers are exact.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -84,12 +85,11 @@ impl Number {
     }
 }
 
-/// Whether a value is a number, or a text that holds one.
 pub(in crate::automation) fn is_number(value: &Value) -> bool {
     Number::of(value).is_some()
 }
 
-/// A day or a moment in ISO 8601. A day is its first moment.
+/// A date or time in ISO 8601. A date is its first moment.
 struct Moment {
     at: DateTime,
     offset: Option<Offset>,
@@ -110,7 +110,7 @@ impl Moment {
         Some(Self { at, offset: pieces.to_numeric_offset() })
     }
 
-    /// As instants. Where one says no offset, it is taken to have that of the other.
+    /// Compares as instants. A missing offset is taken from the other moment.
     fn order(&self, other: &Self) -> Ordering {
         let instant = |moment: &Self| moment.offset?.to_timestamp(moment.at).ok();
         match (instant(self), instant(other)) {
@@ -132,7 +132,7 @@ fn as_boolean(value: &Value) -> Option<bool> {
     }
 }
 
-/// A single value as text; lists, objects and null are none.
+/// A scalar as text; `None` for lists, objects and null.
 fn as_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(text.into()),
@@ -145,7 +145,7 @@ fn texts<'v>(one: &'v Value, other: &'v Value) -> Option<(Cow<'v, str>, Cow<'v, 
     as_text(one).zip(as_text(other))
 }
 
-/// The names of members are as they were written, also where the rest is in lower case.
+/// `lowers`: compare lower-cased; member names still have their original case.
 fn contains(found: &Value, wanted: &Value, lowers: bool) -> bool {
     match found {
         Value::Array(items) => items.iter().any(|item| equal(item, wanted)),
@@ -158,7 +158,7 @@ fn contains(found: &Value, wanted: &Value, lowers: bool) -> bool {
 
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        // Two texts are numbers only where both are written alike: "007" is not "7".
+        // Two texts compare as numbers only if spelled alike: "007" is not "7".
         (Value::String(one_text), Value::String(other_text)) => {
             let moments = || Moment::of(one).zip(Moment::of(other));
             one_text == other_text || moments().is_some_and(|(one, other)| one.order(&other) == Ordering::Equal)
@@ -176,7 +176,7 @@ fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Numbers by their size, days and moments by time, other texts by their letters.
+/// Order: numbers by value, dates by time, other texts by code point.
 fn order(one: &Value, other: &Value) -> Option<Ordering> {
     if let (Some(one), Some(other)) = (Number::of(one), Number::of(other)) {
         return one.order(other);

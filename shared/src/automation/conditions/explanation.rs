@@ -1,4 +1,4 @@
-//! Why a condition holds or does not: clause by clause, with the value that was found.
+//! Explanation of a condition's result, clause by clause, with the values found.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ use super::{
 };
 use crate::cut::{SLACK, cut, cut_to, fit};
 
-/// Bytes of all values that an explanation shows, and of each, whatever their number.
+/// Bytes of all values in an explanation, and the bounds per value.
 const ALL_VALUES: usize = 24_000;
 const LARGEST_VALUE: usize = 300;
 const LEAST_OF_A_VALUE: usize = 120;
-/// Bytes of a value that a clause is compared with.
+/// Bytes of a comparison value.
 const LARGEST_COMPARED: usize = 200_000;
-/// How much longer it takes to make a text lower case than to look through it.
+/// Cost of lower-casing a text, relative to scanning it.
 const LOWERING: usize = 8;
-/// Of a clause, however short what it compares is.
+/// Minimal cost per clause.
 const LEAST_WORK: usize = 64;
 
-/// Whether a condition holds, and why:
-/// `{"holds": false, "operator": "AND", "clauses": [{"path": "event.text", "op": "contains", "value": "urgent", "found": "lunch?",
-/// "holds": false, "text": "event.text contains \"urgent\": no, it was \"lunch?\""}]}`. A group within a group has the same form.
+/// The result of a condition, with reasons:
+/// {"holds": false, "operator": "AND", "clauses": [{"path": "event.text", "op": "contains", "value": "urgent", "found": "lunch?",
+/// "holds": false, "text": "event.text contains \"urgent\": no, it was \"lunch?\""}]}`. Nested groups have the same form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     pub holds: bool,
-    /// `AND` or `OR`; a clause that stands alone is a group of one.
+    /// `AND` or `OR`; a single clause is a group of one.
     pub operator: String,
     pub clauses: Vec<Explained>,
 }
@@ -44,24 +44,22 @@ pub enum Explained {
     Clause(ExplainedClause),
 }
 
-/// A clause and what it was compared with; values that are too long are cut.
+/// A clause with the compared values, cut to a size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedClause {
     pub path: String,
     pub op: String,
-    /// Templates filled in; absent for `exists` and `not_exists`.
+    /// With templates filled in; absent for `exists` and `not_exists`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Absent if nothing was there.
+    /// Absent if the path has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
     pub holds: bool,
-    /// `event.text contains "urgent": no, it was "lunch?"`
     pub text: String,
 }
 
 impl Data<'_> {
-    /// Whether a condition holds, and why.
     pub fn explain(&self, condition: &Condition) -> Explanation {
         let Ok(explained) = condition.explained(self, &NoBound);
         explained
@@ -69,10 +67,8 @@ impl Data<'_> {
 }
 
 impl Condition {
-    /// Whether it holds, clause by clause.
-    ///
     /// # Errors
-    /// If comparing takes more than the meter allows.
+    /// If the comparison exceeds the meter's limit.
     pub(in crate::automation) fn explained<M: Meter>(
         &self,
         data: &Data<'_>,
@@ -110,7 +106,7 @@ impl Condition {
 
 impl Clause {
     fn explained<M: Meter>(&self, data: &Data<'_>, meter: &M, budget: usize) -> Result<ExplainedClause, M::Over> {
-        // What failed proves nothing, whatever it is compared with.
+        // The output of a failed action proves nothing, so no comparison holds.
         if let Some(lacking) = self.lacking(data) {
             let value = fitted(&self.value, budget);
             return Ok(self.told((Some(value), None), false, &lacking.in_words(), budget));
@@ -147,7 +143,7 @@ impl Clause {
         ExplainedClause { path, op, value, found, holds, text }
     }
 
-    /// The output that it compares, or compares with, if no action gave it.
+    /// The missing output that the clause's path or value needs, if any.
     fn lacking<'d>(&self, data: &'d Data<'_>) -> Option<&'d Lacking> {
         if !self.operator.takes_value() || !data.lacks_outputs() {
             return None;
@@ -158,8 +154,8 @@ impl Clause {
         })
     }
 
-    /// Its value with its templates filled in. One that is a template for nothing is null, so that nothing is compared with what
-    /// stands for a missing value.
+    /// The comparison value with templates filled in. A template that resolves to nothing gives null, so the placeholder for
+    /// missing data is never compared.
     fn compared_with<'d>(&'d self, data: &'d Data<'_>) -> Cow<'d, Value> {
         if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
             return Cow::Borrowed(&self.value);
@@ -171,7 +167,7 @@ impl Clause {
         }
     }
 
-    /// Bytes that are looked at to compare.
+    /// Bytes examined by the comparison.
     fn work(&self, found: Option<&Value>, value: Option<&Value>) -> usize {
         let each = value.and_then(Value::as_array).filter(|_| self.operator == Operator::ContainsAny);
         let times = each.map_or(1, |values| values.len().max(1));
@@ -182,7 +178,7 @@ impl Clause {
 
 fn fitted(value: &Value, budget: usize) -> Value {
     match value {
-        // Its beginning is all that is shown, and the rest of it need not be copied.
+        // Cuts before copying: only the beginning is shown.
         Value::String(text) if text.len() > budget => {
             let shown = text.floor_char_boundary(budget);
             cut_to(text.get(..shown).unwrap_or_default().to_owned(), shown.saturating_sub(SLACK), text.len()).into()
@@ -191,7 +187,7 @@ fn fitted(value: &Value, budget: usize) -> Value {
     }
 }
 
-/// About so many bytes has a value.
+/// Approximate size in bytes.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
@@ -211,7 +207,7 @@ impl Explained {
 }
 
 impl Explanation {
-    /// The clauses that decided it, in words: of a condition that holds those that hold, of another one those that do not.
+    /// The deciding clauses in words: those with the same result as the condition.
     pub fn reason(&self) -> String {
         let mut texts = Vec::new();
         self.deciding(self.holds, &mut texts);

@@ -25,7 +25,6 @@ fn holds(value: Value) -> bool {
     explained(&condition.unwrap(), &data).holds
 }
 
-/// Why a condition holds or not for this trigger data.
 fn explained(condition: &Condition, data: &Value) -> Explanation {
     let (variables, user) = (Map::new(), Value::Null);
     let data = Data {
@@ -135,7 +134,6 @@ fn nests_and_lists_have_an_end() {
     assert_eq!(condition(&wide).1.len(), 1);
 }
 
-/// `clause(found, op, value)` holds.
 fn compares(found: Option<Value>, op: &str, value: &Value) -> bool {
     let (condition, wrong) = condition(&json!({"path": "x", "op": op, "value": value}));
     assert!(wrong.is_empty(), "{op} {value}: {wrong:?}");
@@ -143,12 +141,12 @@ fn compares(found: Option<Value>, op: &str, value: &Value) -> bool {
     explained(&condition.unwrap(), &data).holds
 }
 
-/// Each rule of docs/automations.md: what is found, the operator, the value, whether it holds.
+/// The rules in docs/automations.md: found value, operator, comparison value, result.
 #[test]
 fn values_compare_as_the_rules_say() {
     let big = 9_007_199_254_740_993_u64;
     for (found, op, value, holds) in [
-        // Numbers, and texts that hold numbers.
+        // Numbers and numeric texts.
         (json!(5), "==", json!("5"), true),
         (json!("5"), "==", json!(5.0), true),
         (json!(" 5 "), "==", json!(5), true),
@@ -164,13 +162,13 @@ fn values_compare_as_the_rules_say() {
         (json!("NaN"), "==", json!("nan"), false),
         (json!(""), "<", json!(5), false),
         (json!(5), "<", json!("abc"), false),
-        // Truth values and their names.
+        // Booleans and their names.
         (json!(true), "==", json!("True"), true),
         (json!("false"), "==", json!(false), true),
         (json!(true), "==", json!(1), false),
         (json!("true"), "==", json!("True"), false),
         (json!(true), ">", json!("false"), false),
-        // Days and moments.
+        // Dates and times.
         (json!("2026-11-22T10:00:00Z"), "==", json!("2026-11-22T11:00:00+01:00"), true),
         (json!("2026-11-22T10:00:00+01:00"), "<", json!("2026-11-22T09:30:00Z"), true),
         (json!("2026-11-22T10:00:00.000Z"), "==", json!("2026-11-22T10:00:00Z"), true),
@@ -181,13 +179,12 @@ fn values_compare_as_the_rules_say() {
         (json!("2026-11-22T10:00:00Z"), "==", json!("2026-11-22"), false),
         (json!("2026-11-22T10:00:00Z"), "!=", json!("2026-11-22T11:00:00+01:00"), false),
         (json!(1_795_341_600), "<", json!("2026-11-23"), false),
-        // Texts, which have a case.
+        // Texts, case-sensitive.
         (json!("abc"), "<", json!("abd"), true),
         (json!("Urgent"), "==", json!("urgent"), false),
         (json!("Urgent"), "contains", json!("urg"), false),
         (json!("order 17"), "contains", json!(17), true),
         (json!(1234), "starts_with", json!("12"), true),
-        // Lists and objects.
         (json!(["a", 3]), "contains", json!("3"), true),
         (json!(["ab"]), "contains", json!("a"), false),
         (json!(["a"]), "==", json!("a"), false),
@@ -201,7 +198,7 @@ fn values_compare_as_the_rules_say() {
         (json!("it is urgent"), "contains_any", json!(["urgent", "asap"]), true),
         (json!(["x", "asap"]), "contains_any", json!(["urgent", "asap"]), true),
         (json!("calm"), "contains_any", json!(["urgent", "asap"]), false),
-        // What is there, however little.
+        // Presence.
         (json!(""), "exists", json!(null), true),
         (json!([]), "exists", json!(null), true),
         (json!(0), "not_exists", json!(null), false),
@@ -222,7 +219,7 @@ fn of_what_is_missing_or_null_little_holds() {
         }
         assert!(!compares(found.clone(), "contains_any", &json!(["x"])));
     }
-    // What a value's template leads to may be null, too.
+    // The template of a comparison value may resolve to null.
     let null = |op: &str, found: Value| {
         let (condition, _) = condition(&json!({"path": "x", "op": op, "value": "{{gone}}"}));
         explained(&condition.unwrap(), &json!({"x": found})).holds
@@ -268,10 +265,10 @@ fn a_condition_explains_itself_clause_by_clause_with_what_was_found() {
         explained(json!({"path": "event.gone", "op": "not_exists"})).reason(),
         "event.gone not_exists: yes, it was null"
     );
-    // What is stored can be read again.
+    // Stored explanations can be parsed.
     let stored: Explanation = serde_json::from_value(json!(both)).unwrap();
     assert_eq!(stored, both);
-    // However long the values are and however many clauses there are.
+    // The size is bounded for any number and length of values.
     let long = json!({"path": "event.long", "op": "contains", "value": "y".repeat(5_000)});
     let many = explained(json!({"operator": "OR", "clauses": vec![long; 100]}));
     assert!(json!(many).to_string().len() < 80_000, "{}", json!(many).to_string().len());

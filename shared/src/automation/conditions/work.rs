@@ -1,27 +1,26 @@
-//! How much comparing the conditions of many automations may take together.
+//! A bound on the comparisons of many conditions together.
 
 use std::{
     convert::Infallible,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Counts the bytes that clauses compare.
 pub(in crate::automation) trait Meter {
-    /// That there were too many.
+    /// The error of an exceeded limit.
     type Over;
 
     /// # Errors
-    /// If there are no more so many left; then none are taken.
+    /// If fewer than `bytes` are left; then none are consumed.
     fn take(&self, bytes: usize) -> Result<(), Self::Over>;
 }
 
-/// Bytes that may still be compared.
+/// Bytes left for comparisons.
 #[derive(Debug)]
 pub struct Work {
     left: AtomicUsize,
 }
 
-/// Comparing on would take longer than allowed.
+/// The comparison exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::automation) struct OverBound;
 
@@ -40,7 +39,7 @@ impl Meter for Work {
     }
 }
 
-/// For the conditions of one run.
+/// For the conditions of one run, which have no limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoBound;
 

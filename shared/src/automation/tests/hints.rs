@@ -1,10 +1,10 @@
-//! Hints name what its author meant.
+//! Hints name the field or value that the author meant.
 
 use serde_json::{Value, json};
 
 use super::{base, known, report, with};
 
-/// `message hint` of what is said of a definition with these changes.
+/// `message hint` of each diagnostic of a changed definition.
 fn said(places: &[(&str, Value)]) -> String {
     let report = report(&with(base(), places), &known());
     let each = report.diagnostics.iter().map(|one| format!("{} {}", one.message, one.hint));

@@ -1,11 +1,11 @@
-//! One mistake after the other.
+//! One mistake per case.
 
 use serde_json::{Value, json};
 
-/// Stands beside what is said where the tool is one of the organization's own, with the schema of Slack's.
+/// Marks a diagnostic given only for the organization's own tool with the same schema as Slack's.
 pub(super) const OWN: (&str, &str) = ("the organization's own tool", "");
 
-/// What is changed in [`super::base`], and all that is then said.
+/// Changes to [`super::base`], and all resulting diagnostics.
 pub(super) type Mistake = (Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>);
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
@@ -14,7 +14,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
     let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
     vec![
         (vec![], vec![]),
-        // The shape.
+        // Shape.
         (vec![("/name", json!(null))], vec![("/name", "missing_field")]),
         (vec![("/name", json!(7))], vec![("/name", "wrong_type")]),
         (vec![("/name", json!(" "))], vec![("/name", "invalid_value")]),
@@ -56,7 +56,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
             vec![("/trigger_config/filters/value", "operator_misfit")],
         ),
         (vec![("/trigger_config/filters", json!({"path": "event.count", "op": ">", "value": "2"}))], vec![]),
-        // The trigger.
+        // Trigger.
         (vec![("/trigger_type", json!("cron"))], vec![("/trigger_type", "invalid_value")]),
         (vec![("/trigger_config", json!(null))], vec![("/trigger_config", "missing_field")]),
         (vec![("/trigger_config/channel", json!("C"))], vec![("/trigger_config/channel", "unknown_field")]),
@@ -170,7 +170,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
         ),
         (vec![("/actions/1/parameters/to", json!({"id": "{{event.user}}"}))], vec![]),
         (vec![("/actions/1/parameters/unfurl", json!(""))], vec![]),
-        // The alias is checked as the name is.
+        // The alias is checked like the name.
         (
             vec![("/actions/1/parameters", json!(null)), ("/actions/1/params", json!({"channel": {}}))],
             vec![("/actions/1/params/channel", "wrong_type"), ("/actions/1/params/text", "missing_parameter")],
@@ -244,7 +244,7 @@ pub(super) fn mistakes() -> Vec<Mistake> {
             vec![],
         ),
         (vec![("/trigger_config/filters", json!({"field": "event.text", "contains": "urgent"}))], vec![]),
-        // Everything at once.
+        // Combined.
         (
             vec![
                 ("/name", json!(null)),

@@ -1,5 +1,4 @@
-//! The names in an automation, and secrets in its variables. Both are checked when it is saved or activated, so automations that
-//! run already go on.
+//! Checks names, and finds secrets in variables. Only saving and activating check them, so running automations continue.
 
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use crate::{
     redaction,
 };
 
-/// Names that JavaScript gives a meaning of its own: a page that reads an output by such a name would change its objects.
+/// Names with a special meaning in JavaScript: an output read under such a name would alter a page's objects.
 const OF_JAVASCRIPT: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
@@ -48,7 +47,7 @@ fn check_name(name: &str, pointer: &str, diagnostics: &mut Diagnostics) {
     diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint));
 }
 
-/// A variable is read by everybody who may see the automation, and stands in its versions for good.
+/// Every reader of the automation sees its variables, and versions keep them for good.
 fn check_secret(name: &str, value: &Value, pointer: &str, diagnostics: &mut Diagnostics) {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! The service that a trigger names: whether it is there and connected, and what it can do.
+//! Validates the trigger's service: existence, connection, capabilities.
 
 use serde_json::{Map, Value};
 
@@ -90,7 +90,7 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
     }
 }
 
-/// What an event's deployed trigger is configured with must fit it; other events take nothing.
+/// Checks the parameters of an event's deployed trigger; other events take none.
 fn check_params(
     event: &str,
     params: &Map<String, Value>,
@@ -107,7 +107,7 @@ fn check_params(
         return;
     };
     let params = Value::Object(params.clone());
-    // A schema that cannot be checked is refused when the catalogue is loaded.
+    // The loader of the catalogue rejects schemas that cannot be compiled.
     let Ok(schema) = JsonSchema::compile(&component.parameters) else { return };
     for violation in schema.validate(&params) {
         let message = format!("The params of the event {event} do not fit: {violation}.");
@@ -127,7 +127,7 @@ fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut 
     }
 }
 
-/// Who looks at an automation before it is activated can connect what is missing; from then on it would fail.
+/// A missing connection is a warning on saving, since the reviewer can still connect it, and an error on activation.
 pub(super) fn check_connection(
     service: &str,
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! The actions of a run as they are shown: redacted, and cut so that all of them can be.
+//! The actions of a run as shown: redacted, and cut to a budget.
 
 use crate::{
     models::{ActionResult, ActionStatus, ExecutionId, Timestamp},
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::steps::json_or_text;
 
-/// What became of an action, and why.
 #[derive(Debug, Serialize)]
 pub(super) struct ActionView {
     action_id: String,
@@ -17,28 +16,27 @@ pub(super) struct ActionView {
     status: ActionStatus,
     success: bool,
     skipped: bool,
-    /// What its tool was given, or would have been.
+    /// Arguments sent to the tool, or that would have been sent.
     arguments: Option<Value>,
-    /// What its tool gave back; in a dry run what it would have sent.
+    /// The tool's output; in a dry run, the request it would have sent.
     output: Option<Value>,
     error: Option<String>,
-    /// Its condition, clause by clause, with the values that were found.
+    /// Result of the condition, clause by clause, with the values found.
     condition_result: Option<Value>,
-    /// Its place in the history.
+    /// Of the entry in the history.
     execution_id: Option<ExecutionId>,
-    /// How often its tool was called.
+    /// Calls of the tool, retries included.
     attempts: u32,
     started_at: Timestamp,
     duration_ms: u64,
 }
 
-/// The actions of a run, and how its texts are shown.
 pub(super) struct Actions<'a> {
     actions: Vec<Action<'a>>,
     pub(super) transcript: Transcript,
 }
 
-/// An action whose texts were read.
+/// An action with parsed texts.
 struct Action<'a> {
     result: &'a ActionResult,
     arguments: Option<Value>,
@@ -71,7 +69,7 @@ impl<'a> Actions<'a> {
         self.actions.is_empty()
     }
 
-    /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
+    /// Upper bound of the text bytes under this budget, before redaction.
     pub(super) fn size(&self, budget: usize) -> usize {
         let texts = self.actions.iter().flat_map(|Action { result, .. }| {
             [&result.arguments, &result.output, &result.condition_result, &result.error]
@@ -79,7 +77,7 @@ impl<'a> Actions<'a> {
         texts.flatten().map(|text| text.len().min(budget)).sum()
     }
 
-    /// Each text with at most `budget` bytes, the marker apart.
+    /// With at most `budget` bytes per text, not counting the cut marker.
     pub(super) fn shown(&self, budget: usize) -> Vec<ActionView> {
         self.actions.iter().map(|action| self.action(action, budget)).collect()
     }

@@ -1,4 +1,4 @@
-//! The steps of a run as they are shown: redacted, and cut so that all of them can be.
+//! The steps of a run as shown: redacted, and cut to a budget.
 
 use crate::{
     models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
@@ -7,22 +7,22 @@ use crate::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// Of one step; a model may write thousands.
+/// Calls per step; a model may write thousands.
 const MOST_CALLS: usize = 40;
 const NAME_BUDGET: usize = 100;
 
-/// In a reply, in place of the result of a call, which stands with the call.
+/// Replaces the result of a call in the reply; the call shows it.
 const ELSEWHERE: &str = "…";
 
-/// An answer of the model, what came of its calls, and what was said to it.
+/// A model's answer, its calls, and the reply to it.
 #[derive(Debug, Serialize)]
 pub(super) struct StepView {
     step: u32,
-    /// What the answer was to be: `tools`, calls of tools; `final`, the final answer.
+    /// Expected content: `tools` for tool calls, `final` for the final answer.
     phase: &'static str,
     answer: String,
     model: String,
-    /// It ended because there was no room for more.
+    /// The token limit ended the answer.
     cut: bool,
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -31,15 +31,15 @@ pub(super) struct StepView {
     started_at: Timestamp,
     duration_ms: u64,
     calls: Vec<CallView>,
-    /// Calls beyond those that are shown.
+    /// Calls beyond the shown ones.
     calls_left_out: usize,
-    /// What it was answered, with `…` where results of calls stood; null if nothing was.
+    /// The reply, with `…` for results of calls; null if there was none.
     reply: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct CallView {
-    /// Empty if it could not be read.
+    /// Empty if it could not be parsed.
     name: String,
     arguments: Option<Value>,
     outcome: CallOutcome,
@@ -47,12 +47,11 @@ pub(super) struct CallView {
     duration_ms: u64,
 }
 
-/// The steps of a run, and how its texts are shown.
 pub(super) struct Steps<'a> {
     steps: Vec<Step<'a>>,
     pub(super) transcript: Transcript,
-    /// The author of a tool marked something. A call can be written in many ways (`'O\'Brien'`, `10_000`), and one that was not
-    /// carried out has no fields: neither its text nor what was said of it can be told apart from what is marked.
+    /// A tool of this run has marked fields. Marked values can be spelled in many ways (`'O\'Brien'`, `10_000`), and a call that
+    /// was not executed has no parsed fields, so its text and its reply are hidden entirely.
     marked: bool,
 }
 
@@ -63,13 +62,13 @@ struct Step<'a> {
     is_final: bool,
 }
 
-/// A call whose texts were read.
+/// A call with parsed texts.
 struct ToolCallView<'a> {
     call: &'a RunCall,
-    /// What the tool's author marked.
+    /// Fields marked by the tool's author.
     marks: &'a [String],
     arguments: Option<Value>,
-    /// Text, if it is no JSON.
+    /// Text if it is not JSON.
     result: Value,
 }
 
@@ -93,7 +92,7 @@ impl<'a> Steps<'a> {
         Self { steps, transcript, marked: offered.iter().any(|tool| !tool.redact.is_empty()) }
     }
 
-    /// Bytes of all texts, each cut to the budget, as long as nothing is hidden.
+    /// Upper bound of the text bytes under this budget, before redaction.
     pub(super) fn size(&self, budget: usize) -> usize {
         let of_call = |called: &ToolCallView<'_>| {
             called.call.arguments.as_ref().map_or(0, String::len).min(budget) + called.call.result_at.1.min(budget)
@@ -105,7 +104,7 @@ impl<'a> Steps<'a> {
         self.steps.iter().map(of_step).sum()
     }
 
-    /// Each text with at most `budget` bytes, the marker apart.
+    /// With at most `budget` bytes per text, not counting the cut marker.
     pub(super) fn shown(&self, budget: usize) -> Vec<StepView> {
         self.steps.iter().map(|step| self.step(step, budget)).collect()
     }
@@ -162,7 +161,7 @@ fn called<'a>(call: &'a RunCall, reply: &RunReply, offered: &'a [OfferedTool]) -
     }
 }
 
-/// Lists and objects as such, so that their fields can be told apart.
+/// Parses lists and objects, so that their fields can be redacted separately.
 pub(super) fn json_or_text(text: &str) -> Value {
     let structured = text.trim_start().starts_with(['{', '[']);
     let read = if structured { serde_json::from_str(text).ok() } else { None };
