@@ -1,8 +1,8 @@
-//! What a tool is: its configuration, what of it the model sees, what stays hidden, and what happens when it is called.
+//! Tools of organizations: configuration, model-visible schema, hidden values and execution.
 //!
-//! [`ToolConfig`] is what a person edits. From it come the `function_schema` (the arguments a model fills in) and the
-//! `static_config` (what the model must never see). At execution the two meet again: what the schema declares is let
-//! through ([`ActionTool::check`]), each [`Parameter`] gives its value with the static one winning, and the type's own file acts.
+//! An author edits the [`ToolConfig`]. It yields the `function_schema` (the arguments a model fills in) and the `static_config`
+//! (hidden from the model). Execution joins both: [`ActionTool::check`] admits the declared arguments, each [`Parameter`] yields
+//! its value, where the static one wins, and the type's own file acts.
 
 mod action_tool;
 mod allowed_hosts;
@@ -30,8 +30,8 @@ pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;
 
-/// How long VAPI waits for a tool, in seconds: `timeoutSeconds` of the tools we make there.
+/// Seconds. VAPI's time-out for a tool: `timeoutSeconds` of the tools we create there.
 pub const VAPI_WAITS_SECONDS: u32 = 20;
 
-/// Within which we answer it, so that the model gets our sentence and not VAPI's time-out.
+/// Our own time-out, shorter than VAPI's, so that the model gets our error rather than VAPI's.
 pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(18);

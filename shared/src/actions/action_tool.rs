@@ -1,4 +1,4 @@
-//! An action as a tool: what the executor carries out, whoever asks.
+//! An action as a tool for the executor.
 
 use std::{fmt, sync::Arc};
 
@@ -12,37 +12,37 @@ use crate::{
     tool::{Conversation, Parameters, ToolSpec, arguments},
 };
 
-/// An action, with what a model is told of it and what the history must hide.
+/// An action with its model-visible description and its redaction rules.
 #[derive(Debug, Clone)]
 pub struct ActionTool {
-    /// Its effects, its limits and its history are kept under this id.
+    /// Keys its claims, limits and history.
     pub id: ToolId,
     pub spec: ToolSpec,
-    /// What people call it.
+    /// The label shown to people.
     pub label: String,
     pub action: Action,
     pub limits: Limits,
     pub chat: ChatRules,
-    /// What the history hides.
+    /// Redacted in the history.
     pub redact: Marks,
-    /// What the model must never see, with its variables still in place.
+    /// Hidden from the model; variables are not filled in.
     pub static_config: Value,
-    /// Name of the secret with the values that are only masked here; none if nothing is missing.
+    /// Name of the secret with the masked values; `None` if there are none.
     pub values_secret: Option<String>,
-    /// What checks the arguments of a tool whose schema somebody else wrote; none where we derived it.
+    /// Argument check of a tool with a foreign schema; `None` where we derived the schema.
     pub check: Option<Arc<dyn CheckArguments>>,
 }
 
-/// A part of an effect that is claimed by itself: what one of several recipients gets.
+/// A part of an effect with its own claim: the message to one of several recipients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The arguments that tell its effect from another one's.
+    /// The arguments that identify the effect.
     pub significant: Map<String, Value>,
-    /// Those who get something by it, as the outcome names them.
+    /// The recipients of this part, as named in the outcome.
     pub recipients: Vec<String>,
 }
 
-/// Holds arguments against a schema that somebody else wrote.
+/// Checks arguments against a foreign schema.
 pub trait CheckArguments: fmt::Debug + Send + Sync {
     /// # Errors
     /// One sentence that names the argument.
@@ -50,10 +50,10 @@ pub trait CheckArguments: fmt::Debug + Send + Sync {
 }
 
 impl ActionTool {
-    /// The tool of an organization, under the name that VAPI knows.
+    /// The tool of an organization, under the name known to VAPI.
     ///
     /// # Errors
-    /// When its stored configuration cannot be read.
+    /// If the stored configuration is unreadable.
     pub fn of_row(tool: &Tool) -> Result<Self> {
         let config = ToolConfig::stored(tool)?;
         let mut schema = tool.function_schema.get("parameters").cloned().unwrap_or_else(|| json!({}));
@@ -84,14 +84,14 @@ impl ActionTool {
         })
     }
 
-    /// The same with its secrets in place.
+    /// Fills in the secret values.
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let action = self.action.with_secrets(secrets);
         Self { static_config: action.with_marked(action.static_config()), action, values_secret: None, ..self.clone() }
     }
 
-    /// The arguments that may go on to the action, and the names of those that may not.
+    /// The admitted arguments, and the names of the dropped ones.
     ///
     /// # Errors
     /// One sentence that names the argument.
@@ -107,25 +107,25 @@ impl ActionTool {
         }
     }
 
-    /// What tells the effect of these checked arguments from another one's, however the model wrote them.
+    /// The normalized arguments that identify the effect, independent of spelling.
     pub fn significant(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Map<String, Value> {
         let mut arguments = checked.clone();
         self.action.normalize(&mut arguments, conversation);
         arguments::significant(&arguments)
     }
 
-    /// The parts of the effect of these checked arguments; none where it is one whole.
+    /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
         let parts = self.action.parts(checked, conversation).into_iter();
         parts.map(|part| Part { significant: arguments::significant(&part.significant), ..part }).collect()
     }
 
-    /// What of its configuration must not be shown, wherever it stands again.
+    /// Configured values to remove from all output.
     pub fn hidden_texts(&self) -> HiddenTexts {
         self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
     }
 
-    /// Why it can run in a phone call only, to follow "this tool"; `None` if it can run anywhere.
+    /// The reason why it needs a phone call, to follow "this tool"; `None` if it needs none.
     pub fn needs_call(&self) -> Option<String> {
         self.action.needs_call().map(str::to_owned).or_else(|| {
             let spec = &self.spec;

@@ -1,4 +1,4 @@
-//! `allowed_hosts`: where a request may go, as its author writes it.
+//! `allowed_hosts`: the hosts that a request may reach.
 //!
 //! ```json
 //! ["api.example.com", "crm.example.com:8443"]
@@ -15,7 +15,7 @@ const FIELD: &str = "allowed_hosts";
 const MOST: usize = 50;
 
 impl AllowedHosts {
-    /// The field of a request's body; what is wrong with it becomes a problem of the field.
+    /// Reads the field of a request's body, and reports its mistakes.
     pub fn read(fields: &mut Fields<'_>) -> Self {
         let mut allowed = Self::default();
         match fields.get(FIELD) {

@@ -5,9 +5,9 @@
 //!  "allowed_hosts": ["api.example.com"]}
 //! ```
 //!
-//! The model sees `url`, `header_<name>` and `body_<name>` where their mode lets it. A GET or DELETE has no body: there
-//! the members of `body` become the query. With `allowed_hosts` it goes to no other host, nor do its redirects; a tool with a
-//! secret whose address is chosen in the call must have them.
+//! The model sees `url`, `header_<name>` and `body_<name>` where their mode allows. A GET or DELETE has no body: the members of
+//! `body` become the query. `allowed_hosts` also restricts redirects; it is required if the model chooses the address and the
+//! tool has a secret.
 
 use std::collections::BTreeMap;
 
@@ -37,11 +37,11 @@ use crate::{
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
-/// Largest answer that is read, in bytes.
+/// Bytes.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Of what an address says went wrong, this much goes into the model's sentence, in bytes.
+/// Bytes of the server's error text passed to the model.
 const LONGEST_REASON: usize = 250;
-/// Headers that the client sets itself, or that would change where or how the request goes.
+/// Headers set by the client, or able to change the destination or framing of the request.
 const FORBIDDEN_HEADERS: [&str; 6] =
     ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
 
@@ -73,7 +73,7 @@ impl ApiRequest {
         });
         let url = parameter(fields, "url");
         match &url {
-            // Variables may stand in the path or the query, not where they would choose the host.
+            // Variables may appear in the path or query, but must not choose the host.
             Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
                 fields.problem("url.value", "must be an https address whose host is written out");
             }
@@ -113,7 +113,7 @@ impl ApiRequest {
         Some(request)
     }
 
-    /// The addresses that it names, each with its field: its own, and one of each host that a model may choose.
+    /// All addresses with their fields: the fixed one, and one for each allowed host.
     pub fn addresses(&self) -> Vec<(&'static str, String)> {
         let own = match &self.url {
             Parameter::Fixed { value: Value::String(url), .. } => Some(("url.value", url.clone())),
@@ -123,7 +123,7 @@ impl ApiRequest {
         own.into_iter().chain(hosts).collect()
     }
 
-    /// The field of a secret that would be sent to whatever host is chosen in the call, if there is one.
+    /// The field of a secret that the model could send to any host, if any.
     fn secret_for_any_host(&self) -> Option<String> {
         let host_is_fixed = matches!(&self.url, Parameter::Fixed { value: Value::String(url), .. } if names_host(url));
         if host_is_fixed || !self.allowed_hosts.is_empty() {
@@ -184,8 +184,8 @@ impl ApiRequest {
         }
     }
 
-    /// What [`ApiRequest::run`] would send: `{"method", "url", "headers", "body"?}`. The author's own headers are masked; one
-    /// that is nothing but a variable is no secret.
+    /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
+    /// that are only a variable.
     pub(super) fn preview(
         &self,
         services: &Services,
@@ -223,7 +223,7 @@ impl ApiRequest {
         let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
         let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
         self.allowed_hosts.check(&url).map_err(|why| self.not_sent(&why))?;
-        // Bodies are not let in like that any more; what was stored before may be.
+        // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some() {
             return Err("The request was not sent: the tool has a secret and does not say to which hosts it may go. \
                         Its author must list them in allowed_hosts."
@@ -258,7 +258,7 @@ impl ApiRequest {
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
-    /// Why the guard let nothing out. An address of the author's is none of the model's business, so there the log has it.
+    /// The error for a refused address. The author's address goes to the log, not to the model.
     fn not_sent(&self, why: &str) -> String {
         if matches!(self.url, Parameter::Ai { .. }) {
             return format!("The request was not sent: {why}.");
@@ -268,11 +268,11 @@ impl ApiRequest {
     }
 }
 
-/// What an answer means to whoever asked.
+/// The outcome of an HTTP answer.
 pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));
-    // Read from the answer itself: JSON may write a hidden text in escapes that its own does not show.
+    // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
@@ -305,7 +305,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
             } else {
                 format!("The service answered with status {status}: {reason}")
             });
-            // It may work another time; whoever may ask again is told so.
+            // The caller may retry.
             match status {
                 429 => told.because(clients::Error::new(clients::Service::Outbound, Failure::RateLimited)),
                 500.. => {
@@ -318,14 +318,14 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
     }
 }
 
-/// What a body is that no model can read, in a word or two; none for text.
+/// The kind of a binary body, in a word or two; `None` for text.
 fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, of) = named.split_once('/').unwrap_or_default();
     let text = kind == "text"
         || ["json", "xml", "yaml", "javascript", "x-www-form-urlencoded"].iter().any(|it| of.ends_with(it));
     let file = matches!(kind, "image" | "audio" | "video" | "font") && !text;
-    // Text in another charset is not UTF-8 either; a NUL stands in none of them but UTF-16.
+    // Invalid UTF-8 may be text in another charset; a NUL occurs only in binary data and UTF-16.
     let binary = body.contains(&0) || (!text && std::str::from_utf8(body).is_err());
     if body.is_empty() || !(file || binary) {
         return None;
@@ -335,7 +335,7 @@ fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
     Some(if known && !text { format!("a file ({named})") } else { "a binary file".to_owned() })
 }
 
-/// What it means that there is no answer. `not_sent` words why the guard let nothing out.
+/// The outcome without an answer. `not_sent` words the refusal by the guard.
 pub(super) fn unanswered(
     error: clients::Error,
     has_effect: bool,
@@ -353,7 +353,7 @@ pub(super) fn unanswered(
     told.because(error)
 }
 
-/// Whether the host of an address is written out in it, with no variable that would choose it.
+/// Whether the host is literal, without a variable.
 fn names_host(url: &str) -> bool {
     let (origin, _) = url.split_at(end_of_host(url));
     let host = origin.split_once("://").filter(|(scheme, _)| matches!(*scheme, "https" | "http")).map(|(_, host)| host);

@@ -1,4 +1,4 @@
-//! `ToolConfig`: what a person edits, and what follows from it.
+//! `ToolConfig`, the configuration that an author edits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -25,11 +25,11 @@ use crate::{
 };
 
 const LONGEST_LABEL: usize = 100;
-/// VAPI's advice for what a model is told about a tool.
+/// In characters; VAPI's advice.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
-/// A tool as its author configures it. serde reads and writes what is stored, [`ToolConfig::parse`] the body of a request: what
-/// was stored stands, whatever bodies may hold today, and fields that only a newer version knows are skipped.
+/// A tool as its author configures it. serde reads and writes stored rows, [`ToolConfig::parse`] request bodies. Rows stay valid
+/// if the rules for bodies change, and unknown fields of newer versions are skipped.
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in a configuration")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolConfig {
@@ -38,27 +38,27 @@ pub struct ToolConfig {
     pub description: Option<String>,
     #[serde(flatten)]
     pub action: Action,
-    /// The agent goes on without waiting for the result. This and the next two flags have columns of their own.
+    /// The agent continues without the result. This and the next two flags have their own columns.
     #[serde(skip)]
     pub is_async: bool,
     /// Runs when a call starts, before the agent speaks.
     #[serde(skip)]
     pub execute_on_call_start: bool,
-    /// False: runs on call start only, and VAPI never hears of it.
+    /// False: runs on call start only, and is not attached at VAPI.
     #[serde(skip)]
     pub attach_to_agent: bool,
-    /// False: what it reads changes, so a run that asks again is not answered from its record.
+    /// False: its data changes, so a repeated call in a run is executed again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeatable: bool,
-    /// The effect of an `api_request` or a `pipedream_action` that changes something; the other types have one of their own.
+    /// Only for an `api_request` or a `pipedream_action` with an effect; other types have a fixed one.
     #[serde(default, rename = "effect", skip_serializing_if = "Option::is_none")]
     pub declared_effect: Option<ToolEffect>,
     #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
-    /// What must be seen to before it is called for a person in a chat.
+    /// Conditions for a call on behalf of a user in a chat.
     #[serde(default, skip_serializing_if = "ChatRules::none")]
     pub chat: ChatRules,
-    /// What the history hides.
+    /// Redacted in the history.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
 }
@@ -72,7 +72,6 @@ const fn is_yes(repeatable: &bool) -> bool {
     *repeatable
 }
 
-/// What it does, one variant per type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Action {
@@ -84,29 +83,29 @@ pub enum Action {
     Sms(Sms),
     #[serde(alias = "transferCall")]
     TransferCall(TransferCall),
-    /// Of a service tool; nobody configures one.
+    /// Of a service's tool; no author configures one.
     #[serde(skip)]
     ServiceRequest(ServiceRequest),
 }
 
 impl ToolConfig {
-    /// Reads the body of `POST /api/{slug}/tools`: the type's own fields and `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact` side by side.
+    /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] with everything that is wrong.
+    /// [`crate::Error::Invalid`] with all problems.
     pub fn parse(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
         let config = Self::parse_at(body, "", &mut problems);
         problems.into_result(config)
     }
 
-    /// The configuration of a tool in the table.
+    /// The configuration of a stored tool.
     ///
     /// # Errors
-    /// [`crate::Error::Unreadable`], as when a newer version wrote it.
+    /// [`crate::Error::Unreadable`], for example if a newer version wrote it.
     pub fn stored(tool: &Tool) -> Result<Self> {
-        // serde's text may quote the configuration.
+        // serde's message may quote the configuration.
         let config = Self::deserialize(&tool.config_metadata).map_err(|_content| unreadable::<Self>(&tool.id))?;
         Ok(Self {
             is_async: tool.is_async,
@@ -125,12 +124,12 @@ impl ToolConfig {
         }
     }
 
-    /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body (empty: it is the body).
+    /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body; empty for the whole body.
     pub fn parse_at(body: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
         Self::read(Fields::of(body, path, problems)?)
     }
 
-    /// As [`ToolConfig::parse`], for an edit, where `name` and `version` may stand beside the fields of the configuration.
+    /// As [`ToolConfig::parse`], for an edit: allows `name` and `version` beside the fields of the configuration.
     pub fn parse_edited(body: &Value, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(body, "", problems)?;
         for beside in ["name", "version"] {
@@ -149,7 +148,7 @@ impl ToolConfig {
         let declared_effect = fields.parse::<ToolEffect>("effect");
         let limits = Limits::read(&mut fields);
         let chat = chat_rules(&mut fields);
-        // Without a type nothing tells which other fields are right.
+        // Without a type the other fields cannot be checked.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
             ToolType::ApiRequest => ApiRequest::read(&mut fields).map(Action::ApiRequest),
@@ -210,24 +209,22 @@ impl ToolConfig {
         self.action.kind()
     }
 
-    /// What is said to the model about the tool.
     pub fn description_for_model(&self) -> &str {
         self.description.as_deref().unwrap_or(&self.label)
     }
 
-    /// `function_schema`: what the model sees.
+    /// The model-visible part.
     pub fn function_schema(&self, name: &ToolName) -> Value {
         let parameters = self.action.parameters().into_iter().map(|(path, parameter)| (path.argument, parameter));
         schema::function(name, self.description_for_model(), parameters)
     }
 
-    /// `static_config`: what the model must not see.
+    /// The part hidden from the model.
     pub fn static_config(&self) -> Value {
         self.action.static_config()
     }
 
-    /// `config_metadata`: the configuration as it is stored and given back for editing; the flags have columns of
-    /// their own.
+    /// `config_metadata`: the configuration as stored and as returned for editing, without the flags that have their own columns.
     pub fn to_json(&self) -> Value {
         json!(self)
     }
@@ -283,7 +280,7 @@ impl Action {
         }
     }
 
-    /// Why it can run in a phone call only, to follow "this tool", as far as its type and its options decide.
+    /// The reason why it needs a phone call, by type and options alone, to follow "this tool".
     pub(super) fn needs_call(&self) -> Option<&'static str> {
         match self {
             Self::TransferCall(_) => Some("transfers a call"),
@@ -292,17 +289,17 @@ impl Action {
         }
     }
 
-    /// Why a path leads to no argument of the function, if so.
+    /// The mistake if `path` names no argument of the function.
     fn not_an_argument(&self, path: &str) -> Option<String> {
         let arguments: Vec<String> = self.parameters().into_iter().map(|(place, _)| place.argument).collect();
-        // Which filters a query has is known when its knowledge base is.
+        // The filters depend on the knowledge base, so any filter name passes.
         let is_filter = matches!(self, Self::Query(_)) && Operator::ends(path);
         let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
         let arguments = arguments.join(", ");
         (!known).then(|| format!("begins with no argument of the tool; it may begin with {arguments}, result or be *"))
     }
 
-    /// Writes arguments that mean the same in the same way.
+    /// Gives arguments of the same meaning the same spelling.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         match self {
             Self::Sms(action) => action.normalize(arguments, conversation),
@@ -311,7 +308,7 @@ impl Action {
         }
     }
 
-    /// The parts of the effect, each of which must happen once; none where it is one whole.
+    /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
         match self {
             Self::Sms(action) => action.parts(arguments, conversation),
@@ -323,7 +320,7 @@ impl Action {
         }
     }
 
-    /// Whether running it changes something outside: then it must happen once.
+    /// Whether it has an effect, which must happen only once.
     pub fn has_effect(&self) -> bool {
         match self {
             Self::ApiRequest(action) => action.has_effect(),

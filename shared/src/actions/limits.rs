@@ -1,4 +1,4 @@
-//! `limits`: how often a tool may run, as its author writes it.
+//! `limits`: how often a tool may run.
 //!
 //! ```json
 //! {"per_call"?: 1, "per_hour"?: 100}

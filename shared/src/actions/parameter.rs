@@ -1,4 +1,4 @@
-//! A parameter's mode: who gives its value.
+//! The mode of a parameter: fixed by the author, filled in by the model, or both.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -14,17 +14,16 @@ use crate::{
 };
 
 const LONGEST_PROMPT: usize = 1_000;
-/// Levels of lists and objects within a fixed value.
+/// Nesting within a fixed value.
 const DEEPEST: usize = 20;
 
-/// Where the value of a parameter comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Parameter {
     /// `{"mode": "fixed", "value": …, "secret"?}`: set by the author, hidden from the model, always used.
     Fixed {
         value: Value,
-        /// Whether it is shown to nobody. What the author does not say is decided by its name.
+        /// Overrides the rule that decides by name whether the value is a secret.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<bool>,
     },
@@ -36,8 +35,8 @@ pub enum Parameter {
         #[serde(default = "yes")]
         required: bool,
     },
-    /// `{"mode": "array_extendable", "fixedValues", "aiExtension": {"enabled", "prompt", "required"}}`: the author's
-    /// values and the model's, each once.
+    /// `{"mode": "array_extendable", "fixedValues", "aiExtension": {"enabled", "prompt", "required"}}`: the author's and the
+    /// model's values, without duplicates.
     ArrayExtendable {
         #[serde(rename = "fixedValues", default)]
         fixed: Vec<Value>,
@@ -46,12 +45,12 @@ pub enum Parameter {
     },
 }
 
-/// What the model may add to a list.
+/// The model's additions to a list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extension {
     pub enabled: bool,
-    /// Set if it is enabled, as is `required`.
+    /// Set if enabled, like `required`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,12 +62,12 @@ const fn yes() -> bool {
 }
 
 impl Parameter {
-    /// A fixed value of which no more is said.
+    /// A fixed value without further options.
     pub(super) const fn fixed(value: Value) -> Self {
         Self::Fixed { value, secret: None }
     }
 
-    /// Reads a parameter; text or a list alone is short for a fixed value.
+    /// Parses a parameter; text or a list alone is short for a fixed value.
     pub fn parse(value: &Value, path: String, problems: &mut Problems) -> Option<Self> {
         if value.is_string() || value.is_array() {
             return Some(Self::fixed(value.clone()));
@@ -106,7 +105,7 @@ impl Parameter {
                 return None;
             }
         };
-        // In an object schema `required` lists names; as a boolean it is about the parameter itself.
+        // In an object schema `required` lists names; a boolean concerns the parameter itself.
         if let Some(Value::Bool(own)) = declared.get("required") {
             required = *own;
             declared.remove("required");
@@ -114,7 +113,7 @@ impl Parameter {
         declared.entry("type").or_insert_with(|| "string".into());
         let path = fields.path("schema");
         schema::check_declared(&declared, &path, fields.problems());
-        // A missing prompt is on record; going on finds what else is wrong.
+        // A missing prompt is reported already; continue to find further mistakes.
         Some(Self::Ai { prompt: prompt.unwrap_or_default(), schema: declared, required })
     }
 
@@ -155,7 +154,7 @@ impl Parameter {
         Some(Self::ArrayExtendable { fixed, extension })
     }
 
-    /// What the model sees of it: a property of the arguments, and whether it is required.
+    /// The model-visible property of the arguments, and whether it is required.
     pub fn property(&self) -> Option<(Value, bool)> {
         match self {
             Self::Fixed { .. } | Self::ArrayExtendable { extension: Extension { enabled: false, .. }, .. } => None,
@@ -172,7 +171,7 @@ impl Parameter {
         }
     }
 
-    /// What the model must not see of it.
+    /// The part hidden from the model.
     pub fn hidden(&self) -> Option<Value> {
         match self {
             Self::Fixed { value, .. } => Some(value.clone()),
@@ -181,16 +180,16 @@ impl Parameter {
         }
     }
 
-    /// Whether a model must fill something in before the tool can run.
+    /// Whether it has a required argument for the model.
     pub fn needs_model(&self) -> bool {
         self.property().is_some_and(|(_, required)| required)
     }
 
-    /// The value at execution: the fixed one with its variables filled in, or the model's, or both united without
-    /// duplicates. `None`: an optional one that the model left out.
+    /// The value at execution: the fixed one with variables filled in, the model's, or both without duplicates. `None`: the model
+    /// left out an optional one.
     ///
     /// # Errors
-    /// [`Unknown`] when a variable has no value in this conversation.
+    /// [`Unknown`] if a variable has no value in this conversation.
     pub fn value(
         &self,
         from_model: Option<&Value>,
@@ -215,8 +214,7 @@ impl Parameter {
     }
 }
 
-/// Checks that a value of the author's fits the table: DynamoDB takes no empty names, 32 levels in all, and numbers from
-/// 1e-130 to 9.9e125.
+/// Checks that DynamoDB can store a value: no empty names, at most 32 levels in all, numbers from 1e-130 to 9.9e125.
 pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: &mut Problems) {
     if depth > DEEPEST {
         problems.add(path, format!("is nested more than {DEEPEST} levels deep"));

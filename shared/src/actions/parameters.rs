@@ -1,4 +1,4 @@
-//! The parameters of a configuration: where they stand, and how each type reads its own.
+//! The parameters of a configuration: their places and their parsing.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::fields::Fields;
 /// Members of `params`, `headers` and `body`.
 const MOST_PARAMETERS: usize = 50;
 
-/// Where a parameter stands: in the configuration, and among the arguments of the function.
+/// A parameter's name in the configuration, and among the function's arguments.
 pub(super) struct Place {
     pub(super) field: String,
     pub(super) argument: String,
@@ -22,14 +22,13 @@ impl Place {
     }
 }
 
-/// Reads a required parameter.
 pub(super) fn parameter(fields: &mut Fields<'_>, name: &'static str) -> Option<Parameter> {
     let value = fields.required(name)?;
     let path = fields.path(name);
     Parameter::parse(value, path, fields.problems())
 }
 
-/// Reads an object of parameters whose names the author chose. Names must do as names of arguments too.
+/// Reads parameters under names of the author's choice, which must also be valid argument names.
 pub(super) fn parameters(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -53,18 +52,17 @@ pub(super) fn parameters(
     parameters
 }
 
-/// Letters, digits, `_`, `-` and `.`: what every model provider takes as the name of an argument.
+/// Letters, digits, `_`, `-`, `.` and `$`: accepted as argument names by all model providers.
 pub(super) fn argument_name(name: &str) -> bool {
     (1..=56).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))
 }
 
-/// The hidden values, by name.
 pub(super) fn all_hidden(parameters: &BTreeMap<String, Parameter>) -> Value {
     parameters.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.hidden()?))).collect()
 }
 
-/// An object of the members that are there.
+/// An object of the members with a value.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

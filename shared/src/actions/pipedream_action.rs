@@ -7,7 +7,7 @@
 //!  "preloadedParams": {…}, "params": {"to": Parameter, …}}
 //! ```
 //!
-//! `version` and `appProp` are filled in from Pipedream when the tool is made.
+//! `version` and `appProp` are filled in from Pipedream when the tool is created.
 
 mod props;
 
@@ -34,7 +34,7 @@ use crate::{
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
-/// Of what an action says went wrong, this much goes into the model's sentence, in bytes.
+/// Bytes of Pipedream's error text passed to the model.
 const LONGEST_REASON: usize = 250;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct PipedreamAction {
     preloaded: Map<String, Value>,
     #[serde(default)]
     params: BTreeMap<String, Parameter>,
-    /// Whether it changes something. Of an action that an organization chose nobody knows, so it does.
+    /// True for actions chosen by an organization, whose effect is unknown.
     #[serde(skip, default = "yes")]
     effect: bool,
 }
@@ -54,7 +54,7 @@ const fn yes() -> bool {
     true
 }
 
-/// Which action, and with whose account.
+/// The action and its account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -111,8 +111,8 @@ impl PipedreamAction {
         Some(action)
     }
 
-    /// A component with an account, whose props `names` the caller of the tool gives. `named`: the app's slug, what people call
-    /// the app, the component's key, its version, and the prop that takes the account.
+    /// A component with an account, whose props `names` become arguments. `named`: the app's slug, the app's label, the
+    /// component's key, its version, and the prop for the account.
     pub(crate) fn of_component(
         named: [&str; 5],
         account: &str,
@@ -134,8 +134,8 @@ impl PipedreamAction {
         Self { metadata, preloaded: fixed, params: names.into_iter().map(|name| (name, given())).collect(), effect }
     }
 
-    /// The parameter with which a model chooses where the action sends a secret, and the field of that secret. What an action
-    /// does with its props only Pipedream knows, so names decide.
+    /// The parameter by which a model chooses the destination of a secret, and the field of that secret. Only Pipedream knows how
+    /// an action uses its props, so names decide.
     fn secret_for_any_host(&self) -> Option<(String, String)> {
         let mut by_model = self.params.iter().filter(|(_, parameter)| matches!(parameter, Parameter::Ai { .. }));
         let (address, _) = by_model.find(|(name, _)| names_address(name))?;
@@ -152,17 +152,15 @@ impl PipedreamAction {
         params.chain(preloaded).collect()
     }
 
-    /// Key of the action at Pipedream.
     pub fn key(&self) -> &str {
         &self.metadata.action_key
     }
 
-    /// The connected account that it runs with.
     pub fn account(&self) -> &str {
         &self.metadata.account_id
     }
 
-    /// Pins the action to the version that was read, and learns which of its props takes the account, and what the others take.
+    /// Pins the action to the current version, and takes the account's prop and the types of the others from it.
     pub fn pin(&mut self, action: &Action) {
         self.metadata.version.get_or_insert_with(|| action.version.clone());
         if let Some(prop) = action.app_prop() {
@@ -184,7 +182,7 @@ impl PipedreamAction {
         json!({"preloadedParams": self.preloaded, "params": all_hidden(&self.params)})
     }
 
-    /// The props as Pipedream takes them: preloaded ones, then the parameters, then the account, which nothing overrides.
+    /// The props for Pipedream: preloaded ones, then the parameters, then the account, which nothing overrides.
     fn props(
         &self,
         conversation: &Conversation,
@@ -204,9 +202,9 @@ impl PipedreamAction {
         Ok(props)
     }
 
-    /// The run to be asked for, or a sentence that says why there is none.
+    /// The run to request, or the reason why none is possible, a sentence.
     fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
-        // Bodies are not let in like that any more; what was stored before may be.
+        // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {
             return Err(
                 "The action was not run: the tool has a secret that would go to an address of the model's choice. \
@@ -222,7 +220,7 @@ impl PipedreamAction {
         })
     }
 
-    /// What [`PipedreamAction::run`] would send: `{"app", "account_id", "external_user_id", "action", "version"?,
+    /// The request of [`PipedreamAction::run`]: `{"app", "account_id", "external_user_id", "action", "version"?,
     /// "dynamic_props_id"?, "configured_props"}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let Run { action, version, dynamic_props_id, configured_props } =
@@ -258,7 +256,7 @@ impl PipedreamAction {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))
                 .and_exports(hidden.replaced_in(exports))
                 .with(Effect::Done),
-            // It ran, and how far it came is not known: the same call must not run it again.
+            // The action ran with an unknown effect, so the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 let told = ToolOutcome::failed(format!("{name} reported a problem: {reason}"));
@@ -276,7 +274,7 @@ impl PipedreamAction {
     }
 }
 
-/// Whether a parameter of this name says where something is sent.
+/// Whether a parameter of this name is a destination.
 fn names_address(name: &str) -> bool {
     const ADDRESSES: [&str; 7] = ["domain", "endpoint", "host", "hostname", "uri", "url", "webhook"];
     words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))

@@ -1,12 +1,12 @@
-//! `query`: looks something up in a knowledge base.
+//! `query`: searches a knowledge base.
 //!
 //! ```json
 //! {"type": "query", "knowledge_base_id": "…", "query"?: Parameter,
 //!  "filters"?: {"price": ["at_most", "at_least"], "city": {"one_of": Parameter}}}
 //! ```
 //!
-//! The model sees `query` and an argument per filter (`price_at_most`). Filters decide which entries are meant, then the
-//! words of `query` rank them; the best five are answered, each within 350 bytes, with the number of all that match.
+//! The model sees `query` and an argument per filter (`price_at_most`). Filters select entries, then the words of `query` rank
+//! them; the answer has the best five, at most 350 bytes each, and the number of all matches.
 
 mod filters;
 mod index;
@@ -43,7 +43,6 @@ pub struct Query {
     filters: Filters,
 }
 
-/// One search.
 struct SearchRequest<'a> {
     words: String,
     filters: Vec<(&'a Filter, Value)>,
@@ -73,7 +72,7 @@ impl Query {
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
     }
 
-    /// What searches a base when nobody says otherwise: the model asks, and may filter by every field.
+    /// The default search of a base: the model gives the query and may filter by every field.
     ///
     /// # Errors
     /// As [`Query::resolve`].
@@ -87,11 +86,11 @@ impl Query {
         self.knowledge_base_id
     }
 
-    /// Derives the filters from the base's fields, once, when the tool is saved: what is stored says it all.
-    /// `for_model`: whether a model will call the tool.
+    /// Derives the filters from the base's fields when the tool is saved, and stores them. `for_model`: a model will call the
+    /// tool.
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming each filter that does not suit the base.
+    /// [`Error::Invalid`] naming each filter that does not fit the base.
     pub fn resolve(&mut self, base: &KnowledgeBase, for_model: bool) -> Result<()> {
         let mut problems = Problems::default();
         if base.deleting {
@@ -113,7 +112,7 @@ impl Query {
         ]))
     }
 
-    /// What is looked for, the author's and the model's, or a sentence that says why it cannot be.
+    /// The words and filters of author and model, or the reason why there is no search, a sentence.
     fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<SearchRequest<'_>, String> {
         let value = |parameter: &Parameter, argument: &str| {
             let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);
@@ -123,7 +122,7 @@ impl Query {
         let mut filters = Vec::new();
         for filter in self.filters.all() {
             let Some(parameter) = &filter.parameter else { continue };
-            // An empty list restricts nothing, as an empty text does.
+            // An empty list is no filter, like an empty text.
             let given = value(parameter, &filter.argument())?;
             let given = given.filter(|given| given.as_array().is_none_or(|list| !list.is_empty()));
             filters.extend(given.map(|given| (filter, given)));
@@ -134,7 +133,7 @@ impl Query {
         Ok(SearchRequest { words, filters })
     }
 
-    /// What [`Query::run`] would look for: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
+    /// The search of [`Query::run`]: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let SearchRequest { words, filters } = self.asked(context.conversation, arguments)?;
         let filters: Map<String, Value> =
@@ -142,7 +141,7 @@ impl Query {
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
     }
 
-    /// Answers `{"matched": 12, "entries": ["…"], "note"?: "…"}`; also when nothing matches, which the note says.
+    /// Returns `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
     pub(super) async fn run(
         &self,
         services: &Services,

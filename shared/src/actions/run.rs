@@ -1,4 +1,4 @@
-//! From an action and arguments to what came of it, or to the request that would be sent.
+//! Executes an action, or previews its request.
 
 use serde_json::{Map, Value};
 
@@ -12,10 +12,10 @@ use crate::{
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
-/// What a model is given back at most, in bytes; VAPI warns of larger answers, and a model drowns in them.
+/// Bytes of a result for a model: VAPI warns of larger ones, and models lose track in them.
 const LONGEST_RESULT: usize = 8_000;
 
-/// What actions act through.
+/// The clients and tables that actions use.
 #[derive(Clone)]
 pub struct Services {
     pub agents: Agents,
@@ -32,19 +32,19 @@ pub struct Services {
     pub knowledge: Knowledge,
 }
 
-/// One try of an execution.
+/// One attempt of an execution.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// The execution's, the same in every delivery of it, and another once it was refused and is asked for again.
+    /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.
     pub id: ExecutionId,
-    /// The recipients that are not to get it again, with what became of them.
+    /// Outcomes of the recipients that must not be sent to again.
     pub done: &'a Map<String, Value>,
 }
 
-/// Carries an action out. The arguments have been checked.
+/// Executes an action with checked arguments.
 ///
 /// # Errors
-/// Only for an outage of our own; what the tool or a vendor makes of it is in the outcome.
+/// Only for an outage of our own; errors of tool and vendor are in the outcome.
 pub async fn run(
     action: &Action,
     services: &Services,
@@ -52,7 +52,7 @@ pub async fn run(
     arguments: &Map<String, Value>,
     attempt: Attempt<'_>,
 ) -> Result<ToolOutcome> {
-    // What is fixed is none of the model's business, also where a service or we ourselves repeat it.
+    // Fixed values stay hidden from the model even if a service or we quote them.
     let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
         Action::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
@@ -65,14 +65,13 @@ pub async fn run(
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
 
-/// What a model is told of some of the recipients, as it is told of all of them by [`run`].
+/// The answer for some of the recipients, worded as by [`run`].
 pub fn told(action: &Action, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
     ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
 }
 
-/// The request that [`run`] would send, secrets masked, or the sentence a model would be told instead. The arguments have
-/// been checked. Each type shows the very request that its `run` builds, so that the two cannot differ; only our own tables
-/// are asked.
+/// The request of [`run`] with secrets masked, or the error for the model. The arguments must be checked. Preview and `run` share
+/// the code that builds the request; a preview contacts only our own tables.
 ///
 /// # Errors
 /// Only for an outage of our own.
@@ -91,10 +90,10 @@ pub async fn preview(
         Action::TransferCall(action) => action.preview(context, arguments),
         Action::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
-    // Whoever tries a tool may see what is fixed in it, but no secrets.
+    // The caller of a preview may see fixed values, but no secrets.
     let conversation = context.conversation;
     let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), conversation);
-    // A header that is nothing but a variable is no secret.
+    // A header that is only a variable is no secret.
     for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
         secrets.remove(number.as_str());
     }

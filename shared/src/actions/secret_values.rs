@@ -1,9 +1,8 @@
-//! The secrets among the values that a tool's author fixed: which they are, what is shown in their place, and how they leave a
-//! configuration for Secrets Manager and come back.
+//! Secrets among a tool's fixed values: detection, masking, and their way to Secrets Manager and back.
 //!
-//! A value is a secret as a whole if its author says so (`"secret": true`), or says nothing and it stands under the name of a
-//! secret or is a header. In other values that holds for their parts: what stands under such a name within, such parts of a
-//! URL's query, and what repeats another secret. What is nothing but a variable is none.
+//! A value is entirely secret if its author marks it (`"secret": true`), or if it is unmarked and has the name of a secret or is
+//! a header. Within other values the same rule applies to parts: members with such names, such parameters of a URL's query, and
+//! repetitions of another secret. A value that is only a variable is no secret.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,10 +18,10 @@ use crate::{
     tool::Conversation,
 };
 
-/// Secrets Manager takes 64 KiB.
+/// Bytes; Secrets Manager allows 64 KiB.
 const LARGEST: usize = 60_000;
 
-/// What a tool's secret holds: `{"headers.X-Api-Key": "…"}`, each the whole value of a field, its variables still in place.
+/// The content of a tool's secret: `{"headers.X-Api-Key": "…"}`, each the whole value of a field, with variables not filled in.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretValues(BTreeMap<String, Value>);
@@ -39,21 +38,21 @@ impl fmt::Debug for SecretValues {
     }
 }
 
-/// One value of the author's in an action's configuration.
+/// A value fixed by the author.
 pub(super) struct FixedValue<'a> {
-    /// Its place in the configuration: `headers.X-Api-Key`.
+    /// Path in the configuration: `headers.X-Api-Key`.
     field: String,
     name: &'a str,
     sent_as: SentAs,
     slot: Slot<'a>,
 }
 
-/// What becomes of a value.
+/// The use of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SentAs {
     Address,
     Header,
-    /// Of a body, a query or the props of an action.
+    /// Member of a body or query, or a prop of an action.
     Member,
 }
 
@@ -63,7 +62,7 @@ enum Slot<'a> {
 }
 
 impl<'a> FixedValue<'a> {
-    /// `None` if the model gives all of the value.
+    /// `None` if the value comes from the model alone.
     pub(super) fn of_parameter(
         field: String,
         name: &'a str,
@@ -98,7 +97,7 @@ impl<'a> FixedValue<'a> {
         }
     }
 
-    /// What the author says of it.
+    /// The author's explicit choice.
     fn mark(&self) -> Option<bool> {
         match &self.slot {
             Slot::Parameter(Parameter::Fixed { secret, .. }) => *secret,
@@ -112,12 +111,12 @@ impl<'a> FixedValue<'a> {
         }
     }
 
-    /// By its author's word or by its name, whatever else it is.
+    /// Secret by the author's mark or by name.
     fn is_named_secret(&self, value: &Value) -> bool {
         self.mark().unwrap_or_else(|| tells_something(value) && is_secret(self.name))
     }
 
-    /// As a whole.
+    /// Secret as a whole.
     fn is_secret(&self, value: &Value) -> bool {
         let by_header = || {
             self.mark().is_none()
@@ -129,7 +128,7 @@ impl<'a> FixedValue<'a> {
         self.is_named_secret(value) || by_header()
     }
 
-    /// What is shown in its place, or of it. `texts` are secrets that it may repeat.
+    /// The value with secrets masked. `texts`: secrets that it may repeat.
     fn shown(&self, value: &Value, texts: &HiddenTexts) -> Value {
         let in_list = || value.is_array() && !matches!(self.slot, Slot::Parameter(Parameter::Fixed { .. }));
         let (origin, rest) = match (self.sent_as, value.as_str()) {
@@ -139,7 +138,7 @@ impl<'a> FixedValue<'a> {
         if self.is_secret(value) {
             return match value.as_str() {
                 Some(_) if self.sent_as == SentAs::Address => format!("{origin}/{SECRET}").into(),
-                // Which variables it needs is no secret, and is asked before it is known.
+                // Variable names are no secret; their availability is checked before the secret is read.
                 Some(text) => format!("{SECRET}{}", variables::all_in(text)).into(),
                 None if in_list() => vec![SECRET].into(),
                 None => SECRET.into(),
@@ -158,7 +157,7 @@ impl<'a> FixedValue<'a> {
     }
 }
 
-/// What is empty, true or false tells nothing, and a variable is filled in with what is known anyway.
+/// False for values without information: empty texts, booleans, and variables, whose values are public in the call.
 fn tells_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
@@ -169,7 +168,7 @@ fn tells_something(value: &Value) -> bool {
     }
 }
 
-/// How far into an address its host goes.
+/// The offset after the host of an address.
 pub(super) fn end_of_host(url: &str) -> usize {
     let host = url.find("://").map_or(0, |scheme| scheme + 3);
     url.get(host..).and_then(|rest| rest.find(['/', '\\', '?', '#'])).map_or(url.len(), |length| host + length)
@@ -185,18 +184,18 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 impl Action {
-    /// Every value of the author's that is sent to others, in a fixed order.
+    /// All fixed values sent to others, in a stable order.
     fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
         match self {
             Self::ApiRequest(action) => action.fixed_values(),
             Self::PipedreamAction(action) => action.fixed_values(),
             Self::ServiceRequest(action) => action.fixed_values(),
-            // What an SMS says and what is looked up are told to somebody.
+            // Text messages and queries are not confidential.
             Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) => Vec::new(),
         }
     }
 
-    /// The texts but for the values that their author calls no secrets.
+    /// Removes values that their author marked as not secret.
     #[must_use]
     pub(super) fn without_what_is_shown(&self, mut texts: HiddenTexts) -> HiddenTexts {
         for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
@@ -205,8 +204,7 @@ impl Action {
         texts
     }
 
-    /// What is fixed in the configuration, as it is sent in this call, and must not be shown again. Numbers of the call are no
-    /// secrets of the author's.
+    /// Fixed values of this call to hide from output. The call's phone numbers are not the author's secrets.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
         let mut texts =
             self.without_what_is_shown(variables::secrets(&self.with_marked(self.static_config()), conversation));
@@ -216,7 +214,7 @@ impl Action {
         texts
     }
 
-    /// The same with something else shown in place of each secret.
+    /// Replaces each secret by a mask.
     #[must_use]
     pub fn masked(&self) -> Self {
         let mut masked = self.clone();
@@ -224,7 +222,7 @@ impl Action {
         masked
     }
 
-    /// The same with its secrets in place.
+    /// Fills in the secret values.
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let mut whole = self.clone();
@@ -236,11 +234,11 @@ impl Action {
         whole
     }
 
-    /// Takes the secrets out, and leaves what is shown in their place. Where that was sent back, the secret of `before` is
-    /// kept, which has its secrets in place.
+    /// Moves the secrets out, and leaves masks. A mask in the input keeps the secret of `before`, which has its secrets filled
+    /// in.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] where it was sent without there being a secret, and for more than can be stored.
+    /// [`crate::Error::Invalid`] for a mask without an earlier secret, and if the secrets are too large to store.
     pub fn take_secrets(&mut self, before: Option<&Self>) -> Result<SecretValues> {
         if let Some(before) = before {
             self.keep_secrets(before);
@@ -269,8 +267,7 @@ impl Action {
         Ok(secrets)
     }
 
-    /// A `static_config` of this action in which what its author marked stands under the name of a secret, too: what is to be
-    /// blanked is found by names.
+    /// Repeats marked values under the name of a secret, because redaction finds secrets by name.
     pub(super) fn with_marked(&self, static_config: Value) -> Value {
         with_marked(static_config, self.clone().fixed_values())
     }
@@ -284,7 +281,7 @@ impl Action {
             .collect();
         for mut value in self.fixed_values() {
             let Some((shown, own, mark)) = kept.get(&value.field) else { continue };
-            // Shown again is none: who may read it then is not who wrote it.
+            // A mask marked as public is not replaced: another author wrote the secret.
             if value.get() == *shown && value.mark() != Some(false) {
                 value.set(own.clone());
                 value.set_mark(value.mark().or(*mark));
@@ -305,7 +302,7 @@ pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>)
     static_config
 }
 
-/// The field of the first value that is a secret, or has one in it.
+/// The field of the first value with a secret.
 pub(super) fn first_secret(values: Vec<FixedValue<'_>>) -> Option<String> {
     let texts = HiddenTexts::default();
     values.into_iter().find_map(|own| {

@@ -1,6 +1,6 @@
-//! A request to a service's own API, made of a template of the catalogue, the arguments and the organization's credential.
+//! A request to a service's API, from a template, the arguments and the organization's credential.
 //!
-//! It is no configuration of anybody's: it is made of a [`RequestTemplate`] whenever a service tool is to be called.
+//! Built from a [`RequestTemplate`] for each call of a service's tool; nobody configures it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,24 +29,24 @@ use crate::{
     tool::{CallContext, Effect, ToolOutcome},
 };
 
-/// Before a request is sent a second time whose key makes the service do it once.
+/// Pause before the second attempt of a request with an idempotency key.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What must be left of the time for that.
+/// Remaining time needed for the second attempt.
 const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRequest {
-    /// The service's name, for sentences.
+    /// The service's name, for messages.
     service: String,
     template: RequestTemplate,
-    /// Whether it changes something there; a search by POST does not.
+    /// False for a search by POST.
     effect: bool,
-    /// By the names of the service's fields; masked until the tool is executed.
+    /// By the service's field names; masked until the tool is executed.
     credential: BTreeMap<String, Parameter>,
 }
 
 impl ServiceRequest {
-    /// `fields` are those of the credential, which is filled in when the tool is executed.
+    /// `fields`: of the credential, which is filled in at execution.
     pub fn new(service: &str, template: RequestTemplate, effect: bool, fields: &[CredentialField]) -> Self {
         let masked = |field: &CredentialField| {
             (field.name.clone(), Parameter::Fixed { value: SECRET.into(), secret: Some(field.secret) })
@@ -86,8 +86,8 @@ impl ServiceRequest {
         if !may_repeat || !backoff.pause().await {
             return first;
         }
-        // A service that knows the key answers a second request with what the first one did. What it says otherwise, that it
-        // is busy or cannot be reached, says nothing of the first.
+        // A service that knows the key repeats the answer to the first request. Any other answer, such as "busy", tells nothing
+        // about the first request.
         let second = self.send(services, context, arguments, attempt, hidden).await;
         if second.effect == Effect::Done { second } else { first }
     }
@@ -116,7 +116,7 @@ impl ServiceRequest {
         }
     }
 
-    /// What [`ServiceRequest::run`] would send: `{"method", "url", "headers", "body"?}`, the credential masked.
+    /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
     pub(super) fn preview(
         &self,
         services: &Services,
@@ -142,7 +142,7 @@ impl ServiceRequest {
         ])))
     }
 
-    /// The request, or a sentence that says why there is none. `key` tells this execution from all others.
+    /// The request, or the reason why there is none, a sentence. `key`: unique per execution.
     fn request(&self, services: &Services, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
         let template = &self.template;
         let broken = |what: &str| {
@@ -200,7 +200,7 @@ impl ServiceRequest {
             BodyFormat::Json => Some(Body::Json(Value::Object(members))),
             BodyFormat::Form => Some(Body::Form(form(&members))),
         };
-        // The credential goes to the service's own host alone, redirects included.
+        // The credential goes only to the service's own host, also after redirects.
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
@@ -218,14 +218,14 @@ impl ServiceRequest {
     }
 }
 
-/// An address with the arguments it names in place, which are taken out.
+/// Substitutes arguments into the address, and removes them from `arguments`.
 fn filled_in(url: &str, arguments: &mut Map<String, Value>) -> Result<String, String> {
     let mut filled = String::with_capacity(url.len());
     let mut rest = url;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
         let value = arguments.remove(name).map(|value| text(&value)).unwrap_or_default();
-        // An empty segment, or one that climbs, would be another address.
+        // An empty, `.` or `..` segment would change the path.
         if value.is_empty() || value == "." || value == ".." {
             return Err(format!("The request was not sent: the argument \"{name}\" must not be {value:?}."));
         }
@@ -241,7 +241,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A list becomes a parameter for each of its items.
+/// Each item of a list becomes its own parameter.
 fn add_query<'a>(url: &mut Url, members: impl Iterator<Item = (&'a String, &'a Value)>) {
     let pairs: Vec<(&String, String)> = members
         .flat_map(|(name, value)| match value {
@@ -255,7 +255,6 @@ fn add_query<'a>(url: &mut Url, members: impl Iterator<Item = (&'a String, &'a V
     }
 }
 
-/// `a=1&b[c]=2&d[0]=3`.
 fn form(members: &Map<String, Value>) -> String {
     let mut form = form_urlencoded::Serializer::new(String::new());
     for (name, value) in members {

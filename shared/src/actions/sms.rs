@@ -1,11 +1,11 @@
-//! `sms`: sends a message through Twilio.
+//! `sms`: sends text messages through Twilio.
 //!
 //! ```json
 //! {"type": "sms", "from": {"type": "called_number" | "specific_number", "phone_number_id": "…"},
 //!  "text": Parameter, "recipients": Parameter, "allowed_recipients"?: "caller_only" | ["+1…" | "{{caller_phone_number}}", …]}
 //! ```
 //!
-//! `allowed_recipients` binds whoever fills the recipients in; without it a message may go to any number.
+//! `allowed_recipients` restricts the model and the author alike; without it a message may go to any number.
 
 mod allowed;
 
@@ -29,7 +29,7 @@ use crate::{
     tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
 };
 
-/// Recipients of one message.
+/// Per message.
 const MOST_RECIPIENTS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Sms {
     allowed: AllowedRecipients,
 }
 
-/// The number a message comes from; always one of the organization's own.
+/// Always a number of the organization's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Sender {
@@ -62,7 +62,7 @@ impl Sms {
             check_recipients(recipients, fields);
             allowed.check(recipients, fields);
         }
-        // A list of numbers, whatever was declared: one recipient is a list of one.
+        // Always a list; a single recipient becomes a list of one.
         let recipients = recipients.map(|recipients| match recipients {
             Parameter::Ai { prompt, required, .. } => Parameter::Ai { prompt, schema: list_of_text(), required },
             Parameter::Fixed { value: Value::String(one), .. } => Parameter::fixed(json!([one])),
@@ -71,7 +71,7 @@ impl Sms {
         Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
     }
 
-    /// A message from this number, whose text and recipients the caller of the tool gives.
+    /// A message from this number; text and recipients are arguments.
     pub(crate) fn from_number(phone_number_id: PhoneNumberId) -> Self {
         let given = |schema| Parameter::Ai { prompt: String::new(), schema, required: true };
         Self {
@@ -123,7 +123,7 @@ impl Sms {
         ]))
     }
 
-    /// Sends to all recipients at once; each has an outcome of its own. Those in `done` have had theirs before.
+    /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
     pub(super) async fn run(
         &self,
         services: &Services,
@@ -172,7 +172,7 @@ impl Sms {
         })
     }
 
-    /// What [`Sms::run`] would send: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
+    /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
     pub(super) async fn preview(
         &self,
         services: &Services,
@@ -193,7 +193,7 @@ impl Sms {
         }))
     }
 
-    /// The message, or a sentence that says why there is none.
+    /// The message, or the reason why there is none, a sentence.
     async fn draft(
         &self,
         services: &Services,
@@ -208,7 +208,7 @@ impl Sms {
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
-    /// The model's recipients as a set of numbers, without those that the message goes to anyhow.
+    /// Turns the model's recipients into a set of numbers, without the author's.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         let Some(given) = arguments.remove("recipients") else { return };
         let fixed = self.authors(conversation);
@@ -217,8 +217,8 @@ impl Sms {
         arguments.insert("recipients".into(), given.into_iter().collect());
     }
 
-    /// Each recipient of the model's is a part of its own. The author's are one, which every message of the tool has; who the
-    /// model repeats of them is no part of its own. What is no number is none: nothing is sent there.
+    /// One part for each recipient of the model, and one for all recipients of the author, which every message has. Invalid
+    /// numbers have no part, since nothing is sent there.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
         let authors = self.authors(conversation);
         let mut content = arguments.clone();
@@ -227,8 +227,8 @@ impl Sms {
             .filter_map(|(shown, number)| number.map(|_| shown))
             .filter(|number| !authors.contains(number))
             .collect();
-        // The only recipients of a message are claimed under the key of the whole message: one claim is enough then. Beside the
-        // author's, a list of one would be the key of a message to both.
+        // Without recipients of the author, a single part shares the claim key of the whole message. With them, the key
+        // `recipients` would collide with that of the message to both.
         let alone = authors.is_empty();
         let each = given.into_iter().map(|to| {
             let (name, value) = if alone { ("recipients", json!([to])) } else { ("recipient", json!(to)) };
@@ -241,13 +241,13 @@ impl Sms {
         whole.into_iter().chain(each).collect()
     }
 
-    /// The recipients that the author fixed, as they are shown.
+    /// The author's recipients, as shown.
     fn authors(&self, conversation: &Conversation) -> Vec<String> {
         let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
     }
 
-    /// Text and recipients, the author's and the model's.
+    /// Text and recipients of author and model.
     fn merge(
         &self,
         conversation: &Conversation,
@@ -277,7 +277,7 @@ impl Sms {
         Ok((text, recipients.collect()))
     }
 
-    /// The row of the number to send from, or a sentence that says why there is none.
+    /// The row of the sending number, or the reason why there is none, a sentence.
     async fn sender(&self, services: &Services, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
@@ -296,10 +296,9 @@ impl Sms {
     }
 }
 
-/// A recipient as it was given, and the number to send to or why nothing is sent there.
+/// A recipient as given, with its number or the reason why nothing is sent.
 type Addressed = (String, Result<E164, &'static str>);
 
-/// A message before it is sent.
 struct Draft {
     from: PhoneNumber,
     text: String,
@@ -324,7 +323,7 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-/// A number, or variables that stand for one.
+/// Accepts a number, or variables that yield one.
 fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
     match value {
         Value::String(text) if text.contains("{{") => {
@@ -362,7 +361,7 @@ fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-/// A call with both numbers known, to see what a template would give.
+/// A call with both numbers known, to check templates.
 fn example() -> Conversation {
     Conversation { caller: Some("+15550100001".into()), called: "+15550100002".parse().ok(), ..Conversation::default() }
 }
@@ -371,7 +370,7 @@ fn list_of_text() -> Map<String, Value> {
     object([("type", Some("array".into())), ("items", Some(json!({"type": "string"})))])
 }
 
-/// The recipients, each once however it was written; what is no number stays, to be reported as such.
+/// Distinct recipients in any spelling. Invalid numbers stay, so that they are reported.
 fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     let mut recipients: Vec<(String, Option<E164>)> = Vec::new();
     for (shown, number) in shown(value) {
@@ -382,8 +381,8 @@ fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     recipients
 }
 
-/// Writes recipients as a message does whose author fixed none, where they are numbers: for a claim that is made before it is
-/// known what the tool is.
+/// Normalizes recipients for a claim made before the tool is known, in the form of a message without recipients of the author.
+/// Lists without any valid number stay unchanged.
 pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     let given: BTreeMap<String, Option<E164>> = shown(arguments.get("recipients")).collect();
     if given.values().any(Option::is_some) {
@@ -391,7 +390,7 @@ pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     }
 }
 
-/// What was given as recipients, each as it is shown, with its number if it is one.
+/// Recipients as shown, with their numbers if valid.
 fn shown(value: Option<&Value>) -> impl Iterator<Item = (String, Option<E164>)> {
     let given: Vec<&str> = match value {
         Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),

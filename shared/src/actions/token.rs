@@ -1,12 +1,12 @@
-//! A tool's own token: how VAPI shows that it may run the tool.
+//! Tool tokens, by which VAPI proves that it may run a tool.
 //!
-//! HMAC-SHA256 of the tool's id under a master secret, base64url. Nothing is stored; the token says nothing; each tool has
-//! another. The key before the present one still verifies, so that it can be rotated while VAPI's tools are rewritten one by
-//! one (`lifecycle/reissue.rs`). Whoever sets a new key need not write the former one down: Secrets Manager keeps the value
-//! that the secret had before. All comparisons take constant time, and a token is checked before anything is read of the
-//! tool, so a wrong one takes the same time whether or not the tool exists.
+//! A token is the base64url HMAC-SHA256 of the tool's id under a master secret. It is not stored, carries no data, and differs
+//! for each tool. The previous key still verifies, so that it can be rotated while VAPI's tools are rewritten one by one
+//! (`lifecycle/reissue.rs`). An operator need not note the old key: Secrets Manager keeps the secret's previous value.
+//! Comparisons take constant time, and the token is checked before the tool is read, so an invalid one takes the same time
+//! whether or not the tool exists.
 //!
-//! The same keys make the text by which an organization shows that an assistant is its own.
+//! The same keys sign the proof that an assistant belongs to an organization.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::hmac;
@@ -34,12 +34,11 @@ pub struct ToolTokens {
 }
 
 impl ToolTokens {
-    /// `secret` is the name or ARN of the master secret.
+    /// `secret`: name or ARN of the master secret.
     pub fn new(secrets: Secrets, secret: impl Into<String>) -> Self {
         Self { secrets, secret: secret.into() }
     }
 
-    /// The token to give to VAPI.
     pub async fn issue(&self, tool: ToolId) -> Result<SecretString> {
         let master = self.master().await?;
         Ok(SecretString::from(
@@ -47,10 +46,8 @@ impl ToolTokens {
         ))
     }
 
-    /// Proof that the token is the tool's.
-    ///
     /// # Errors
-    /// [`Error::Unauthenticated`] for any other text.
+    /// [`Error::Unauthenticated`] for an invalid token.
     pub async fn verify(&self, tool: ToolId, token: &str) -> Result<VerifiedTool> {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
         if self.signed(tool.to_string().as_bytes(), &tag).await? {
@@ -60,25 +57,25 @@ impl ToolTokens {
         }
     }
 
-    /// Of the key that signs now, and of `text`: it changes with either and tells nothing of the key.
+    /// Changes with the signing key and with `text`, and reveals nothing of the key.
     pub async fn fingerprint(&self, text: &str) -> Result<String> {
         let master = self.master().await?;
         let tag = hmac::sign(&key(&master.current), format!("fingerprint {text}").as_bytes());
         Ok(BASE64_URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// What an organization writes into the metadata of an assistant of its own at VAPI.
+    /// The proof for the metadata of an organization's own assistant at VAPI.
     pub async fn assistant_proof(&self, organization: OrganizationId, assistant: &str) -> Result<String> {
         Ok(assistant_proof(self.master().await?.current.expose_secret(), organization, assistant))
     }
 
-    /// Whether `shown` is an [`assistant_proof`] of the organization's for the assistant.
+    /// Whether `shown` is the [`assistant_proof`] of this organization and assistant.
     pub async fn proves_assistant(&self, organization: OrganizationId, assistant: &str, shown: &str) -> Result<bool> {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
         self.signed(proven(organization, assistant).as_bytes(), &tag).await
     }
 
-    /// Whether the tag is the message's under the present key or the one before.
+    /// Whether the tag is valid under the current or the previous key.
     async fn signed(&self, message: &[u8], tag: &[u8]) -> Result<bool> {
         let master = self.master().await?;
         if verifies([Some(&master.current), master.previous.as_ref()], message, tag) {
@@ -88,12 +85,12 @@ impl ToolTokens {
         if verifies([before.as_ref().map(|before| &before.current), None], message, tag) {
             return Ok(true);
         }
-        // It may be of a key that is newer than what this process has read.
+        // The key may be newer than the copy in this process.
         let master: MasterSecret = self.secrets.standing_now(&self.secret).await.map_err(unavailable)?;
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
 
-    /// The master secret, read ahead of the first request.
+    /// Reads the master secret before the first request.
     pub async fn warm(&self) -> Result<()> {
         self.master().await.map(drop)
     }
@@ -113,12 +110,12 @@ pub fn assistant_proof(current: &str, organization: OrganizationId, assistant: &
     BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, proven(organization, assistant).as_bytes()))
 }
 
-/// Never the text of a token, which is an id alone.
+/// Never equal to the signed text of a tool token, which is an id alone.
 fn proven(organization: OrganizationId, assistant: &str) -> String {
     format!("assistant {assistant} of organization {organization}")
 }
 
-/// Proof that a caller presented the bearer token of the credential VAPI was set up with, which holds for every tool.
+/// Verifies the bearer token of the VAPI credential, which is valid for every tool.
 ///
 /// # Errors
 /// As [`check_bearer`].
@@ -126,14 +123,14 @@ pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &
     check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
 }
 
-/// Lets in by the bearer token of the credential VAPI was set up with.
+/// Verifies the bearer token of the VAPI credential.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`] for any other text, or when no such credential is set up.
+/// [`Error::Unauthenticated`] for another text, or if no credential is configured.
 pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<()> {
     let expected = expected.map(ExposeSecret::expose_secret).filter(|expected| !expected.is_empty());
     let expected = expected.ok_or(Error::Unauthenticated)?;
-    // Tags of equal length, so that not even the length of the secret shows.
+    // Compares tags of equal length, so that timing does not reveal the length of the secret.
     let blind = hmac::Key::new(hmac::HMAC_SHA256, b"webhook bearer");
     let presented = hmac::sign(&blind, presented.as_bytes());
     hmac::verify(&blind, expected.as_bytes(), presented.as_ref()).map_err(|_unequal| Error::Unauthenticated)

@@ -1,4 +1,4 @@
-//! `transfer_call`: hands the call to somebody else, through its control URL.
+//! `transfer_call`: transfers a live call through its control URL.
 //!
 //! ```json
 //! {"type": "transfer_call",
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! A `Target` is `{"type": "number", "number": "+1…"}`, `{"type": "sip", "sipUri": "sip:…"}` or `{"type": "assistant",
-//! "assistantId": "…"}`. Either way it is the tool's allow-list: a `target` leaves the model no choice, of `destinations` it
-//! picks one by its label (`destination`). A number that a model says is never dialled. An assistant must be that of an
-//! agent of the organization.
+//! "assistantId": "…"}`. Both forms are the tool's allow-list: a `target` leaves the model no choice, and of `destinations` it
+//! picks one by label (`destination`). Numbers spoken by a model are never dialled. An assistant must belong to one of the
+//! organization's agents.
 //!
-//! What is sent, by strategy:
+//! The request by strategy:
 //!
 //! | | number, sip | assistant |
 //! |---|---|---|
@@ -19,9 +19,9 @@
 //! | `message` | `transfer` with `transferPlan.mode` `warm-transfer-say-message`: VAPI calls the destination, tells it the message, and connects the caller | `add-message` with the message for the model, then `handoff` |
 //! | `summary` | the same, with the summary that the model wrote, after the message if there is one | the same |
 //!
-//! VAPI's own `warm-transfer-say-summary` is not used: it would have another model write the summary that we have. The caller
-//! is told by VAPI that they are being transferred, in its words: neither `content` nor `destination.message` is sent. A call
-//! that was made with VAPI's provider bypass cannot be transferred by VAPI.
+//! VAPI's own `warm-transfer-say-summary` is unused, since another model would write a second summary. VAPI announces the
+//! transfer to the caller in its own words: neither `content` nor `destination.message` is sent. VAPI cannot transfer a call made
+//! with its provider bypass.
 
 mod live_call;
 
@@ -53,15 +53,15 @@ const MOST_DESTINATIONS: usize = 20;
 pub struct TransferCall {
     #[serde(flatten)]
     stored: Stored,
-    /// What the model fills in when there are several destinations.
+    /// The model's argument if there are several destinations.
     #[serde(skip)]
     choice: Option<Parameter>,
-    /// What the model fills in when the strategy is a summary.
+    /// The model's argument for the strategy `summary`.
     #[serde(skip)]
     summary: Option<Parameter>,
 }
 
-/// What the author wrote.
+/// As the author wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Stored {
     #[serde(flatten)]
@@ -72,7 +72,7 @@ struct Stored {
     strategy: Strategy,
 }
 
-/// To whom this tool may hand a call.
+/// The allowed destinations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Allowed {
@@ -84,7 +84,7 @@ enum Allowed {
 struct Destination {
     #[serde(flatten)]
     target: Target,
-    /// By which the model picks it; one of a kind within the tool, in whatever case.
+    /// The name by which the model picks it; unique within the tool, ignoring case.
     label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
@@ -106,7 +106,7 @@ enum Target {
     },
 }
 
-/// What the one who takes the call over is told.
+/// The briefing of the callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Strategy {
@@ -147,12 +147,12 @@ impl TransferCall {
         Some(Stored { allowed: allowed?, message, strategy }.into())
     }
 
-    /// Where the call goes is the effect; a summary in other words makes it no other.
+    /// The effect is the destination; another wording of the summary makes no other effect.
     pub(super) fn normalize(arguments: &mut Map<String, Value>) {
         arguments.remove("summary");
     }
 
-    /// The assistants to which a call may be handed, each with its field.
+    /// All assistants among the destinations, each with its field.
     pub fn assistants(&self) -> Vec<(String, &str)> {
         let named: Vec<(String, &Target)> = match &self.stored.allowed {
             Allowed::Target(target) => vec![("target".to_owned(), target)],
@@ -175,7 +175,7 @@ impl TransferCall {
         json!(self)
     }
 
-    /// What [`TransferCall::run`] would send to the call: `{"destination", "label"?, "briefing"?}`.
+    /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let (target, label) = self.stored.allowed.chosen(arguments)?;
         let briefing = self.briefing(context.conversation, arguments)?;
@@ -186,7 +186,7 @@ impl TransferCall {
         ])))
     }
 
-    /// Sends the transfer once. Whoever is asked for something that is not on the list is not called.
+    /// Transfers once. A destination outside the list is refused.
     pub(super) async fn run(
         &self,
         services: &Services,
@@ -216,7 +216,7 @@ impl TransferCall {
         })
     }
 
-    /// What the one who takes the call over is told.
+    /// The briefing for the callee, if the strategy has one.
     fn briefing(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Option<String>, String> {
         if self.stored.strategy == Strategy::Nothing {
             return Ok(None);
@@ -279,7 +279,6 @@ impl Allowed {
         read.into_iter().collect::<Option<Vec<_>>>().map(Self::Destinations)
     }
 
-    /// The argument by which a model chooses.
     fn choice(&self) -> Option<Parameter> {
         let Self::Destinations(all) = self else { return None };
         let listed = all.iter().map(|destination| match &destination.description {
@@ -295,7 +294,6 @@ impl Allowed {
         })
     }
 
-    /// The target, and its label if it has one.
     fn chosen(&self, arguments: &Map<String, Value>) -> Result<(&Target, Option<&str>), String> {
         let all = match self {
             Self::Target(target) => return Ok((target, None)),
@@ -326,8 +324,7 @@ impl Destination {
 }
 
 impl Target {
-    /// `None` for a type that nobody knows, so that nothing tells which other fields are right; `Some(None)` for a wrong
-    /// field of one that is.
+    /// `None` for an unknown type, so that the other fields cannot be checked; `Some(None)` for a known type with a wrong field.
     #[expect(clippy::option_option, reason = "the two are told apart")]
     fn read(fields: &mut Fields<'_>) -> Option<Option<Self>> {
         Some(match fields.required_text("type", 40)?.as_str() {
@@ -357,7 +354,7 @@ impl Target {
         }
     }
 
-    /// VAPI knows all assistants of its account, whichever organization's they are; ours are those of its agents.
+    /// VAPI would accept any assistant of its account, so an assistant must belong to one of the organization's agents.
     async fn permitted(
         &self,
         services: &Services,
@@ -387,7 +384,7 @@ impl Target {
             Self::Assistant { id } => {
                 if let Some(briefing) = briefing {
                     let told = control.add_message(call, briefing, deadline).await;
-                    // Of a transfer this is certain: nothing happened.
+                    // A failed message proves that no transfer happened.
                     told.map_err(|not_accepted| match not_accepted {
                         NotAccepted::Unknown(error) => NotAccepted::Declined(error),
                         certain => certain,

@@ -1,7 +1,7 @@
-//! `{{caller_phone_number}}`, `{{called_phone_number}}` and `{{now}}`.
+//! The variables `{{caller_phone_number}}`, `{{called_phone_number}}` and `{{now}}`.
 //!
-//! In fixed values we fill them in at execution. In a prompt for the model VAPI must, so there they become its Liquid.
-//! Anything else between braces stays as it was typed.
+//! We fill them into fixed values at execution. In a model's prompt VAPI fills them in, so there they become its Liquid. Any
+//! other text between braces stays as typed.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::{models::Timestamp, placeholder::Placeholder, redaction::HiddenTexts, tool::Conversation};
 
-/// What a `static_config` hides, as it is sent in this call.
+/// The hidden texts of a `static_config`, with the values of this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
 }
 
-/// As [`secrets`], without what is fixed but no secret.
+/// As [`secrets`], without fixed values that are no secrets.
 pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     let mut texts = HiddenTexts::default();
@@ -24,13 +24,12 @@ pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) 
     texts
 }
 
-/// A variable that has no value in this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not known in this call, and this tool needs it")]
 pub struct Unknown(&'static str);
 
 impl Unknown {
-    /// What a model is told of it.
+    /// The error for the model.
     pub(super) fn sentence(self) -> String {
         let text = self.to_string();
         let mut letters = text.chars();
@@ -38,15 +37,15 @@ impl Unknown {
     }
 }
 
-/// How a value is written into its surroundings.
+/// The encoding of a substituted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Plain,
-    /// Percent-encoded: a `+` in a URL's query would be read as a blank.
+    /// Percent-encoded: a `+` in a URL's query would mean a blank.
     Url,
 }
 
-/// What stands between `{{` and `}}`: a variable of ours, or `None`.
+/// The value of a variable; `None` for any other name.
 fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
     match name.trim() {
         "caller_phone_number" => {
@@ -69,7 +68,7 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
             filled.push_str(&value?);
             rest = beyond;
         } else {
-            // Only the braces are passed: a variable may begin inside what looked like one.
+            // Skips only the braces: a variable may begin inside.
             filled.push_str("{{");
             rest = opened;
         }
@@ -81,7 +80,7 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     Ok(Cow::Owned(filled))
 }
 
-/// The variables in a text, one behind the other, as `{{name}}`.
+/// The variables in a text, concatenated as `{{name}}`.
 pub(super) fn all_in(text: &str) -> String {
     let mut found = Vec::new();
     let note = |name: &str| {
@@ -95,7 +94,6 @@ pub(super) fn all_in(text: &str) -> String {
     }
 }
 
-/// Whether there is a variable in any text of a value.
 pub(super) fn has_any(value: &Value) -> bool {
     match value {
         Value::String(text) => !all_in(text).is_empty(),
@@ -105,7 +103,7 @@ pub(super) fn has_any(value: &Value) -> bool {
     }
 }
 
-/// The first variable in a value that is known only in a call, as we write it or as VAPI does.
+/// The first variable that needs a call, in our spelling or VAPI's.
 pub fn of_a_call(value: &Value) -> Option<&'static str> {
     let in_text = |text: &str| {
         let mut found = None;
@@ -130,10 +128,8 @@ pub fn of_a_call(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// The text with its variables filled in.
-///
 /// # Errors
-/// [`Unknown`] for one that has no value in this call.
+/// [`Unknown`] for a variable without a value in this call.
 pub fn fill_text<'a>(text: &'a str, conversation: &Conversation, encoding: Encoding) -> Result<Cow<'a, str>, Unknown> {
     replace(text, |name| {
         value(name, conversation).map(|value| {
@@ -162,7 +158,7 @@ pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> R
     })
 }
 
-/// A prompt in VAPI's Liquid.
+/// Translates our variables to VAPI's Liquid.
 pub fn to_liquid(prompt: &str) -> String {
     let liquid = |name: &str| {
         let liquid = match name.trim() {

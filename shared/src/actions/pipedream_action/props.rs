@@ -1,4 +1,4 @@
-//! A configuration against the action it is for: Pipedream checks the props of a run only when it runs.
+//! Validates a configuration against the action's props; Pipedream itself checks them only at run time.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,12 @@ use crate::{
     fields::kind,
 };
 
-/// The names of props that are told beside an unknown one.
+/// Props listed beside an unknown one.
 const NAMED: usize = 30;
 
 impl PipedreamAction {
-    /// Holds the configuration against the action as Pipedream has it now, and against the account that it is to run with. `known`
-    /// is the configuration as it was saved before: of the version that it was pinned to, Pipedream tells nothing any more once
-    /// there is another.
+    /// Checks the configuration against Pipedream's current version of the action, and against its account. `known`: the
+    /// configuration saved before; Pipedream does not return the props of a pinned older version.
     pub fn hold_against(
         &self,
         action: &Action,
@@ -75,7 +74,7 @@ impl PipedreamAction {
                         problems.add(field, problem);
                     }
                 }
-                // Which more there are then, only a run tells.
+                // Dynamic props are known only at run time.
                 None if self.metadata.dynamic_props_id.is_some() => {}
                 None => {
                     let names: Vec<&str> =
@@ -94,8 +93,7 @@ impl PipedreamAction {
         }
     }
 
-    /// Gives parameters of which no more is said than that a model fills them in the type of their props, and lists for what is
-    /// one value of a list.
+    /// Gives untyped parameters the types of their props, and turns single values into lists where the prop is a list.
     pub(super) fn take_types(&mut self, action: &Action) {
         for prop in action.props() {
             let item = prop.kind.strip_suffix("[]");
@@ -114,7 +112,7 @@ impl PipedreamAction {
         }
     }
 
-    /// The arguments, with lists where a model gave the one value of a list by itself.
+    /// The arguments, with a model's single value of a list as a list.
     pub(in crate::actions) fn with_lists(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let is_list = |name: &String| match self.params.get(name) {
             Some(Parameter::Ai { schema, .. }) => schema.get("type").is_some_and(|kind| kind == "array"),
@@ -145,7 +143,7 @@ fn plain(kind: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), kind.into())])
 }
 
-/// The schema of a prop's values; none where they are text, or anything.
+/// The schema of a prop's values; `None` for text or any value.
 fn schema_of(kind: &str) -> Option<Map<String, Value>> {
     match kind {
         "integer" | "boolean" | "object" => Some(plain(kind)),
@@ -158,7 +156,6 @@ fn schema_of(kind: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// What is wrong with a parameter for a prop.
 fn misfit(prop: &Prop, parameter: &Parameter) -> Option<String> {
     let wanted = match prop.kind.as_str() {
         "string" => "text",
@@ -173,7 +170,7 @@ fn misfit(prop: &Prop, parameter: &Parameter) -> Option<String> {
         Parameter::Fixed { value, .. } => fits(&prop.kind, value),
         Parameter::Ai { schema, .. } => {
             let declared = schema.get("type").and_then(Value::as_str).unwrap_or("string");
-            // What is left as text takes the prop's type when it is saved.
+            // A plain text parameter takes the prop's type on saving.
             *schema == plain("string")
                 || matches!(
                     (prop.kind.as_str(), declared),
@@ -204,7 +201,7 @@ fn fits(kind: &str, value: &Value) -> bool {
         ("string[]" | "integer[]", Value::Array(items)) => {
             items.iter().all(|item| fits(kind.trim_end_matches("[]"), item))
         }
-        // One value of a list is made a list.
+        // A single value becomes a list.
         ("string[]" | "integer[]", one) => fits(kind.trim_end_matches("[]"), one),
         _ => false,
     }

@@ -1,8 +1,8 @@
-//! Filters of a query: which fields may be compared how, and by whom.
+//! Filters of a query: fields, operators, and parameters.
 //!
-//! An author writes the operators of a field (`{"price": ["at_most"]}`: the model may use them) or an operator with its own
-//! parameter (`{"available": {"equals": {"mode": "fixed", "value": true}}}`). [`Filters::resolve`] derives the parameters
-//! of the former from the base's fields; what is stored has them all.
+//! An author lists the operators of a field (`{"price": ["at_most"]}`: the model may use them) or gives an operator its own
+//! parameter (`{"available": {"equals": {"mode": "fixed", "value": true}}}`). [`Filters::resolve`] derives missing parameters
+//! from the base's fields; stored filters have all of them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Filters {
-    /// Not said: what suits the fields of the base.
+    /// Not given: the defaults for the base's fields.
     #[default]
     Usual,
     Chosen(Vec<Filter>),
@@ -29,7 +29,7 @@ pub(super) enum Filters {
 pub(super) struct Filter {
     pub(super) field: String,
     pub(super) operator: Operator,
-    /// `None` until it is derived.
+    /// `None` until derived.
     pub(super) parameter: Option<Parameter>,
 }
 
@@ -45,7 +45,7 @@ impl Operator {
         }
     }
 
-    /// Whether an argument of this name is a filter, of whatever field.
+    /// Whether an argument of this name could be a filter, of any field.
     pub(in crate::actions) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
@@ -55,7 +55,6 @@ impl Operator {
         Self::ALL.into_iter().find(|operator| operator.as_str() == name)
     }
 
-    /// Those that make sense for a type.
     const fn of(kind: FieldType) -> &'static [Self] {
         match kind {
             FieldType::Text => &[Self::Equals, Self::OneOf],
@@ -64,7 +63,7 @@ impl Operator {
         }
     }
 
-    /// Those a model gets when the author says nothing.
+    /// The defaults for a model.
     const fn usual(kind: FieldType) -> &'static [Self] {
         match kind {
             FieldType::Text => &[Self::OneOf],
@@ -75,7 +74,6 @@ impl Operator {
 }
 
 impl Filter {
-    /// `price_at_most`
     pub(super) fn argument(&self) -> String {
         format!("{}_{}", self.field, self.operator.as_str())
     }
@@ -84,7 +82,7 @@ impl Filter {
         format!("filters.{}.{}", self.field, self.operator.as_str())
     }
 
-    /// The parameter a model fills in, when its author named only the operator.
+    /// The parameter for the model, if the author named only the operator.
     fn derived(&self, field: &Field) -> Parameter {
         let label = field.shown();
         let prompt = match self.operator {
@@ -99,7 +97,7 @@ impl Filter {
         Parameter::Ai { prompt, schema: schema(field.kind, self.operator), required: false }
     }
 
-    /// What the field and the operator ask of the author's own parameter.
+    /// Checks the author's own parameter against field and operator.
     fn check(&self, parameter: &mut Parameter, field: &Field, problems: &mut Problems) {
         let must = schema(field.kind, self.operator);
         match parameter {
@@ -177,8 +175,7 @@ impl Filters {
         Self::Chosen(filters)
     }
 
-    /// Derives the parameters that are not written out from the base's fields. `for_model`: whether a model will fill
-    /// any in.
+    /// Derives missing parameters from the base's fields. `for_model`: a model will fill in arguments.
     pub(super) fn resolve(&mut self, base: &KnowledgeBase, for_model: bool, problems: &mut Problems) {
         let chosen = match std::mem::replace(self, Self::Usual) {
             Self::Chosen(filters) => filters,
@@ -234,14 +231,13 @@ impl Filters {
         matches!(self, Self::Usual)
     }
 
-    /// The values a model must not see.
     pub(super) fn hidden(&self) -> Option<Value> {
         let hidden = by_field(self.all(), |parameter| parameter.and_then(Parameter::hidden));
         hidden.as_object().is_some_and(|hidden| !hidden.is_empty()).then_some(hidden)
     }
 }
 
-/// By field and operator; null for one whose parameter is still to be derived.
+/// By field and operator; null until the parameter is derived.
 impl Serialize for Filters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         by_field(self.all(), |parameter| Some(json!(parameter))).serialize(serializer)

@@ -1,5 +1,6 @@
-//! A knowledge base as it is searched: its fields in columns for the filters, its words in postings for BM25, and of each
-//! entry just what is shown. The texts themselves are not kept. The ranking is that of [`crate::ranking`].
+//! The search index of a knowledge base: columns for filters, postings for BM25, and excerpts.
+//!
+//! The full texts are not kept. The ranking is that of [`crate::ranking`].
 
 use std::collections::HashMap;
 
@@ -12,14 +13,14 @@ use crate::{
     ranking::{Postings, PostingsBuilder, Term, folded, words},
 };
 
-/// What is shown of an entry, in bytes.
+/// Bytes per entry.
 const LONGEST_SHOWN: usize = 350;
-/// What a word must carry to make a match, as a share of what the most telling word of the query carries.
+/// Minimal weight of a matching word, as a share of the query's heaviest word.
 const FLOOR: f32 = 0.26;
-/// Letters from which on a word is as good as any.
+/// Letters of a word from which its length no longer lowers its weight.
 const FULL_LENGTH: usize = 6;
 const FULL_LENGTH_F: f32 = 6.0;
-/// Entries of one answer.
+/// Per answer.
 const MOST_SHOWN: usize = 5;
 
 #[derive(Debug)]
@@ -32,17 +33,17 @@ pub struct Index {
 /// The values of one field, by entry.
 #[derive(Debug)]
 enum Column {
-    /// Numbers of folded texts; 0 is none.
+    /// Folded texts by number; 0 means none.
     Text {
         known: HashMap<Box<str>, u32>,
         values: Vec<u32>,
     },
-    /// NaN is none.
+    /// NaN means none.
     Number(Vec<f64>),
     Boolean(Vec<Option<bool>>),
 }
 
-/// What an entry must fulfil.
+/// A filter on one field.
 #[derive(Debug)]
 pub struct Condition {
     column: usize,
@@ -51,15 +52,14 @@ pub struct Condition {
 
 #[derive(Debug)]
 enum Test {
-    /// One of these numbered texts.
+    /// Any of these texts, by number.
     Texts(Vec<u32>),
-    /// From, to, both inclusive.
+    /// Inclusive bounds.
     Between(f64, f64),
     Numbers(Vec<f64>),
     Boolean(bool),
 }
 
-/// How a field is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operator {
@@ -69,18 +69,16 @@ pub enum Operator {
     OneOf,
 }
 
-/// What was found.
 #[derive(Debug, PartialEq)]
 pub struct Found<'a> {
-    /// How many entries match.
+    /// The number of all matches.
     pub matched: usize,
-    /// Whether they contain words that were asked for; otherwise they only pass the filters.
+    /// Whether the entries contain words of the query; false if they only pass the filters.
     pub by_words: bool,
-    /// The best of them, best first.
+    /// The best matches, best first.
     pub entries: Vec<&'a str>,
 }
 
-/// An [`Index`] in the making.
 pub struct Builder {
     columns: Vec<(Field, Column)>,
     shown: Vec<Box<str>>,
@@ -100,7 +98,7 @@ impl Builder {
         Self { columns: fields.iter().map(column).collect(), shown: Vec::new(), words: PostingsBuilder::default() }
     }
 
-    /// Adds an entry; those beyond 65,535 are left out (a base holds far fewer).
+    /// Adds an entry. The index holds at most 65,535; a base has far fewer.
     pub fn add(&mut self, entry: &KnowledgeEntry) {
         if !self.words.next_text() {
             return;
@@ -111,7 +109,7 @@ impl Builder {
             column.push(value);
             match value {
                 Some(FieldValue::Text(text)) => self.words.add(text, 1),
-                // "with a garden": the field's own words stand for what is true.
+                // "with a garden" should match the name of a true field.
                 Some(FieldValue::Boolean(true)) => self.words.add(field.shown(), 1),
                 _ => {}
             }
@@ -166,9 +164,9 @@ impl Index {
         self.shown.is_empty()
     }
 
-    /// About what it takes in memory, in bytes.
+    /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
-        // An entry of a map: the box, the value, and the map's own share.
+        // Per map entry: box, value and the map's overhead.
         const ENTRY: usize = 40;
         let columns = self.columns.iter().map(|(_, column)| match column {
             Column::Text { known, values } => {
@@ -180,7 +178,7 @@ impl Index {
         columns.sum::<usize>() + self.shown.iter().map(|text| text.len() + 16 + 2).sum::<usize>() + self.words.size()
     }
 
-    /// A condition on a field, from a value of the type that the field and the operator ask for.
+    /// A condition on a field. `value` must have the type required by field and operator.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -217,12 +215,12 @@ impl Index {
         Ok(Condition { column, test })
     }
 
-    /// Filters first; then the words rank what is left. Without words, the filters alone decide, in order of the ids.
+    /// Applies the filters, then ranks by words. Without words the order is by id.
     pub fn search(&self, query: &str, conditions: &[Condition]) -> Found<'_> {
         let passes = self.passing(conditions);
         let (wanted, any_words) = self.wanted(query);
         let scores = self.scores(&wanted);
-        // Words that most entries have say little about what is meant, unless nothing else was said.
+        // Words in more than half of the entries count only if no other word matches.
         let telling: Vec<Term> = wanted.iter().copied().filter(|term| 2 * term.texts() <= self.shown.len()).collect();
         let mut matched = self.having(&telling, &passes);
         if matched.is_empty() {
@@ -240,9 +238,9 @@ impl Index {
         Found { matched: matched.len(), by_words, entries }
     }
 
-    /// The words of a query that can make a match, each once, and whether there are any words. A word that carries next to nothing
-    /// beside the one that carries most makes none: an entry about something else has "what" and "the", too. What a word carries
-    /// shows in any language: it is rare in this base, most of all if no entry has it, and it is not short.
+    /// The words of a query that can produce a match, without duplicates, and whether the query has any words. Words far lighter
+    /// than the heaviest one are dropped, since "what" and "the" occur in unrelated entries. A word's weight grows with its
+    /// rarity in this base, highest if no entry has it, and with its length, so it works in any language.
     fn wanted(&self, query: &str) -> (Vec<Term>, bool) {
         let collection = self.words.collection();
         let mut said: Vec<(Option<Term>, f32)> = Vec::new();
@@ -278,7 +276,6 @@ impl Index {
         scores
     }
 
-    /// The entries that pass and have at least one of these words, each once.
     fn having(&self, terms: &[Term], passes: &[bool]) -> Vec<u16> {
         let mut having: Vec<u16> = terms
             .iter()
@@ -292,7 +289,7 @@ impl Index {
     }
 }
 
-/// How much of what a word carries its length lets expect: the words that hold sentences together are the short ones.
+/// The weight of a word by its length: function words are short.
 fn share_of_length(word: &str) -> f32 {
     let letters = word.chars().take(FULL_LENGTH).count();
     let exact = letters == FULL_LENGTH || word.chars().any(char::is_numeric);
@@ -309,7 +306,7 @@ impl Column {
                 values.get(entry).is_some_and(|value| from <= value && value <= to)
             }
             (Self::Number(values), Test::Numbers(wanted)) => {
-                // Both sides are decimal texts read the same way, so equal means identical.
+                // Both sides were parsed from decimal text in the same way, so equal numbers have equal bits.
                 values.get(entry).is_some_and(|value| wanted.iter().any(|wanted| wanted.total_cmp(value).is_eq()))
             }
             (Self::Boolean(values), Test::Boolean(wanted)) => values.get(entry) == Some(&Some(*wanted)),

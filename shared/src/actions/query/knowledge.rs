@@ -1,4 +1,4 @@
-//! Knowledge bases as this process has them ready for searching.
+//! A per-process cache of search indexes.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::{
     store::{KnowledgeBases, KnowledgeEntries},
 };
 
-/// What all indexes together may take, in bytes; the one in use is kept whatever it takes.
+/// Bytes of all cached indexes; the latest one is kept at any size.
 const LARGEST_SHELF: usize = 64 * 1024 * 1024;
 
-/// Reads knowledge bases, and keeps what it made of them for as long as it holds. Cloning shares what is kept.
+/// Reads knowledge bases, and caches their indexes. Clones share the cache.
 #[derive(Clone)]
 pub struct Knowledge {
     bases: KnowledgeBases,
@@ -27,22 +27,22 @@ impl Knowledge {
         Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache { largest: LARGEST_SHELF, indexes: Vec::new() })) }
     }
 
-    /// The base, in one small read, and its index, which is made anew only if the entries have changed.
+    /// The base and its index. A cached index costs one small read, and is rebuilt only if the entries changed.
     ///
     /// # Errors
-    /// [`crate::Error::NotFound`] for a base that is not there or is another organization's.
+    /// [`crate::Error::NotFound`] for an unknown base or one of another organization.
     pub(super) async fn open(
         &self,
         organization: OrganizationId,
         id: KnowledgeBaseId,
     ) -> Result<(KnowledgeBase, Arc<Index>)> {
         let base = self.bases.get(organization, id).await?;
-        // Held while the entries are read: whoever asks for the same base in the meantime gets the same index.
+        // Held during the build, so that concurrent requests share the index.
         let mut cache = self.cache.lock().await;
         if let Some(index) = cache.take(id, base.version) {
             return Ok((base, index));
         }
-        // Entries may be newer than the version that was read; then the next query sees another version and reads again.
+        // Entries may be newer than `base.version`; the next query then sees a new version and rebuilds.
         let mut builder = Builder::new(&base.fields);
         self.entries.each(organization, id, |entry| builder.add(&entry)).await?;
         let index = Arc::new(builder.finish());
@@ -51,7 +51,7 @@ impl Knowledge {
     }
 }
 
-/// Indexes, the least lately used first.
+/// Least recently used first.
 struct IndexCache {
     largest: usize,
     indexes: Vec<Kept>,
@@ -65,7 +65,7 @@ struct Kept {
 }
 
 impl IndexCache {
-    /// The index of a base at this version. One of another version is dropped: nobody will ask for it again.
+    /// The index at this version. An index of another version is obsolete and is dropped.
     fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
         let at = self.indexes.iter().position(|kept| kept.base == base)?;
         let kept = self.indexes.remove(at);
@@ -88,7 +88,6 @@ impl IndexCache {
 mod tests {
     use super::*;
 
-    /// An index that takes a little room.
     fn index() -> Arc<Index> {
         let entry = serde_json::json!({
             "knowledge_base_id": KnowledgeBaseId::generate(), "id": "a", "organization_id": OrganizationId::generate(),

@@ -1,4 +1,4 @@
-//! Whom a message may go to, whatever the model says: models change digits, and callers ask for messages to others.
+//! The allowed recipients of messages: models mistype digits, and callers ask for messages to others.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,14 +16,14 @@ use crate::{
 const CALLER: &str = "{{caller_phone_number}}";
 const MOST_ALLOWED: usize = 100;
 
-/// Stored as `"caller_only"` or as a list; absent for anybody. What is neither cannot be read: it must not come to mean anybody.
+/// Stored as `"caller_only"` or as a list; absent for anybody. Any other value is unreadable, so that it can never mean anybody.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum AllowedRecipients {
     #[default]
     Anybody,
     Only(Word),
-    /// Numbers in E.164 form, or variables that stand for one.
+    /// Numbers in E.164 form, or variables that yield one.
     These(Vec<String>),
 }
 
@@ -33,11 +33,11 @@ pub(super) enum Word {
     CallerOnly,
 }
 
-/// Whom a message may go to in this conversation.
+/// The allowed recipients in this conversation.
 pub(super) struct Allowed {
     /// `None`: anybody.
     numbers: Option<Vec<E164>>,
-    /// The end of the sentence for whoever is not among them. It names no number the model was not given.
+    /// The end of the error for other recipients. It must not reveal the allowed numbers to the model.
     otherwise: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl AllowedRecipients {
         }
     }
 
-    /// The author's own recipients must be allowed, or nothing would ever be sent to them.
+    /// The author's own recipients must be allowed; otherwise every message to them would fail.
     pub(super) fn check(&self, recipients: &Parameter, fields: &mut Fields<'_>) {
         let listed = match self {
             Self::Anybody => return,
@@ -99,7 +99,7 @@ impl AllowedRecipients {
         *self == Self::Anybody
     }
 
-    /// A variable without a value in this conversation allows nobody.
+    /// A variable without a value allows nobody.
     pub(super) fn in_conversation(&self, conversation: &Conversation) -> Allowed {
         let number = |text: &str| variables::fill_text(text, conversation, Encoding::Plain).ok()?.parse().ok();
         match self {
@@ -121,7 +121,7 @@ impl AllowedRecipients {
 }
 
 impl Allowed {
-    /// The number, or why it is none to send to.
+    /// The number, or the reason why nothing is sent.
     pub(super) fn admit(&self, number: E164) -> Result<E164, &'static str> {
         match &self.numbers {
             Some(numbers) if !numbers.contains(&number) => Err(self.otherwise),
@@ -130,7 +130,7 @@ impl Allowed {
     }
 }
 
-/// The one spelling of a number or of a variable.
+/// Canonical spelling of a number or variable.
 fn plain(text: &str) -> String {
     match text.parse::<E164>() {
         Ok(number) => number.to_string(),

@@ -1,7 +1,7 @@
-//! Which live call a tool may control: one of its own organization's, whatever the request says of it.
+//! Finds the live call that a tool may control, only among the organization's own calls.
 //!
-//! A call that came in through us has a row with its control URL, and costs nothing more. Of any other VAPI is asked, and
-//! it counts if it has the assistant of one of the organization's agents. A control URL in a request is nobody's word.
+//! A call that came in through us has a row with its control URL, so it costs no further request. For any other call we ask VAPI,
+//! and require the assistant of one of the organization's agents. A control URL in the request is never trusted.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{
     tool::{CallContext, ToolOutcome},
 };
 
-/// VAPI is asked for this long at most: the caller waits, and the transfer is still to come.
+/// Time for VAPI's answer: the caller is waiting, and the transfer follows.
 const ASKED_FOR: Duration = Duration::from_secs(5);
 
 const UNKNOWN_CALL: &str = "This call is not known here and cannot be transferred. Offer to take a message instead.";
 
-/// Why a call cannot be transferred: in a sentence for the model, and for the log.
+/// The reason why a call cannot be transferred, for the model and for the log.
 #[derive(Debug)]
 pub(super) struct Refused {
     sentence: &'static str,
@@ -36,7 +36,7 @@ pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
     Refused { sentence, cause }
 }
 
-/// Where the conversation's call takes messages.
+/// The control URL of the conversation's call.
 ///
 /// # Errors
 /// Only for an outage of our own.
