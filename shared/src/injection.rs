@@ -1,8 +1,7 @@
-//! Tools in a prompt: an automation's prompt says which tools there are, the model writes calls into its answer, and what came
-//! of them goes back, until it gives its final response.
+//! Tools in prompts: the model writes tool calls into its answers, and receives their results.
 //!
-//! A run can call only what is in its [`crate::tool::Toolbox`]. The [`FeedbackLoop`] saves every step, so
-//! another invocation of `run-loop` can carry the run on.
+//! A run can call only the tools in its [`crate::tool::Toolbox`]. The [`FeedbackLoop`] saves every step, so another invocation of
+//! `run-loop` can resume the run.
 
 mod built_in;
 mod calls;

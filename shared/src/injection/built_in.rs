@@ -1,6 +1,6 @@
-//! The tools that everybody can be offered.
+//! Built-in tools, available to every organization.
 //!
-//! To add one, write it as a [`Tool`] and name it in [`built_in_tools`].
+//! To add one, implement [`Tool`] and list it in [`built_in_tools`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const FEWEST_EXAMPLES: usize = 3;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4_000;
 
-/// Why a tool is refused, for whoever wrote it.
+/// A built-in tool with a bad description; the message is for its developer.
 #[derive(Debug, thiserror::Error)]
 #[error("the built-in tool \"{tool}\" cannot be offered: {problem}")]
 pub struct BadTool {
@@ -26,15 +26,15 @@ pub struct BadTool {
 }
 
 /// # Errors
-/// When a tool is not described well enough: a fault of ours, found when the process starts.
+/// If a description is incomplete: a programming error, found at process start.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
     well_described(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
 }
 
-/// Tools that are described as a model needs it.
+/// Checks the descriptions of tools.
 ///
 /// # Errors
-/// For the first that is not.
+/// For the first bad one.
 pub fn well_described(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool> {
     for (index, tool) in tools.iter().enumerate() {
         let bad = |problem: String| BadTool { tool: tool.spec().name.clone(), problem };
@@ -91,9 +91,9 @@ fn check(tool: &Arc<dyn Tool>) -> Result<(), String> {
     })
 }
 
-/// A model does as the examples do.
+/// Models imitate the examples, so these must be valid calls.
 fn check_example(toolbox: &Toolbox, spec: &ToolSpec, example: &str) -> Result<(), String> {
-    // Longer than any fence that an example may hold.
+    // Longer than any fence in an example.
     let block = format!("````````tool\n{example}\n````````");
     let mut entries = parser::parse(&block).entries.into_iter();
     match (entries.next(), entries.next()) {
@@ -171,7 +171,7 @@ mod tests {
         }
         for (example, problem) in [
             ("// look", "it must be one call of the tool"),
-            // Line 2, for the example stands in a block.
+            // Line 2, because the example is wrapped in a block.
             ("return look(three);", "line 2, column 13: in the call of look, expected "),
             ("look(\"three\"", "in the call of look, expected "),
             ("return look();", "The argument \"text\" is missing. The signature is look(text: string): string."),

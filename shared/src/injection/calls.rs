@@ -1,4 +1,4 @@
-//! Makes the calls of one answer.
+//! Executes the tool calls of one answer.
 
 use std::{
     collections::HashMap,
@@ -25,59 +25,57 @@ use crate::{
     tool::{Bound, CallContext, Toolbox},
 };
 
-/// Calls that run at the same time.
+/// Parallel calls.
 const AT_ONCE: usize = 5;
 
-/// With less time than this, none is begun.
+/// Minimal remaining time to start a call.
 const CALL_NEEDS: Duration = Duration::from_secs(1);
 
-/// What a model is given back of one call at most, and of all calls of an answer together, in bytes.
+/// Bytes per result, and of all results of an answer together.
 const LONGEST_RESULT: usize = 64 * 1024;
 pub(super) const LONGEST_RESULTS: usize = 256 * 1024;
 
-/// Successful calls of repeatable tools, and where their results stand: the message, the first byte, the number of bytes.
+/// Successful calls of repeatable tools by name and arguments, with the location of the result: message, first byte, length.
 pub(super) type Record = HashMap<(String, String), (usize, usize, usize)>;
 
-/// The calls that the answer may still make.
+/// The remaining allowance of calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub per_answer: usize,
     pub in_all: usize,
-    /// For the results of all of them, at most [`LONGEST_RESULTS`].
+    /// For all results together, at most [`LONGEST_RESULTS`].
     pub bytes: usize,
 }
 
-/// What came of the calls of one answer.
 #[derive(Debug)]
 pub(super) struct Executed {
     pub results: Vec<CallResult>,
-    /// Calls that count: those that there was room for.
+    /// Calls counted against the limits.
     pub counted: u32,
-    /// Whether a call was not run because the run has had all its calls.
+    /// Whether the run's limit prevented a call.
     pub out_of_calls: bool,
 }
 
-/// A call on its way to its result.
+/// A planned call.
 enum Step<'a> {
-    /// There is nothing to run.
+    /// Its result is known without running it.
     Told(CallResult),
     Run(Bound<'a>, String),
-    /// As the step of this number.
+    /// Repeats the call at this index.
     Same(usize, String, String),
 }
 
-/// A step that has been taken.
 enum Done {
     Result(CallResult),
     Same(usize, String, String),
 }
 
-/// Makes the calls beside each other, up to five at once, and gives their results in the order of the calls.
+/// Runs up to five calls in parallel, and returns the results in the order of the calls.
 ///
-/// `earlier` says what a call was told that has been made before. The context's delivery names the answer.
+/// `earlier` returns the recorded result of a call. `context.delivery` identifies the answer.
 ///
 /// # Errors
-/// An outage of our own: the calls may be made again.
+/// An outage of our own; the calls may be repeated.
 pub(super) async fn make_calls(
     toolbox: &Toolbox,
     entries: Vec<Entry>,
@@ -121,7 +119,7 @@ pub(super) async fn make_calls(
     for (place, step) in steps.into_iter().enumerate() {
         calls.push(carry_out(step, place, budget, context).boxed());
     }
-    // All of them, an outage or not: of a call that is broken off while it acts nobody would know the outcome.
+    // Wait for all, even after an outage: aborting a call during its effect would lose the outcome.
     let done: Vec<Result<Done>> = stream::iter(calls).buffered(AT_ONCE).collect().await;
     let mut results: Vec<CallResult> = Vec::with_capacity(done.len());
     for one in done {
@@ -139,10 +137,8 @@ pub(super) async fn make_calls(
     Ok(Executed { results, counted: u32::try_from(counted).unwrap_or(u32::MAX), out_of_calls })
 }
 
-/// The call that is meant.
-///
 /// # Errors
-/// What is wrong with it, as its result.
+/// The mistake, as the call's result.
 fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
     let not_run = |name: &str, written, outcome, why: &str| result(name, written, outcome, format!("Not run: {why}"));
     let ToolCall { name, arguments, .. } = match entry {
@@ -174,7 +170,7 @@ async fn carry_out(step: Step<'_>, place: usize, budget: usize, context: &CallCo
     Ok(match step {
         Step::Told(told) => Done::Result(CallResult { text: cut(told.text, budget), ..told }),
         Step::Run(bound, written) => {
-            // A run that is resumed makes the calls of its last answer again, each under the same name.
+            // A resumed run repeats the calls of its last answer under the same delivery names.
             let delivery = format!("{}.{place}", context.delivery.unwrap_or_default());
             Done::Result(call(bound, written, budget, &context.delivered(&delivery)).await?)
         }
@@ -185,7 +181,7 @@ async fn carry_out(step: Step<'_>, place: usize, budget: usize, context: &CallCo
 async fn call(bound: Bound<'_>, written: String, budget: usize, context: &CallContext<'_>) -> Result<CallResult> {
     let (name, started) = (bound.spec().name.as_str(), Instant::now());
     if context.deadline.remaining() < CALL_NEEDS {
-        // Those before it took all the time. To begin and be broken off at once would leave its effect unknown.
+        // Earlier calls used up the time. Starting and aborting this one would leave its effect unknown.
         let told = "Not run: the calls before it took too long. Make this call again in your next message.";
         return Ok(result(name, Some(written), CallOutcome::NotRun, told));
     }
@@ -203,7 +199,7 @@ fn result(name: &str, arguments: Option<String>, outcome: CallOutcome, text: imp
     CallResult { name: name.to_owned(), arguments, outcome, text: text.into(), duration_ms: 0 }
 }
 
-/// Whether a result is shorter than one can be, because it had to share the room of its message: alone, more would be given.
+/// Whether the result was shortened only to share the message's space; a separate call would return more.
 pub(super) fn is_cut(result: &str) -> bool {
     result.len() < LONGEST_RESULT - cut::SLACK && cut::is_cut(result)
 }

@@ -1,4 +1,4 @@
-//! `current_time(timeZone?)`: what time it is, somewhere.
+//! `current_time(timeZone?)`: the current time in a time zone.
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use jiff::tz::TimeZone;
@@ -10,7 +10,6 @@ use crate::{
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
-/// Tells the time.
 pub struct CurrentTime {
     spec: ToolSpec,
 }
@@ -57,7 +56,6 @@ impl Tool for CurrentTime {
     }
 }
 
-/// `{"time": ISO 8601 with the offset, "time_zone", "weekday"}`.
 fn told(now: Timestamp, name: &str) -> ToolOutcome {
     let Ok(zone) = TimeZone::get(name) else {
         return ToolOutcome::failed("There is no such time zone; give an IANA name, such as Europe/Lisbon.");

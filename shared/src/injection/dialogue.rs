@@ -1,4 +1,4 @@
-//! What a model and the loop have said to each other so far.
+//! The conversation of model and loop.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::{
     models::{CallOutcome, Phase, RunAnswer, RunCall, RunPrompt, RunReply, Spent, WholeRun},
 };
 
-/// A conversation that can be broken off after each step and taken up again from what was written down.
+/// A conversation that can be interrupted after each step and resumed from the saved steps.
 #[derive(Debug)]
 pub struct Dialogue {
-    /// The system prompt and the prompt, then answers and replies in turn.
+    /// System prompt and prompt, then answers and replies in turn.
     pub(super) messages: Vec<Message>,
-    /// Results that can be given again.
+    /// Results for repeated calls.
     pub(super) record: Record,
     pub(super) phase: Phase,
     pub(super) spent: Spent,
     /// Answers so far.
     pub(super) steps: u32,
-    /// An answer that nothing has been said to yet.
+    /// An answer without a reply.
     pub(super) pending: Option<RunAnswer>,
 }
 
@@ -35,7 +35,7 @@ impl Dialogue {
         }
     }
 
-    /// As it was when its last step was written down. `repeatable` says which tools' results may be given again.
+    /// Restores the dialogue from the saved steps. `repeatable`: whether results of a tool may be reused.
     pub fn resume(whole: WholeRun, repeatable: impl Fn(&str) -> bool) -> Self {
         let mut dialogue = Self { spent: whole.run.spent, ..Self::new(&whole.prompt.unwrap_or_default()) };
         let mut replies = whole.replies.into_iter().peekable();
@@ -52,12 +52,11 @@ impl Dialogue {
         dialogue
     }
 
-    /// What has been used so far.
     pub fn spent(&self) -> &Spent {
         &self.spent
     }
 
-    /// Adds an answer. Some services refuse a message without a word, and models send such.
+    /// Some services reject an empty message, although models send them.
     pub(super) fn say(&mut self, answer: String) {
         let answer = if answer.trim().is_empty() { "(no answer)".to_owned() } else { answer };
         self.messages.push(Message::assistant(answer));
@@ -78,7 +77,7 @@ impl Dialogue {
         self.messages.push(Message::user(reply.text));
     }
 
-    /// What a call was told that has been made before.
+    /// The recorded result of a call.
     pub(super) fn earlier(&self, name: &str, arguments: &str) -> Option<String> {
         let (message, at, length) = *self.record.get(&(name.to_owned(), arguments.to_owned()))?;
         self.messages.get(message)?.content.get(at..at + length).map(str::to_owned)

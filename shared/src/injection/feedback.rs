@@ -1,4 +1,4 @@
-//! The feedback loop: the model answers, its calls are run, it is told what came of them, and so on until its final response.
+//! The feedback loop: model answers and tool results alternate until the final response.
 //!
 //! ```text
 //!  Tools ──► calls, or what was wrong with them ──► Tools
@@ -10,8 +10,8 @@
 //!  Final ──► fits the format ──► over             else up to two repairs ──► failed
 //! ```
 //!
-//! The messages only grow, and the system prompt never changes: what a provider has cached stays good. Every answer and every
-//! reply is given to a [`Journal`] before the next step begins.
+//! Messages are only appended and the system prompt never changes, so the provider's cache stays valid. Every answer and reply
+//! goes to a [`Journal`] before the next step.
 
 use std::{
     fmt::Write as _,
@@ -39,36 +39,35 @@ use crate::{
     tool::{CallContext, Toolbox},
 };
 
-/// How freely the model writes while it works, and when it gives its final answer.
+/// For the work with tools, and for the final answer.
 const TEMPERATURE: f64 = 0.7;
 const FINAL_TEMPERATURE: f64 = 0.3;
 
-/// How often a final answer may be corrected.
+/// Corrections of a final answer.
 const REPAIRS: u32 = 2;
 
-/// Kept back from the time for a step to write it down.
+/// Time reserved to save a step.
 pub(super) const SAVE_RESERVE: Duration = Duration::from_secs(8);
 
-/// What the model has for its last answer, though the run's time is over.
+/// Time for the last answer after the run's time is over.
 const LAST_ANSWER: Duration = Duration::from_secs(60);
 
-/// Bytes of an answer that are read: twice what its most tokens make in most languages. It must stand in one item.
+/// Bytes read of an answer: twice its token limit in most languages. An answer must fit into one item.
 const LONGEST_ANSWER: usize = 100 * 1024;
 
-/// Calls of an answer that are looked at; a model that repeats itself writes thousands.
+/// Calls processed per answer; a model in a repetition writes thousands.
 const MOST_CALLS: usize = 100;
 
-/// Bytes of a conversation that results may bring it to: some 100,000 tokens, which most models take. After that each answer
-/// gets little more, and is told what was cut.
+/// Bytes of a conversation up to which results are added in full: about 100,000 tokens, within the context of most models.
+/// Further answers get short results, with a note about the cut.
 const LONGEST_CONVERSATION: usize = 384 * 1024;
 const FEWEST_RESULTS: usize = 8 * 1024;
 
-/// From how few messages or calls left on the model is told.
+/// Remaining messages or calls from which the model is warned.
 const TOLD_FROM: u32 = 3;
 
-/// What answers.
+/// The LLM of the loop.
 pub trait Model: Sync {
-    /// The next message of a conversation.
     fn answer(
         &self,
         messages: &[Message],
@@ -77,24 +76,24 @@ pub trait Model: Sync {
     ) -> impl Future<Output = Result<Completion, clients::Error>> + Send;
 }
 
-/// Where a run is written down.
+/// Saves the steps of a run.
 pub trait Journal: Send {
-    /// Why the run does not go on here.
+    /// The reason to stop the run here.
     type Stop: Send;
 
-    /// Whether the model may be asked once more. `Break`: the run is to stop.
+    /// Whether another request is allowed. `Break` stops the run.
     fn may_ask(&self) -> ControlFlow<Self::Stop> {
         ControlFlow::Continue(())
     }
 
-    /// Writes an answer down. `Break`: the run is to stop.
+    /// Saves an answer. `Break` stops the run.
     fn answered(
         &mut self,
         answer: &RunAnswer,
         dialogue: &Dialogue,
     ) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send;
 
-    /// Writes down what is said to it. `Break`: the run is to stop.
+    /// Saves a reply. `Break` stops the run.
     fn replied(
         &mut self,
         reply: &RunReply,
@@ -102,61 +101,59 @@ pub trait Journal: Send {
     ) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send;
 }
 
-/// Everything a run needs beside what has been said.
+/// The fixed inputs of a run.
 pub struct FeedbackLoop<'a, M> {
     pub model: &'a M,
     pub toolbox: &'a Toolbox,
     pub format: &'a FinalFormat,
     pub limits: RunLimits,
-    /// When its time is over, limits or not.
+    /// The end of the run's time, whatever its limits.
     pub ends_at: Timestamp,
-    /// Its deadline is when the run must be let go of, to be carried on later.
+    /// At its deadline the invocation must release the run; another one resumes it.
     pub context: CallContext<'a>,
-    /// What must be left before the deadline for a step to begin.
+    /// Minimal time before the deadline to start a step.
     pub step_needs: Duration,
 }
 
-/// How the loop ended.
 #[derive(Debug)]
 pub enum Ended<Stop> {
     Over(Ending),
-    /// There is too little time left for the next step.
+    /// The deadline is too near for the next step.
     OutOfTime,
-    /// Something failed that may work later: the model, or something of ours.
+    /// A transient failure of the model or of our own services.
     Outage(Error),
-    /// The journal said so.
+    /// Stopped by the journal.
     Stopped(Stop),
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     pub status: RunStatus,
     pub result: Option<Value>,
-    /// One sentence, where there is no result that fits.
+    /// One sentence, if there is no valid result.
     pub error: Option<String>,
 }
 
-/// Behind an answer that was cut off in a block. It can follow no call, and carries on a statement that was not ended: such a
-/// one was perhaps not written to its end.
+/// Appended to an answer cut off inside a block. It cannot follow a call, so it makes an unfinished last statement malformed
+/// instead of letting an incomplete call run.
 const CUT_OFF: &str = "...";
 
-/// Marks of the block as which another one is read: more than any has.
+/// Opens a block, with more fence marks than any quoted one has.
 const READ_AS: &str = "~~~~~~~~~~~~tool\n";
 
-/// To an answer beside calls.
 const TOO_EARLY: &str = "The answer in finalResponse was written before the results of the calls beside it.";
 
-/// What an answer means.
+/// The interpretation of an answer.
 enum NextStep {
-    /// And what was cut off behind them.
+    /// With the call in which the answer was cut off.
     Calls(Parsed, Option<Malformed>),
     Say(String, Phase),
     Over(Ending),
 }
 
 impl<M: Model> FeedbackLoop<'_, M> {
-    /// Carries a conversation on until it ends or must be broken off.
+    /// Continues a conversation until it ends or must be interrupted.
     pub async fn run<J: Journal>(&self, dialogue: &mut Dialogue, journal: &mut J) -> Ended<J::Stop> {
         match self.steps(dialogue, journal).await {
             Ok(ended) => ended,
@@ -177,7 +174,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
                 }
                 let answer = match self.ask(dialogue).await {
                     Ok(answer) => answer,
-                    // What cannot be read is seldom all that a service says.
+                    // Unreadable answers are usually transient.
                     Err(failed) if failed.transient() || matches!(failed.failure, Failure::Undecodable(_)) => {
                         return Err(failed.into());
                     }
@@ -295,8 +292,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
     }
 
     /// # Errors
-    /// What is wrong with it. Whoever still calls tools has no answer yet, whatever stands in the calls. A value that describes
-    /// an answer is taken if it was `corrected` already and stands in no call.
+    /// The mistake. An answer that still calls tools is rejected, whatever its calls contain. A description of the answer is
+    /// accepted only after a correction (`corrected`), and not inside a call.
     fn final_answer(&self, text: &str, corrected: bool) -> Result<Value, String> {
         let mut insists = corrected;
         if serde_json::from_str::<IgnoredAny>(text).is_err() {
@@ -312,7 +309,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         self.format.read(text, insists)
     }
 
-    /// The answer that calls of `finalResponse` give, if there are no others.
+    /// The answer given to `finalResponse`, if there are no other calls.
     fn given(&self, entries: &[Entry]) -> Option<Value> {
         let said = entries.iter().map(|entry| match entry {
             Entry::Call(call) if is_final(entry) => Some(self.format.said(&call.arguments)),
@@ -324,7 +321,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         }
     }
 
-    /// Why a block is not run that seems to hold calls.
+    /// The reason why a block that seems to contain calls was not run.
     fn missed(&self, answer: &RunAnswer, quoted: Option<usize>) -> Option<String> {
         let is_known = |name: &str| name == FINAL_RESPONSE || self.toolbox.get(name).is_some();
         let calls = |inside: &str| {
@@ -347,7 +344,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         quoted.map(is_quoted).or_else(|| parser::blocks(&answer.text).iter().find(is_missed).map(missed))
     }
 
-    /// Runs the calls of an answer, and says what came of them.
+    /// Runs the calls of an answer.
     async fn call(
         &self,
         parsed: Parsed,
@@ -422,7 +419,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         Ok(RunReply { step: answer.step, text, calls, phase })
     }
 
-    /// The same, or the last request if the model would go on and may not.
+    /// Turns the reply into the last request if a limit prevents further calls.
     fn at_limit(&self, dialogue: &Dialogue, mut text: String, phase: Phase) -> (String, Phase) {
         if !matches!(phase, Phase::Tools { .. }) {
             return (text, phase);
@@ -475,7 +472,7 @@ impl Ending {
     }
 }
 
-/// What is called in an answer; and of one that was cut off, the call in which it was.
+/// The calls of an answer, and the incomplete call of a truncated one.
 fn parsed(answer: &RunAnswer) -> (Parsed, Option<Malformed>) {
     let mut parsed = parser::parse(&answer.text);
     if answer.cut && parsed.unclosed.is_some() {
@@ -512,7 +509,7 @@ fn is_quoted(line: usize) -> String {
     )
 }
 
-/// Whether the same call of a tool may be answered with the result of an earlier one.
+/// Whether an equal call may reuse an earlier result.
 pub fn is_repeatable(toolbox: &Toolbox, name: &str) -> bool {
     toolbox.get(name).is_some_and(|offered| offered.spec().is_repeatable())
 }

@@ -1,6 +1,6 @@
-//! `finalResponse`, the tool that every run has: it ends the calls and begins the final answer.
+//! `finalResponse`, available in every run: ends the tool calls and starts the final answer.
 //!
-//! What the answer must look like is the automation's to say. Only an automation that says nothing leaves it to the model.
+//! The automation states the format of the answer; only without one the model chooses.
 
 mod description;
 
@@ -19,14 +19,14 @@ use crate::{
 
 pub const FINAL_RESPONSE: &str = "finalResponse";
 
-/// Problems of an answer that are told at once.
+/// Problems reported per answer.
 const MOST_PROBLEMS: usize = 10;
-/// Values of an answer that are told of.
+/// Values of an answer with reported problems.
 const MOST_VALUES: usize = 3;
-/// Bytes of a format that the model names which are repeated to it.
+/// Bytes of the model's own format that are repeated to it.
 const LONGEST_WISH: usize = 8 * 1024;
 
-/// As it stands in a prompt. The loop itself acts on the call.
+/// Its description in prompts. The loop itself handles the call.
 pub fn final_response() -> ToolSpec {
     let format = json!({"type": "string", "description": "only if the task names no format: the one you will use"});
     ToolSpec {
@@ -42,15 +42,15 @@ pub fn final_response() -> ToolSpec {
     }
 }
 
-/// What the final answer must be.
+/// The required format of the final answer.
 pub struct FinalFormat {
-    /// The schema as it was written, and ready to be held against an answer.
+    /// The schema as text, and compiled.
     schema: Option<(String, JsonSchema)>,
 }
 
 impl FinalFormat {
     /// # Errors
-    /// When the schema cannot be used, field by field.
+    /// If the schema is invalid, with all problems.
     pub fn new(schema: Option<&Value>) -> Result<Self> {
         let compile = |schema: &Value| {
             let compiled =
@@ -60,7 +60,7 @@ impl FinalFormat {
         Ok(Self { schema: schema.map(compile).transpose()? })
     }
 
-    /// What is asked of the model; `wished` is the format that it named itself.
+    /// The request for the final answer; `wished`: the model's own format.
     pub(super) fn request(&self, wished: Option<&str>) -> String {
         let format = match (&self.schema, wished) {
             (Some((schema, _)), _) => format!(" It must fit this JSON schema:\n{schema}"),
@@ -70,14 +70,14 @@ impl FinalFormat {
         format!("Give the final answer now: one JSON value and nothing else, no tool calls, no text around it.{format}")
     }
 
-    /// The final answer in what the model wrote: the likeliest of its values that fits. A value that describes the answer is one
-    /// only if the model `insists` on it.
+    /// The final answer: the likeliest valid value in the text. A description of the answer is accepted only if the model
+    /// `insists`.
     ///
     /// # Errors
-    /// What was found where, and what is wrong with it, for the model.
+    /// The values found and their problems, for the model.
     pub(super) fn read(&self, text: &str, insists: bool) -> Result<Value, String> {
         let (found, malformed) = parser::values(text, FINAL_RESPONSE);
-        // An empty object is an answer here: all fields of its schema are optional.
+        // A schema whose fields are all optional allows an empty object.
         let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
         let is_refused = |value: &Value| !insists && !is_empty(value) && is_description(value);
         self.fitting(found, |_place| true, is_refused).map_err(|mut wrong| {
@@ -86,8 +86,8 @@ impl FinalFormat {
         })
     }
 
-    /// An answer that nobody asked for yet, if the schema proves that it is one. What anything would fit proves nothing, nor
-    /// does what is spoken of in passing.
+    /// An unrequested answer, if the schema proves it to be one. A schema that fits anything proves nothing, and values mentioned
+    /// in passing do not count.
     pub(super) fn proven(&self, text: &str) -> Option<Value> {
         let fits = |value: &Value| self.schema.is_none() || self.check(value).is_ok();
         if fits(&json!({"": null})) || fits(&json!([{"": null}])) {
@@ -122,7 +122,7 @@ impl FinalFormat {
         Err(wrong)
     }
 
-    /// A value, or the one that its text is, if that fits.
+    /// The value, or the JSON in its text, if valid.
     fn accept(&self, value: &Value) -> Result<Value, String> {
         self.check(value).map_or_else(
             |wrong| written_in(value).filter(|value| self.check(value).is_ok()).ok_or(wrong),
@@ -130,7 +130,7 @@ impl FinalFormat {
         )
     }
 
-    /// What a call of `finalResponse` says. Its argument describes the answer; only a schema can show that it is the answer.
+    /// The meaning of a `finalResponse` call. Its argument describes the answer, unless the schema proves it to be the answer.
     pub(super) fn said(&self, arguments: &[Value]) -> Said {
         let (mut wished, mut wrong) = (None, None);
         for (value, is_alone) in arguments.iter().flat_map(with_members) {
@@ -152,8 +152,8 @@ impl FinalFormat {
         Said::Format { wished, wrong }
     }
 
-    /// Whether a value that fits can be no description: a text of any words, of which the schema asks no more than that it is
-    /// one, may be either; so may `null`.
+    /// Whether a valid value cannot be a description: `null` may be one, and so may a text if the schema accepts any text of its
+    /// length.
     fn proves(&self, value: &Value) -> bool {
         match value {
             Value::Null => false,
@@ -174,23 +174,21 @@ impl FinalFormat {
     }
 }
 
-/// What a call of `finalResponse` says.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
     Answer(Value),
-    /// How the model would write it, if it says so; and what is wrong with the answer that it gave already.
+    /// The model's own format, if any, and the problem of an answer already given.
     Format {
         wished: Option<String>,
         wrong: Option<String>,
     },
 }
 
-/// To a description in the place of the answer.
 const DESCRIBES: &str = "This describes the answer. Give the answer itself, with its values.";
 
 const OBJECT_WITHIN: u8 = 2;
 
-/// Objects before bare values, and what stands by itself before what is spoken of.
+/// Objects before scalars, and standalone values before mentioned ones.
 fn rank(found: &Found) -> u8 {
     match (found.place, &found.value) {
         (Place::Whole, _) => 0,
@@ -202,21 +200,21 @@ fn rank(found: &Found) -> u8 {
     }
 }
 
-/// `[1]` in a text is none of its own, nor is a last line such as `5`: that such a value is meant, only a schema can tell.
+/// Whether the value may be part of the prose, such as a reference `[1]` or a last line `5`; only a schema can tell.
 fn is_citation(found: &Found) -> bool {
     let is_number = |items: &Vec<Value>| items.iter().all(Value::is_number);
     found.place == Place::Line || found.place == Place::Within && found.value.as_array().is_some_and(is_number)
 }
 
-/// The object or list that a text is.
+/// The object or list written as text.
 fn written_in(value: &Value) -> Option<Value> {
     let found = parser::values(value.as_str()?, FINAL_RESPONSE).0.into_iter().next();
     let whole = found.filter(|found| found.place == Place::Whole).map(|found| found.value);
     whole.filter(|value| value.is_object() || value.is_array())
 }
 
-/// An argument, and what stands in it by name; and whether it is all that is said there. Of one that names the format only,
-/// only that. What stands in a description describes as well.
+/// An argument and the values of its members, each with a flag that it stands alone. An argument with only `format` yields just
+/// that member; members of a description are left out.
 fn with_members(argument: &Value) -> impl Iterator<Item = (&Value, bool)> {
     let members = argument.as_object().filter(|_members| !is_description(argument));
     let is_only = members.is_some_and(|members| members.len() == 1);
@@ -262,7 +260,7 @@ mod tests {
         assert!(wrong.contains("degrees") && wrong.contains("number"), "{wrong}");
         let wrong = format().read("It is cold in Oslo.", false).unwrap_err();
         assert!(wrong.contains("no JSON"), "{wrong}");
-        // The value that fits counts, wherever it stands.
+        // A valid value counts anywhere in the text.
         let text = r#"I first had {"city": 1}, now {"city": "Oslo", "degrees": 1}."#;
         assert_eq!(format().read(text, false), Ok(json!({"city": "Oslo", "degrees": 1})));
     }
@@ -280,7 +278,7 @@ mod tests {
         FinalFormat::new(Some(schema)).unwrap()
     }
 
-    /// Text fields only: any description of the answer fits it.
+    /// Only text fields, so that any description of the answer is valid.
     fn of_texts() -> FinalFormat {
         of(&json!({"type": "object", "additionalProperties": {"type": "string"}}))
     }
@@ -341,7 +339,7 @@ mod tests {
         }
     }
 
-    /// A text that a schema asks of is as likely a format; so is what fits a schema by chance.
+    /// A text allowed by the schema is as likely to be a format; so is a value that is valid by chance.
     #[test]
     fn a_text_that_may_be_a_format_is_no_answer() {
         let text = of(&json!({"type": "string", "minLength": 2, "maxLength": 80}));
@@ -400,7 +398,7 @@ mod tests {
             for arguments in [vec![answer.clone()], vec![json!({"answer": answer})], vec![json!({"format": answer})]] {
                 let expected =
                     if of(&schema).check(&arguments[0]).is_ok() { arguments[0].clone() } else { answer.clone() };
-                // With a schema of anything, an object is itself the answer.
+                // With a schema that accepts anything, an object is the answer itself.
                 let expected = if arguments[0].get("format").is_some() { answer.clone() } else { expected };
                 assert_eq!(of(&schema).said(&arguments), Said::Answer(expected), "{arguments:?} for {schema}");
             }

@@ -1,5 +1,7 @@
-//! `llm_agent`: a model that works on a prompt with tools, as an action of an automation. It is a run of its own, started and waited
-//! for by `run-loop`; here it is described, so that it is found, checked and pinned as every tool is.
+//! `llm_agent`: an automation's action that runs a prompt with tools.
+//!
+//! Each is a run of its own, which `run-loop` starts and waits for. Here is only its description, so that it can be found,
+//! checked and pinned like any tool.
 
 use std::sync::Arc;
 
@@ -12,12 +14,10 @@ use crate::{
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
-/// Its name.
 pub const LLM_AGENT: &str = "llm_agent";
 
 struct LlmAgent(ToolSpec);
 
-/// The tool as it is described.
 pub(super) fn llm_agent() -> Arc<dyn Tool> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let tools = json!({
@@ -43,14 +43,14 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
                       waits for it. Works as an action of an automation only."
             .to_owned(),
         parameters,
-        // Whatever its schema says.
+        // Whatever the prompt's schema.
         returns: json!({}),
         own_examples: vec![
             r#"llm_agent("Find out when the bakery opens on Sundays", ["wget"])"#.to_owned(),
             r#"llm_agent({prompt: "Which invoices are open?", tools: ["pay_list"], limits: {calls: 5}})"#.to_owned(),
             r#"return llm_agent({prompt: "Sum up the page", tools: ["wget"], schema: {type: "string"}});"#.to_owned(),
         ],
-        // Its tools may change something.
+        // Its tools may have effects.
         effect: ToolEffect::Other,
         repeatable: false,
     }))

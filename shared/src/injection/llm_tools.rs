@@ -1,8 +1,7 @@
 //! `llm_classify` and `llm_transform`: one question to a model, as a tool.
 //!
-//! What the model is given to read is data: it stands between marks, and the model is told that nothing in it is meant for it. An
-//! answer that cannot be used is asked for once more, with what is wrong with it. What it costs counts against the
-//! organization's budget as what runs cost does.
+//! The text is data: it stands between random marks, and the model is told to follow no instructions in it. An unusable answer is
+//! corrected once. The cost counts against the organization's budget, like that of runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,17 +26,16 @@ use crate::{
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
-/// Of a text that a model is given, in bytes.
+/// Bytes of the text.
 const LONGEST_TEXT: usize = 200_000;
-/// Of a question or an instruction, in bytes.
+/// Bytes of a question or instruction.
 const LONGEST_QUESTION: usize = 8_000;
 const MOST_OPTIONS: usize = 100;
-/// Of an answer, in tokens.
+/// Tokens.
 const LONGEST_ANSWER: u32 = 8_192;
-/// What reading the organization's budgets gets.
+/// Time to read the organization's budgets.
 const USAGE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a model is asked through.
 #[derive(Clone)]
 pub struct LlmAccess {
     pub llm: Llm,
@@ -45,7 +43,7 @@ pub struct LlmAccess {
     pub budgets: Budgets,
 }
 
-/// The tools, to be called; without access they are only described.
+/// Executable tools; without `access`, descriptions only.
 pub fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn Tool>> {
     let tool = |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn Tool>;
     vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent()]
@@ -63,12 +61,12 @@ struct LlmTool {
     access: Option<LlmAccess>,
 }
 
-/// What the model is asked, and what its answer must be.
+/// A request to the model, and the format of its answer.
 struct Question {
     system: String,
-    /// What it is to read, between marks that nobody who wrote it could know.
+    /// The data, between unguessable marks.
     text: String,
-    /// None: text as it is.
+    /// `None`: plain text.
     format: Option<FinalFormat>,
 }
 
@@ -223,7 +221,7 @@ impl Kind {
 
 impl Question {
     /// # Errors
-    /// What is wrong with an answer, for the model.
+    /// The mistake, for the model.
     fn read(&self, completion: &Completion) -> Result<Value, String> {
         if completion.finish == Finish::Length {
             return Err("It was cut off because it was too long; be brief.".to_owned());
@@ -238,7 +236,7 @@ impl Question {
 
 impl LlmAccess {
     /// # Errors
-    /// An outage of ours before the model was asked.
+    /// An outage of ours before the request to the model.
     async fn ask(&self, question: Question, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let organization = context.organization;
         let (account, usage) = join!(
@@ -269,7 +267,7 @@ impl LlmAccess {
         Ok(ToolOutcome { spent, ..outcome })
     }
 
-    /// The answer, after one correction at most.
+    /// The answer, after at most one correction.
     async fn answered(
         &self,
         question: &Question,
@@ -315,7 +313,7 @@ mod tests {
     fn they_are_described_as_a_model_needs_it() {
         let tools = well_described(llm_tools(None)).unwrap();
         assert_eq!(tools.names().collect::<Vec<_>>(), ["llm_agent", "llm_classify", "llm_transform"]);
-        // What an agent's own tools do is its run's.
+        // The effects of an agent's tools belong to its own run.
         assert!(tools.all_specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.acts()));
     }
 

@@ -1,5 +1,7 @@
-//! What a model is told of its tools. It is part of every request of a run, byte for byte the same, so that the provider can
-//! keep it cached; hence short, and without anything that changes.
+//! Tool descriptions for the model's prompt.
+//!
+//! They are part of every request of a run, identical to the byte, so that the provider can cache them; hence short and without
+//! variable parts.
 
 use std::fmt::Write as _;
 
@@ -19,7 +21,7 @@ Arguments are JavaScript literals, in the order of the parameters or as one obje
 When you have what you need, call finalResponse() alone; you are then told the format of the final answer. Until then write no final answer.
 ";
 
-/// The system prompt of a run: what the automation says, and its tools, `finalResponse` always among them.
+/// The system prompt of a run: the automation's text and its tools, always including `finalResponse`.
 pub fn system_prompt<'a>(base: &str, tools: impl IntoIterator<Item = &'a ToolSpec>) -> String {
     let mut prompt = String::new();
     let base = base.trim();
@@ -31,7 +33,7 @@ pub fn system_prompt<'a>(base: &str, tools: impl IntoIterator<Item = &'a ToolSpe
     prompt
 }
 
-/// The part of a system prompt that describes tools.
+/// The tool descriptions alone.
 pub fn tool_prompt<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> String {
     let mut prompt = HOW.to_owned();
     prompt.push_str("\n```typescript\n");
@@ -57,7 +59,7 @@ fn describe(prompt: &mut String, tool: &ToolSpec) {
     let _ = writeln!(prompt, " */\n{}\n", signature(tool));
 }
 
-/// Text on one line that cannot end the comment, or the block, that it stands in.
+/// One line of text that can end neither the comment nor the block around it.
 fn comment(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.replace("*/", "*\u{200b}/").replace("```", "'''")
@@ -79,7 +81,7 @@ mod tests {
         tool::{Parameters, Tool},
     };
 
-    /// A tool as an organization makes one.
+    /// An organization's tool.
     fn send_sms() -> ToolSpec {
         let config = json!({
             "type": "sms", "label": "Send SMS", "description": "Sends the guest\n  a text message.",
@@ -99,7 +101,7 @@ mod tests {
         ToolSpec { name: "send_sms".into(), ..ActionTool::of_row(&row).unwrap().spec }
     }
 
-    /// What every request of every run begins with: a change of a single byte is a change of what models are told.
+    /// The beginning of every request: a change of one byte here changes all prompts.
     #[test]
     fn the_prompt_is_this_and_nothing_else() {
         let wget = Wget::new(Outbound::new(Vec::new()).unwrap());
@@ -178,17 +180,17 @@ finalResponse(format?: string): string
         });
         let prompt = tool_prompt([&tool.spec]);
         let (how, declared) = prompt.split_once("\n```typescript\n").unwrap();
-        // A fence ends at back-ticks on a line of their own, and there is one such line.
+        // A fence ends with back-ticks at the beginning of a line; the block must have only one such line.
         let fences = declared.lines().filter(|line| line.trim_start().starts_with("```")).count();
         assert_eq!((fences, declared.ends_with("\n```\n")), (1, true), "{declared}");
         let (comment, behind) = declared.split_once(" */\n").unwrap();
         assert!(!comment.contains("*/") && !comment.contains("```"), "{comment}");
-        // Description, two parameters and two examples, each on a line of its own.
+        // Description, two parameters and two examples, each on its own line.
         assert_eq!(comment.lines().count(), 5, "{comment}");
         let lines = comment.split(['\u{2028}', '\u{85}', '\r', '\n']).filter(|line| !line.is_empty());
         assert!(lines.into_iter().all(|line| line.starts_with("/** ") || line.starts_with(" * @")), "{comment}");
         assert!(behind.starts_with("kind(arguments: {\"x */\\n```\": string, "), "{behind}");
-        // Nor is there a call in it but the one of the explanation.
+        // The parser finds no call but the explanatory one.
         let parsed = parser::parse(&prompt);
         assert_eq!((parsed.blocks, parsed.unclosed), (1, None), "{how}");
         assert_eq!(parsed.entries.len(), 1);

@@ -1,4 +1,4 @@
-//! What is said to an answer of the model.
+//! Replies to the model's answers.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -7,36 +7,35 @@ use serde_json::json;
 use super::FINAL_RESPONSE;
 use crate::models::{CallOutcome, RunCall};
 
-/// The text of a message to the model, and where in it each result stands.
+/// A message to the model, with the location of each result.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     text: String,
     calls: Vec<RunCall>,
 }
 
-/// What came of one call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallResult {
-    /// As it was written; empty if it could not be read.
+    /// As written; empty if unreadable.
     pub name: String,
-    /// By parameter, as JSON text.
+    /// JSON object, by parameter.
     pub arguments: Option<String>,
     pub outcome: CallOutcome,
-    /// What the model is told.
+    /// The text for the model.
     pub text: String,
     /// Milliseconds.
     pub duration_ms: u64,
 }
 
 impl CallResult {
-    /// Whether its tool was called, now or before.
+    /// Whether its tool was called, now or earlier.
     pub(super) fn was_run(&self) -> bool {
         matches!(self.outcome, CallOutcome::Succeeded | CallOutcome::Repeated | CallOutcome::Failed)
     }
 }
 
 impl Reply {
-    /// The results of calls, in the order of the calls.
+    /// Results in the order of the calls.
     pub(super) fn results(results: Vec<CallResult>) -> Self {
         let mut reply = Self::default();
         for (index, result) in results.into_iter().enumerate() {
@@ -65,7 +64,7 @@ impl Reply {
         });
     }
 
-    /// Adds `finalResponse`: what it gives is no data but our own word, and stands outside of the results.
+    /// Adds `finalResponse`. Its text is our own, so it stands outside the result tags.
     pub(super) fn call_finally(&mut self, request: &str, wished: Option<String>) {
         self.say(request);
         self.calls.push(RunCall {
@@ -77,7 +76,6 @@ impl Reply {
         });
     }
 
-    /// Adds a paragraph.
     pub(super) fn say(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push_str("\n\n");
@@ -90,13 +88,13 @@ impl Reply {
     }
 }
 
-/// Text that neither begins nor ends a block or a result: a page must not be able to speak as we do, nor to have the model
-/// call tools by repeating it. What would is escaped by a backslash, and once is enough.
+/// Escapes text that would begin or end a block or a result. A page must not be able to imitate our messages, or to place calls
+/// that the model repeats. One backslash is enough.
 fn contained(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;
     for (at, mark) in text.match_indices(['<', '`', '~']) {
-        // Behind the `<`, before a fence.
+        // After the `<`, or before the fence.
         let escape = match mark {
             "<" if is_tag_of_ours(text.get(at + 1..).unwrap_or_default()) => at + 1,
             "`" | "~" if is_fence(text, at, mark) => at,
@@ -113,7 +111,7 @@ fn contained(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
-/// Whether what stands behind `<` makes it a tag in which results or errors are told.
+/// Whether the text after `<` makes a tag of results or errors.
 fn is_tag_of_ours(behind: &str) -> bool {
     let name = behind.trim_start_matches([' ', '\t', '/']);
     ["result", "error"]
@@ -121,8 +119,7 @@ fn is_tag_of_ours(behind: &str) -> bool {
         .any(|ours| name.get(..ours.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(ours)))
 }
 
-/// Whether three marks or more begin at `at` that are the first thing in their line, or stand before the word `tool`; and are
-/// not escaped yet.
+/// Whether an unescaped fence of three or more marks begins at `at`: first in its line, or before the word `tool`.
 fn is_fence(text: &str, at: usize, mark: &str) -> bool {
     let is_blank = |character: char| {
         matches!(character, ' ' | '\t' | '\u{a0}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
@@ -185,7 +182,7 @@ mod tests {
             let (text, calls) = Reply::results(vec![result(page)]).into_parts();
             assert_eq!(text, format!("<result call=\"1\" tool=\"wget\">\n{told}\n</result>"));
             assert_eq!(calls[0].result_at, (30, told.len()));
-            // Nor is it a call when the model says it again.
+            // A model that repeats the text makes no call.
             for around in ["", "It says: ", "- ", "</think>", "```\n", "~~~\n"] {
                 assert_eq!(parser::parse(&format!("{around}{told}")).entries, [], "{around}{told}");
             }

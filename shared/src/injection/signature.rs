@@ -1,10 +1,10 @@
-//! A tool as TypeScript would declare it, and the arguments of a call as a model writes it held against that.
+//! TypeScript signatures of tools, and their arguments as models write them.
 
 use serde_json::{Map, Value};
 
 use crate::tool::{Bound, NotBound, Parameter, ToolSpec, Toolbox, is_identifier};
 
-/// `wget(uri: string, timeoutMs?: number): string`. A tool with a parameter whose name is no identifier takes one object.
+/// `wget(uri: string, timeoutMs?: number): string`. If a parameter's name is no identifier, the tool takes one object.
 pub(super) fn signature(spec: &ToolSpec) -> String {
     let named = spec.parameters.iter().any(|parameter| !is_identifier(parameter.name));
     let declared = spec.parameters.iter().map(|one| declaration(one.name, one.schema, one.required));
@@ -13,14 +13,14 @@ pub(super) fn signature(spec: &ToolSpec) -> String {
     format!("{}({parameters}): {}", spec.name, typescript(&spec.returns))
 }
 
-/// A call that can be made. Arguments may be given in the order of the parameters, or all in one object; `null` is as good
-/// as absent.
+/// Binds arguments given in order or in one object; `null` means absent.
 ///
 /// # Errors
-/// What is wrong with them, and the signature.
+/// The mistake and the signature.
 pub(super) fn bind<'a>(toolbox: &'a Toolbox, spec: &ToolSpec, given: Vec<Value>) -> Result<Bound<'a>, String> {
     let bound = by_name(spec, given).and_then(|mut arguments| {
-        // To whom VAPI speaks, an empty text is none. Here it was written, and is checked as any text would be.
+        // The toolbox treats empty text as absent, as voice calls need it. Here the model wrote it on purpose, so it is checked
+        // like any text.
         let empty: Vec<&str> =
             spec.parameters.iter().filter(|one| may_be_empty(one, &arguments)).map(|one| one.name).collect();
         arguments.extend(empty.iter().map(|name| ((*name).to_owned(), "any".into())));
@@ -33,7 +33,7 @@ pub(super) fn bind<'a>(toolbox: &'a Toolbox, spec: &ToolSpec, given: Vec<Value>)
     bound.map_err(|wrong| format!("{wrong} The signature is {}.", signature(spec)))
 }
 
-/// Whether a parameter was given as empty text, is required, and is said to be nothing but text.
+/// Whether a required parameter of type text, without further restrictions, was given as empty text.
 fn may_be_empty(parameter: &Parameter<'_>, arguments: &Map<String, Value>) -> bool {
     let schema = parameter.schema.as_object();
     let is_any_text = schema.is_some_and(|schema| {
@@ -43,7 +43,7 @@ fn may_be_empty(parameter: &Parameter<'_>, arguments: &Map<String, Value>) -> bo
     parameter.required && is_any_text && arguments.get(parameter.name).is_some_and(|value| value == "")
 }
 
-/// The arguments by the names of their parameters.
+/// The arguments by parameter name.
 fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
     let mut arguments = match <[Value; 1]>::try_from(given) {
         Ok([Value::Object(object)]) if takes_as_named(spec, &object) => object,
@@ -62,8 +62,8 @@ fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, Str
     }
 }
 
-/// An only argument that is an object is the first parameter's value if that is an object and has nothing to do with the
-/// names of parameters.
+/// Whether a single object holds the arguments by name. If the first parameter may be an object, all members must be names of
+/// parameters.
 fn takes_as_named(spec: &ToolSpec, object: &Map<String, Value>) -> bool {
     let first = spec.parameters.iter().next();
     let first_is_object = first.is_some_and(|first| first.schema.get("type").is_none_or(|kind| kind == "object"));
@@ -83,7 +83,7 @@ fn declaration(name: &str, schema: &Value, required: bool) -> String {
     format!("{name}{}: {}", if required { "" } else { "?" }, typescript(schema))
 }
 
-/// The type of a value that fits a schema.
+/// The TypeScript type of a schema.
 fn typescript(schema: &Value) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");

@@ -1,4 +1,4 @@
-//! Tools for tests, and a model that says what a script tells it to.
+//! Test tools, and a model with scripted answers.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,6 @@ use crate::{
 
 type Act = Box<dyn Fn(Map<String, Value>, Deadline) -> BoxFuture<'static, Result<ToolOutcome>> + Send + Sync>;
 
-/// A tool that does what it was made with.
 pub(super) struct TestTool {
     pub(super) spec: ToolSpec,
     act: Act,
@@ -44,19 +43,19 @@ impl Tool for TestTool {
 }
 
 impl TestTool {
-    /// The same, described otherwise.
+    /// Changes the description.
     pub(super) fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
         change(&mut self.spec);
         self
     }
 
-    /// The same, but it acts.
+    /// Gives the tool an effect.
     pub(super) fn acting(self) -> Self {
         self.with(|spec| spec.effect = ToolEffect::Other)
     }
 }
 
-/// A tool that takes a text, only reads, and says what it was called with.
+/// A read-only tool with one text parameter, which returns its arguments.
 pub(super) fn tool(name: &str) -> TestTool {
     let spec = ToolSpec {
         name: name.to_owned(),
@@ -71,7 +70,7 @@ pub(super) fn tool(name: &str) -> TestTool {
     TestTool { spec, act: Box::new(echo) }
 }
 
-/// As [`tool`], and does this with the text that it is given.
+/// As [`tool`], with an implementation.
 pub(super) fn doing<F, T>(name: &str, act: F) -> TestTool
 where
     F: Fn(String, Deadline) -> T + Send + Sync + 'static,
@@ -92,7 +91,7 @@ pub(super) fn toolbox(tools: impl IntoIterator<Item = TestTool>) -> Toolbox {
 
 static NO_CALL: LazyLock<Conversation> = LazyLock::new(Conversation::default);
 
-/// For nobody in particular, with more time than a test takes.
+/// A context with ample time.
 pub(super) fn context() -> CallContext<'static> {
     CallContext {
         organization: OrganizationId::generate(),
@@ -110,7 +109,7 @@ pub(super) fn calling(statements: &str) -> String {
     format!("I need this:\n\n````tool\n{statements}\n````\n")
 }
 
-/// A whole answer that cost nothing.
+/// A complete answer without cost.
 pub(super) fn completion(text: impl Into<String>) -> Completion {
     Completion {
         text: text.into(),
@@ -122,7 +121,7 @@ pub(super) fn completion(text: impl Into<String>) -> Completion {
     }
 }
 
-/// A model that gives prepared answers, one after the other.
+/// Gives prepared answers in order.
 #[derive(Default)]
 pub(super) struct Scripted {
     answers: Mutex<VecDeque<Result<Completion, clients::Error>>>,
@@ -139,17 +138,17 @@ impl Scripted {
         Self::new(answers.into_iter().map(|text| Ok(completion(text))))
     }
 
-    /// The conversations that it was asked to go on with, each with its temperature.
+    /// The conversations of all requests, with their temperatures.
     pub(super) fn asked(&self) -> Vec<(Vec<Message>, f64)> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The time that it had for each answer.
+    /// Time allowed for each answer.
     pub(super) fn had(&self) -> Vec<Duration> {
         self.had.lock().unwrap().clone()
     }
 
-    /// How many answers nobody asked for.
+    /// The number of unused answers.
     pub(super) fn left(&self) -> usize {
         self.answers.lock().unwrap().len()
     }

@@ -1,7 +1,7 @@
-//! `wget(uri, timeoutMs?, format?)`: what stands at a public address.
+//! `wget(uri, timeoutMs?, format?)`: the content at a public address.
 //!
-//! Only GET, only through the guarded client, and never more than [`MOST_READ`] bytes in and [`MOST_GIVEN`] out. What goes
-//! wrong is told in a sentence that begins with `Error:`.
+//! Only GET, through the guarded client; at most [`MOST_READ`] bytes are read and [`MOST_GIVEN`] returned. Errors are sentences
+//! that begin with `Error:`.
 
 mod charset;
 mod page;
@@ -25,32 +25,31 @@ use crate::{
     tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
 };
 
-/// Of an answer, in bytes.
+/// Bytes of an answer.
 const MOST_READ: usize = 10 * 1024 * 1024;
-/// To the model, in bytes, with the note that the rest is left out.
+/// Bytes for the model, including the note about omitted text.
 const MOST_GIVEN: usize = 64 * 1024;
-/// Of an answer that is a failure.
+/// Bytes of an error answer.
 const MOST_OF_A_FAILURE: usize = 2 * 1024;
-/// Is read before it is decided what the answer is: enough for what declares an encoding.
+/// Bytes read before the content is classified; enough for an encoding declaration.
 const HEAD: usize = 1024;
-/// Is decoded at a time.
+/// Bytes decoded at a time.
 const PIECE: usize = 16 * 1024;
 
 const DEFAULT_TIMEOUT: u64 = 30_000;
 const LONGEST_TIMEOUT: u64 = 60_000;
-/// Of the run's time, what is left for what follows the call.
+/// Time reserved for the steps after the call.
 const RESERVE: Duration = Duration::from_secs(1);
 
-/// Fetches addresses.
 #[derive(Clone)]
 pub struct Wget {
     spec: ToolSpec,
     outbound: Outbound,
-    /// Where it may go, redirects included; anywhere if nothing is said.
+    /// Also applied to redirects; unrestricted if empty.
     allowed_hosts: AllowedHosts,
 }
 
-/// Arguments that make sense.
+/// Valid arguments.
 struct PageRequest {
     url: Url,
     timeout: Duration,
@@ -93,7 +92,6 @@ impl Tool for Wget {
 }
 
 impl Wget {
-    /// The tool that fetches addresses through this client.
     pub fn new(outbound: Outbound) -> Self {
         let uri = json!({"type": "string", "description": "whole address, https://…"});
         let timeout = json!({
@@ -123,7 +121,7 @@ impl Wget {
     fn asked(&self, arguments: &Map<String, Value>) -> Result<PageRequest, String> {
         let argument = |name| arguments.get(name).filter(|value| !value.is_null());
         let uri = argument("uri").and_then(Value::as_str).ok_or("uri must be a text, the address to download.")?;
-        // The guard's own sentence speaks of headers, which there are none of here.
+        // The guard's own message mentions headers, which this tool lacks.
         if Url::parse(uri.trim()).is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
             return Err("uri: the address must not hold a user name or password.".to_owned());
         }
@@ -142,7 +140,7 @@ impl Wget {
         Ok(PageRequest { url, timeout: Duration::from_millis(timeout), format })
     }
 
-    /// What the model is told of the address, or why nothing.
+    /// The text for the model, or the error.
     async fn fetch(&self, asked: PageRequest, deadline: Deadline) -> Result<String, String> {
         let PageRequest { url, timeout, format } = asked;
         let deadline = deadline.reserving(RESERVE);
@@ -186,7 +184,7 @@ impl Wget {
     }
 }
 
-/// A number without a fraction, however it is written.
+/// A whole number, also if written with a zero fraction.
 fn whole(number: &Value) -> Option<u64> {
     number.as_u64().or_else(|| number.to_string().strip_suffix(".0")?.parse().ok())
 }
@@ -195,7 +193,7 @@ fn broken(error: &reqwest::Error, host: &str, late: &impl Fn() -> String) -> Str
     if error.is_timeout() { late() } else { format!("{host} broke the connection off in the middle of its answer.") }
 }
 
-/// An answer that is none: its status, and what the page says about it.
+/// An error answer: its status, and the page's explanation.
 async fn failure(host: &str, response: Response, known: bool) -> String {
     let status = response.status();
     let phrase = status.canonical_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -203,7 +201,7 @@ async fn failure(host: &str, response: Response, known: bool) -> String {
     let wait = wait.filter(|_| matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE));
     let wait = wait.map(|seconds| format!("; it asks to wait {seconds} s")).unwrap_or_default();
     let mut told = format!("{host} answered with status {}{phrase}{wait}", status.as_u16());
-    // The status is what matters: a body that cannot be read is none.
+    // The status is the main information; an unreadable body is left out.
     if let Ok(answer) = Answer::begin(response).await
         && answer.unreadable().is_none()
     {
@@ -223,31 +221,30 @@ fn header(response: &Response, name: HeaderName) -> &str {
     response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
 }
 
-/// An answer of which the beginning is known.
+/// An answer with its first bytes read.
 struct Answer {
     response: Response,
     content_type: String,
-    /// What the server says of it, in bytes.
+    /// From the server; bytes.
     size: Option<u64>,
     head: Vec<u8>,
     decoder: Decoder,
 }
 
-/// What was read of an answer.
 struct Read {
-    /// At most as long as was asked for.
+    /// At most as long as requested.
     text: String,
-    /// There is more.
+    /// Text was left out.
     cut: bool,
-    /// There is more because no more was read.
+    /// Text was left out because the limit of bytes was reached.
     read_to_the_limit: bool,
-    /// Bytes were no text in this encoding.
+    /// Encoding in which some bytes were invalid.
     replaced: Option<&'static str>,
 }
 
 impl Answer {
     async fn begin(mut response: Response) -> reqwest::Result<Self> {
-        // What is read is taken off it.
+        // Reading chunks reduces the reported length.
         let size = response.content_length();
         let mut head = Vec::new();
         while head.len() < HEAD
@@ -264,13 +261,13 @@ impl Answer {
         self.head.get(..HEAD).unwrap_or(&self.head)
     }
 
-    /// `text/html` of `text/html; charset=utf-8`; nothing if the server does not know either.
+    /// `text/html` of `text/html; charset=utf-8`; `None` if the server sent no specific type.
     fn media_type(&self) -> Option<&str> {
         let media_type = self.content_type.split(';').next().unwrap_or_default().trim();
         Some(media_type).filter(|known| !["", "application/octet-stream"].contains(known))
     }
 
-    /// Why this is nothing to read, if so.
+    /// The reason why the content is unreadable, if it is.
     fn unreadable(&self) -> Option<String> {
         let packed = header(&self.response, CONTENT_ENCODING).to_ascii_lowercase();
         if !["", "identity"].contains(&packed.as_str()) {
@@ -286,7 +283,7 @@ impl Answer {
                 || kind == "application" && (known.contains(&subtype) || lines.contains(&subtype))
                 || ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix))
         });
-        // Of what is called text only a 0 is doubted; of what is called nothing, whatever no text has.
+        // In declared text only a 0 byte means binary; without a type, any control character does.
         let binary =
             |byte: &u8| *byte == 0 || media_type.is_none() && matches!(byte, 1..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
         if is_text && (self.decoder.is_utf_16() || !self.beginning().iter().any(binary)) {
@@ -307,8 +304,8 @@ impl Answer {
         }
     }
 
-    /// Reads on until there are `limit` bytes of text; `of_html` asks for the text of a page, and says whether its links may
-    /// do without its site. Of what is read, no more is kept than what is given.
+    /// Reads up to `limit` bytes of text. `of_html`: extract the text of a page, with a flag that links may omit the page's site.
+    /// Memory is bounded by the returned text.
     async fn read(self, of_html: Option<bool>, limit: usize) -> reqwest::Result<Read> {
         let Self { mut response, head, decoder, .. } = self;
         let mut reading = Reading { decoder, read: 0, limit, to: To::Text(String::new()) };
@@ -317,7 +314,7 @@ impl Answer {
             let (to, mut pieces) = mpsc::channel(1);
             reading.to = To::Page(to);
             let url = response.url().clone();
-            // The tokenizer pulls, so it has a thread of its own to wait in.
+            // The tokenizer pulls its input, so it blocks a thread of its own.
             page = Some(spawn_blocking(move || page::text(|| pieces.blocking_recv(), &url, known, limit)));
         }
         let mut more = reading.take(&head).await;
@@ -334,7 +331,7 @@ impl Answer {
             (To::Text(text), _) => (text, false),
             (To::Page(to), page) => {
                 drop(to);
-                // A tokenizer that panics has no text.
+                // If the tokenizer panics, the text is empty.
                 OptionFuture::from(page).await.and_then(Result::ok).unwrap_or_default()
             }
         };
@@ -344,23 +341,23 @@ impl Answer {
     }
 }
 
-/// An answer on its way.
+/// An answer being read.
 struct Reading {
     decoder: Decoder,
-    /// In bytes.
+    /// Bytes.
     read: usize,
     limit: usize,
     to: To,
 }
 
-/// Where its text goes.
+/// The destination of the text.
 enum To {
     Text(String),
     Page(mpsc::Sender<String>),
 }
 
 impl Reading {
-    /// Whether more is wanted.
+    /// Returns false when no more input is needed.
     async fn take(&mut self, bytes: &[u8]) -> bool {
         for piece in bytes.chunks(PIECE) {
             let piece = piece.get(..MOST_READ - self.read).unwrap_or(piece);
@@ -385,7 +382,7 @@ impl Reading {
 }
 
 impl Read {
-    /// The text, and what must be said about it, together in the budget; `size` is that of the answer, in bytes.
+    /// The text with a note, together within the limit; `size`: bytes of the whole answer.
     fn told(self, of_html: bool, size: Option<u64>) -> String {
         let Self { mut text, cut, read_to_the_limit, replaced } = self;
         let whole = match size {
@@ -493,7 +490,7 @@ mod tests {
         assert!(told.ends_with("é\n[Cut: this is only the beginning, 64 KB at most; the whole page has 18446744073709551615 bytes of HTML.]\n[Bytes that are not windows-1252 were replaced by \u{fffd}.]"));
     }
 
-    /// It stands in every prompt that offers it.
+    /// It is part of every prompt with the tool.
     #[test]
     fn the_definition_is_short_and_has_its_examples() {
         let wget = Wget::new(Outbound::new(Vec::new()).unwrap());

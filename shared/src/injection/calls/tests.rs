@@ -25,7 +25,7 @@ fn entries(statements: &str) -> Vec<Entry> {
     parser::parse(&calling(statements)).entries
 }
 
-/// A tool that says the same whenever it is called, and how often that was.
+/// A tool with a constant outcome, and a counter of its calls.
 fn counted(name: &str, outcome: impl Fn() -> ToolOutcome + Send + Sync + 'static) -> (TestTool, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -57,7 +57,7 @@ async fn results_stand_in_the_order_of_the_calls_though_the_last_ends_first() {
     let ended = Arc::new(Mutex::new(Vec::new()));
     let may_end: Arc<[Semaphore; 4]> = Arc::new([0, 0, 0, 1].map(Semaphore::new));
     let seen = ended.clone();
-    // Each waits for the one behind it.
+    // Each call waits for the next one.
     let look = doing("look", move |text, _| {
         let (ended, may_end) = (seen.clone(), may_end.clone());
         async move {
@@ -84,7 +84,7 @@ async fn five_calls_run_at_once_and_never_more() {
         let (now, most) = (now.clone(), seen.clone());
         async move {
             most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
-            // So often that all begin that may.
+            // Enough yields for all permitted calls to start.
             for _ in 0..20 {
                 yield_now().await;
             }
@@ -149,7 +149,7 @@ async fn a_call_that_no_time_is_left_for_does_not_begin() {
 
 #[tokio::test]
 async fn a_tool_that_panics_says_so_and_the_others_run() {
-    /// Panics before there is a future.
+    /// Panics before returning a future.
     fn at_once(_: String, _: Deadline) -> std::future::Ready<Result<ToolOutcome>> {
         panic!("at once")
     }
@@ -190,7 +190,7 @@ async fn an_outage_of_one_call_does_not_break_the_others_off() {
     assert_eq!(done.load(SeqCst), 2, "what has begun to act is let end, so that its outcome is known");
 }
 
-/// What is wrong with an argument is told; and the tool is not run.
+/// A wrong argument is reported, and the tool is not run.
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_told_with_the_signature() {
     let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
@@ -211,7 +211,6 @@ async fn arguments_that_do_not_fit_are_told_with_the_signature() {
     assert_eq!((counted, out_of_calls, count.load(SeqCst)), (0, false, 0));
 }
 
-/// Only what was offered can be called.
 #[tokio::test]
 async fn a_tool_that_was_not_offered_is_answered_with_those_that_were() {
     let mut tools = toolbox([tool("look"), tool("ask")]);
@@ -246,7 +245,7 @@ async fn calls_run_up_to_what_cannot_be_read() {
 #[tokio::test]
 async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
     let look = doing("look", |text, _| {
-        // Two bytes each behind one, so that the place of the cut is within a character.
+        // Two-byte characters after one byte, so that the cut falls inside a character.
         let long = format!("x{}", "ä".repeat(text.parse().unwrap()));
         std::future::ready(Ok(ToolOutcome::succeeded(long)))
     });
@@ -261,7 +260,7 @@ async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
     assert_eq!(note, format!(" (cut: the first {} of 10000001 bytes)", kept.len()));
     assert!(kept.strip_prefix('x').unwrap().chars().all(|character| character == 'ä'));
     assert!((LONGEST_RESULT - 100..=LONGEST_RESULT).contains(&results[1].text.len()), "{note}");
-    // What was cut off is not kept in memory either, while other calls of the message run.
+    // The cut part is freed while other calls of the message still run.
     assert!(results[1].text.capacity() <= 2 * LONGEST_RESULT, "{}", results[1].text.capacity());
     let rows: Vec<Value> = serde_json::from_str(&results[2].text).expect("what is no text stays JSON");
     assert_eq!(rows[0], json!({"number": 0}));
@@ -331,7 +330,7 @@ async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
         assert_ne!(name, "send", "what acts has no record");
         (arguments == r#"{"text":"a"}"#).then(|| format!("{name} as before"))
     };
-    // The record is full, and gives what it has all the same.
+    // A recorded result is available even when no more calls are allowed.
     let room = Room { per_answer: 2, in_all: 2, bytes: LONGEST_RESULTS };
     let calls = entries("send('a');\nlook('b');\nlook('a');");
     let executed = make_calls(&tools, calls, room, earlier, &context()).await.unwrap();
@@ -345,7 +344,7 @@ async fn a_reading_call_of_an_earlier_message_is_answered_from_the_record() {
 async fn calls_beyond_the_room_are_told_which_room_it_was() {
     let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
     let tools = toolbox([look]);
-    // What is not run takes no room.
+    // Calls that are not run do not count.
     let statements = "look();\nlook('a');\nlook('a');\nnone();\nlook('b');\nlook('c');";
     let executed = executed_in(Room { per_answer: 2, in_all: 50, bytes: LONGEST_RESULTS }, &tools, statements).await;
     let last = executed.results.last().unwrap();

@@ -21,13 +21,13 @@ use crate::{
 const DONE: &str = "```tool\nreturn finalResponse();\n```";
 const ANSWER: &str = r#"{"opens": 8}"#;
 
-/// What a run is written down in, as the tables have it.
+/// A journal in memory.
 #[derive(Default)]
 struct Written {
     answers: Vec<RunAnswer>,
     replies: Vec<RunReply>,
     spent: Spent,
-    /// Says to stop when it has so many entries.
+    /// The number of entries at which it stops the run.
     full_at: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Journal for Written {
     }
 }
 
-/// A bakery's run: a tool that looks, one that orders, and a result with the hour at which the bakery opens.
+/// A run with two tools, `look` and `order`, and a bakery's opening hour as its result.
 struct Bakery {
     toolbox: Toolbox,
     format: FinalFormat,
@@ -66,7 +66,6 @@ struct Bakery {
     ordered: Arc<AtomicUsize>,
 }
 
-/// What came of a run.
 struct Ran {
     ended: Ended<()>,
     written: Written,
@@ -116,7 +115,7 @@ impl Bakery {
         }
     }
 
-    /// Begins a run, and ends it as the script does.
+    /// Runs the whole script.
     async fn run(&self, model: &Scripted) -> Ran {
         let (mut dialogue, mut written) = (Dialogue::new(&self.prompt()), Written::default());
         let ended = self.feedback(model).run(&mut dialogue, &mut written).await;
@@ -150,7 +149,7 @@ fn counting(name: &'static str, count: &Arc<AtomicUsize>) -> TestTool {
     })
 }
 
-/// What the model was told last, each time that it was asked.
+/// The last message of each request.
 fn told(model: &Scripted) -> Vec<String> {
     model.asked().into_iter().map(|(mut messages, _)| messages.pop().unwrap().content).collect()
 }
@@ -159,7 +158,7 @@ fn outcomes(calls: &[RunCall]) -> Vec<(&str, CallOutcome)> {
     calls.iter().map(|call| (call.name.as_str(), call.outcome)).collect()
 }
 
-/// Everything that may happen on the way to an answer, or nearly so.
+/// Nearly every event on the way to an answer.
 fn eventful() -> Vec<String> {
     vec![
         "I wonder.".to_owned(),
@@ -174,7 +173,7 @@ fn eventful() -> Vec<String> {
     ]
 }
 
-/// The provider has cached what was said.
+/// The provider's cache depends on it.
 #[tokio::test]
 async fn what_was_said_stays_as_it_is_and_the_system_prompt_too() {
     let bakery = Bakery::new();
@@ -195,12 +194,12 @@ async fn what_was_said_stays_as_it_is_and_the_system_prompt_too() {
             assert_eq!(new.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::Assistant, Role::User]);
             assert_eq!(new[0].content, eventful()[number - 1]);
         }
-        // The work is free, the answer exact.
+        // Free for the work, exact for the answer.
         assert!((temperature - if number < 6 { 0.7 } else { 0.3 }).abs() < 1e-9, "request {number}: {temperature}");
     }
 }
 
-/// Wherever a run is broken off, who takes it up says the same to the model, and does nothing twice that was written down.
+/// A run interrupted after any step resumes with identical messages, and repeats no saved effect.
 #[tokio::test]
 async fn a_run_that_is_resumed_after_any_step_goes_on_byte_for_byte() {
     let (whole, script) = (Bakery::new(), Scripted::saying(eventful()));
@@ -236,7 +235,7 @@ async fn a_run_that_is_resumed_after_any_step_goes_on_byte_for_byte() {
     }
 }
 
-/// All of a run, as it is read from the tables.
+/// The run as read from the tables.
 fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
     fn read<T: serde::Serialize + serde::de::DeserializeOwned>(rows: &[T]) -> Vec<T> {
         serde_json::from_value(json!(rows)).unwrap()
@@ -253,7 +252,7 @@ fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
     WholeRun { run, plan: None, prompt, actions, answers, replies, result: None }
 }
 
-/// In every turn it is told, and never taken for the answer.
+/// It is reported at every step, and never accepted as the answer.
 #[tokio::test]
 async fn a_call_that_cannot_be_read_never_ends_the_run() {
     let bakery = Bakery::new();
@@ -315,7 +314,7 @@ async fn a_message_that_was_cut_off_is_told_so() {
     assert_eq!(ran.written.answers.iter().map(|answer| answer.cut).collect::<Vec<_>>(), [true, false, true, false]);
 }
 
-/// A statement that may go on behind the end is not run.
+/// An unfinished last statement is not run.
 #[tokio::test]
 async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
     for (text, counts) in [
@@ -420,7 +419,7 @@ async fn a_final_answer_is_corrected_twice_and_no_more() {
     for script in [
         vec![fenced.as_str()],
         vec!["At eight.", prefixed.as_str()],
-        // A call is no answer either, and is not carried out any more.
+        // A call is no answer, and is not run.
         vec![wrong, "```tool\nlook('a')\n```", ANSWER],
     ] {
         let (bakery, repairs) = (Bakery::new(), script.len() - 1);
@@ -446,7 +445,7 @@ async fn a_final_answer_is_corrected_twice_and_no_more() {
     assert!(error.starts_with(sentence), "{error}");
 }
 
-/// A run that is at a limit after its first message, the tools' share of the answers being `spending`.
+/// A run at a limit after its first message; `spending` is that message.
 async fn at_limit(bakery: &Bakery, spending: &str, last: &str) -> (Ran, Vec<String>) {
     let mut first = completion(spending);
     first.usage.prompt_tokens = 90;
@@ -486,7 +485,7 @@ async fn at_each_limit_the_best_answer_is_asked_for_once() {
         assert_eq!(ran.ending(), &Ending { status: limit.status(), result, error: None });
         assert_eq!(ran.written.replies[0].phase, Phase::Final { repairs: 0, limit: Some(limit) });
 
-        // It was the last request: what cannot be used is not corrected.
+        // After the last request an invalid answer is not corrected.
         let (ran, _) = at_limit(&bakery, &calling("look('c');\nlook('d');"), "I cannot tell.").await;
         let error = "The run reached a limit, and its last answer cannot be used. There is no JSON value in it.";
         let ending = Ending { status: limit.status(), result: None, error: Some(error.to_owned()) };
@@ -549,7 +548,7 @@ async fn too_little_time_for_a_step_begins_none() {
     let model = Scripted::saying([calling("look('a');").as_str(), DONE, ANSWER]);
     let mut written = Written { full_at: Some(1), ..Written::default() };
     bakery.feedback(&model).run(&mut Dialogue::new(&bakery.prompt()), &mut written).await;
-    // Taken up with calls that are still to be made.
+    // Resumed with open calls.
     let mut dialogue = Dialogue::resume(taken_up(&written, bakery.prompt()), |_| true);
     written.full_at = None;
     let late = FeedbackLoop { step_needs: Duration::from_secs(100_000), ..bakery.feedback(&model) };

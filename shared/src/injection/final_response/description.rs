@@ -1,12 +1,13 @@
-//! Whether a value describes an answer instead of giving it: a JSON Schema, or an example whose leaves are type names and
-//! placeholders. Where both readings are possible it counts as a description: to ask once more costs one request.
+//! Detects values that describe an answer: JSON Schemas, and examples with type names or placeholders as leaves.
+//!
+//! An ambiguous value counts as a description, because another question costs only one request.
 
 use serde_json::{Map, Value};
 
-/// Longest text that can be a placeholder, in bytes.
+/// Bytes of a placeholder.
 const LONGEST: usize = 60;
 
-/// Names of types in programming languages and in the languages that people write to us in, in small letters.
+/// Type names of programming languages and of our users' languages, in lower case.
 const TYPES: &str = "string, str, text, char, varchar, number, num, numeric, integer, int, int32, int64, float, double, decimal, \
     boolean, bool, object, array, list, dict, tuple, enum, any, null, undefined, date, time, datetime, date-time, \
     timestamp, uuid, url, uri, email, json, %s, %d, strings, numbers, integers, objects, booleans, value, type, \
@@ -16,31 +17,30 @@ const TYPES: &str = "string, str, text, char, varchar, number, num, numeric, int
     stringa, testo, intero, booleana, oggetto, tekst, getal, tijd, lijst, liczba, metin, sayı, строка, текст, \
     число, дата, 字符串, 文本, 数字, 日期, 布尔值, 文字列, 数値, 日付, 真偽値, 문자열, 숫자, 날짜";
 
-/// Words that say nothing beside the name of the member that they describe.
+/// Words without information beside a member's name.
 const FILLERS: &str = "a, an, the, of, in, as, for, this, that, your, is, here, goes, some, one, short, full, brief, name, value, \
     answer, result, example, placeholder, optional, required, insert, actual, code, format, der, die, das, ein, \
     eine, le, la, les, un, une, du, de, el, los, del, o";
 
-/// Members of a JSON Schema, beside `type`.
 const KEYWORDS: &str = "type, $schema, $id, $ref, $defs, title, description, properties, required, items, enum, const, format, pattern, \
     default, example, examples, nullable, optional, additionalProperties, minimum, maximum, exclusiveMinimum, \
     exclusiveMaximum, multipleOf, minLength, maxLength, minItems, maxItems, uniqueItems, minProperties, \
     maxProperties, anyOf, oneOf, allOf, not, prefixItems, definitions, strict";
 
-/// Words behind the name of a type that explain it.
+/// Words between a type's name and its explanation.
 const EXPLAINS: &str = " (| of | - | – | — | or | oder | ou | with | representing | containing | in ";
 
-/// Where an example begins.
+/// Beginnings of examples.
 const EXAMPLES: &str = "one of|either |e.g.|eg. |z. b.|z.b.|for example|such as|p. ej.|par ex|i.e.";
 
-/// What stands around the name of a placeholder.
+/// Brackets around placeholders.
 const BRACKETS: &str = "<…> […] {…} {{…}} ${…} (…) «…» ‹…› ＜…＞ %…% __…__";
 
 /// A leaf of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Leaf {
     Placeholder,
-    /// As good in a description as in an answer: `null`, `true`, `0`, an empty text.
+    /// Possible in a description and in an answer: `null`, `true`, `0`, an empty text.
     Neutral,
     Real,
 }
@@ -65,7 +65,7 @@ fn collect(value: &Value, name: &str, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// A JSON Schema, what wraps one for a provider, or a map from names to schemas.
+/// A JSON Schema, a provider's wrapper of one, or a map from names to schemas.
 fn is_schema(value: &Value) -> bool {
     let Value::Object(members) = value else { return false };
     let wrapped = ["schema", "json_schema"].iter().filter_map(|name| members.get(*name)).any(is_schema);
@@ -107,7 +107,6 @@ fn of_text(text: &str, name: &str) -> Leaf {
     if is_placeholder { Leaf::Placeholder } else { Leaf::Real }
 }
 
-/// `string`, `string[]`, `list of strings`, `Array<string>`, `string (ISO 8601)`, `number, in degrees`, `number?`.
 fn is_type(text: &str) -> bool {
     let text = text.trim().trim_end_matches(['?', ']', '[']).trim();
     if is_among(TYPES, text) {
@@ -127,7 +126,6 @@ fn is_type_bare(text: &str) -> bool {
         || TYPES.split(", ").any(|name| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(" of ")))
 }
 
-/// `<city>`, `[city]`, `{city}`, `{{city}}`, `${city}`, `%city%`, `__CITY__`.
 fn is_in_brackets(text: &str) -> bool {
     BRACKETS.split(' ').filter_map(|pair| pair.split_once('…')).any(|(open, close)| {
         let inside = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).unwrap_or_default();
@@ -136,7 +134,6 @@ fn is_in_brackets(text: &str) -> bool {
     })
 }
 
-/// `...`, `xxx`, `###`, `+1XXXXXXXXXX`.
 fn is_marks(text: &str) -> bool {
     let is_filler = |mark: char| matches!(mark, '.' | '…' | 'x' | 'X' | '#' | '_' | '*' | '?');
     let fillers = text.chars().filter(|mark| is_filler(*mark)).count();
@@ -146,7 +143,6 @@ fn is_marks(text: &str) -> bool {
         || is_dressed && ["XXX", "xxx", "###", "___", "..."].iter().any(|mark| text.contains(mark))
 }
 
-/// `YYYY-MM-DD`, `HH:mm`, `TT.MM.JJJJ`, `YYYY-MM-DDTHH:mm:ssZ`.
 fn is_pattern_of_moment(text: &str) -> bool {
     let mut fields = 0;
     let (mut last, mut length) = (' ', 0);
@@ -169,7 +165,6 @@ fn is_pattern_of_moment(text: &str) -> bool {
     fields >= 2
 }
 
-/// `string | null`, `"low" | "high"`, `yes/no`, `one of: low, high`, `e.g. Oslo`.
 fn is_alternatives(text: &str) -> bool {
     let parts: Vec<&str> = text.split('|').map(str::trim).collect();
     let is_short = |part: &&str| !part.is_empty() && part.split_whitespace().count() <= 3;
@@ -180,7 +175,7 @@ fn is_alternatives(text: &str) -> bool {
         || text.split('/').count() > 1 && text.split('/').all(|part| is_among(TYPES, part.trim()))
 }
 
-/// Whether a text says no more than the name of its member: `city`, `name of the city` and `the city name` of `city`.
+/// Whether a text only repeats the name of its member: `city`, `name of the city` and `the city name` for `city`.
 fn echoes(text: &str, name: &str) -> bool {
     if name.is_empty() {
         return false;
@@ -191,7 +186,7 @@ fn echoes(text: &str, name: &str) -> bool {
     said.iter().any(is_named) && said.iter().all(|word| is_named(word) || is_filler(word))
 }
 
-/// In small letters; `openingHours` and `opening_hours` are two.
+/// In lower case; `openingHours` and `opening_hours` are two words.
 fn words(text: &str) -> Vec<String> {
     let mut parted = String::with_capacity(text.len() + 8);
     let mut before = ' ';

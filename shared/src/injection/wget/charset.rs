@@ -1,19 +1,19 @@
-//! Bytes to text: which encoding an answer is in, and reading it piece by piece.
+//! Detects the encoding of an answer, and decodes it piece by piece.
 
 use encoding_rs::{CoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// Of HTML and XML, so much is searched for a declaration, in bytes; what the HTML standard asks for.
+/// Bytes of HTML or XML searched for a declaration, as in the HTML standard.
 const DECLARED_WITHIN: usize = 1024;
 
-/// Reads text in one encoding; a character may lie across two pieces.
+/// A streaming decoder; characters may span two pieces.
 pub(super) struct Decoder {
     decoder: encoding_rs::Decoder,
-    /// There were bytes that are nothing in this encoding.
+    /// Some bytes were invalid.
     pub(super) replaced: bool,
 }
 
 impl Decoder {
-    /// By its byte order mark, else what its `Content-Type` says, else what HTML or XML says of itself, else UTF-8.
+    /// By byte order mark, else `Content-Type`, else the declaration in HTML or XML, else UTF-8.
     pub(super) fn of(content_type: &str, head: &[u8]) -> Self {
         let encoding = Encoding::for_bom(head)
             .map(|(encoding, _length)| encoding)
@@ -27,12 +27,12 @@ impl Decoder {
         self.decoder.encoding()
     }
 
-    /// Whether a byte of it can be 0 although it is text.
+    /// Whether 0 bytes can occur in text.
     pub(super) fn is_utf_16(&self) -> bool {
         [UTF_16BE, UTF_16LE].contains(&self.encoding())
     }
 
-    /// The text of the next piece; an empty last one ends what had been begun.
+    /// The text of the next piece; an empty last piece flushes the decoder.
     pub(super) fn decode(&mut self, mut bytes: &[u8], last: bool) -> String {
         let longest = self.decoder.max_utf8_buffer_length(bytes.len());
         let mut text = String::with_capacity(longest.unwrap_or(bytes.len()));
@@ -48,8 +48,8 @@ impl Decoder {
     }
 }
 
-/// What `<meta charset="…">`, `<meta … content="…; charset=…">` or `<?xml … encoding="…"?>` say. Whoever could read that is
-/// not reading UTF-16, so there it means UTF-8.
+/// The encoding in `<meta charset="…">`, `<meta … content="…; charset=…">` or `<?xml … encoding="…"?>`. A declaration readable as
+/// ASCII cannot be in UTF-16, so UTF-16 there means UTF-8.
 fn declared(head: &[u8]) -> Option<&'static Encoding> {
     let head = head.get(..DECLARED_WITHIN).unwrap_or(head).to_ascii_lowercase();
     let tags = head.split(|byte| *byte == b'<').filter_map(|tag| tag.split(|byte| *byte == b'>').next());
@@ -63,7 +63,7 @@ fn declared(head: &[u8]) -> Option<&'static Encoding> {
     Some(if [UTF_16BE, UTF_16LE].contains(&encoding) { UTF_8 } else { encoding })
 }
 
-/// The value in `name = "value"`, wherever it stands.
+/// The first value in `name = "value"`.
 fn label<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let at = text.windows(name.len()).position(|window| window.eq_ignore_ascii_case(name))?;
     let rest = text.get(at + name.len()..)?.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
@@ -77,7 +77,7 @@ mod tests {
 
     fn read(content_type: &str, bytes: &[u8]) -> (String, bool) {
         let mut decoder = Decoder::of(content_type, bytes);
-        // Byte by byte: no character may depend on where the network cut.
+        // Byte by byte, because network chunks may split characters.
         let mut text: String = bytes.chunks(1).map(|byte| decoder.decode(byte, false)).collect();
         text += &decoder.decode(&[], true);
         (text, decoder.replaced)

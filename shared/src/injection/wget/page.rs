@@ -1,7 +1,7 @@
-//! The text of an HTML page, as somebody would read it: title, headings, lists, tables, and links that can be followed.
+//! The readable text of an HTML page: title, headings, lists, tables and links.
 //!
-//! The page is taken in as it comes, and nothing of it is kept but the text. So nobody can make a call costly by what they put on
-//! a page: no tree is built, names and addresses are cut, and every byte is looked at once (docs/adr/0011-text-of-pages.md).
+//! Pages are processed as a stream, and only the text is kept. Hostile pages cannot make a call costly: there is no tree, names
+//! and addresses are cut, and each byte is read once (docs/adr/0011-text-of-pages.md).
 
 mod source;
 mod writer;
@@ -13,8 +13,8 @@ use url::Url;
 
 use self::{source::Source, writer::Writer};
 
-/// The text of a page that comes in pieces, and whether it was no longer read because it had more than `limit` bytes. Links
-/// within `page`'s own site are given without it, if whoever asked for the page knows it by that.
+/// The text of a page in pieces, and whether reading stopped at `limit` bytes of text. Links within the page's own site omit the
+/// site if `known`: the model named that site itself.
 pub(super) fn text(next: impl FnMut() -> Option<String>, page: &Url, known: bool, limit: usize) -> (String, bool) {
     let enough = Cell::new(false);
     let mut source = Source::new(next, &enough);
@@ -35,7 +35,7 @@ mod tests {
         read_in(html, html.len().max(1))
     }
 
-    /// Read in pieces of so many bytes, at least.
+    /// Read in pieces of at least `bytes` bytes.
     fn read_in(html: &str, bytes: usize) -> String {
         let mut rest = html;
         let next = || {
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(read(&format!("<a href=/{}>x</a>", "y".repeat(LONGEST_ADDRESS))), "x");
     }
 
-    /// Whoever was redirected to another site does not know which one a bare path belongs to.
+    /// After a redirect to another site the model does not know the site of bare paths.
     #[test]
     fn links_of_a_site_that_is_not_known_are_whole() {
         let mut page = Some("<a href=b>x</a>".to_owned());
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(read("a<noscript>scripts are needed</noscript>"), "ascripts are needed");
     }
 
-    /// What is broken is read as far as it goes, and nothing of what was cut off is taken for text.
+    /// Broken markup is read as far as possible, and unfinished tags are not text.
     #[test]
     fn broken_pages_are_read() {
         for (html, expected) in [
@@ -149,7 +149,7 @@ mod tests {
         assert!(pieces < 10, "{pieces}");
     }
 
-    /// A page of megabytes made to hurt: it takes a moment, and what is kept of it stays small.
+    /// Megabytes of hostile markup take a moment and little memory.
     #[test]
     fn hostile_pages_cost_no_more_than_their_length() {
         let size = 2_000_000;

@@ -1,4 +1,4 @@
-//! What one answer, one conversation and the run's time may hold.
+//! Bounds of an answer, a conversation and the run's time.
 
 use super::*;
 
@@ -21,7 +21,7 @@ async fn when_the_time_is_over_nothing_is_run_any_more() {
     }
 }
 
-/// As long as there is no schema, what stands in a call would do for an answer.
+/// Without a schema, the value inside a call would otherwise be accepted.
 #[tokio::test]
 async fn a_call_in_the_place_of_the_final_answer_is_not_the_answer() {
     let bakery = Bakery { format: FinalFormat::new(None).unwrap(), ..Bakery::new() };
@@ -38,7 +38,7 @@ async fn a_call_in_the_place_of_the_final_answer_is_not_the_answer() {
     assert_eq!(bakery.run(&model).await.completed(), Some(&json!({"opens": 8})), "that one is meant");
 }
 
-/// As much as a model may write stands in one item, and what came of it in another.
+/// The longest answer fits into one item, and its reply into another.
 #[tokio::test]
 async fn an_answer_that_repeats_itself_is_read_up_to_a_point() {
     const ITEM: usize = 400 * 1024;
@@ -93,7 +93,7 @@ async fn what_was_cut_for_want_of_room_can_be_read_again() {
     assert_eq!(read.load(SeqCst), 6, "and is then known");
 }
 
-/// Some services refuse a message without a word.
+/// Some services reject empty messages.
 #[tokio::test]
 async fn an_answer_without_a_word_is_one_in_the_conversation() {
     let bakery = Bakery::new();
@@ -120,7 +120,7 @@ async fn what_a_step_used_is_written_down_with_it() {
     first.usage.completion_tokens = 7;
     first.usage.cached_tokens = 64;
     first.usage.cost = Some(0.5);
-    // A gateway that tells no cost costs nothing.
+    // Missing cost counts as zero.
     let model = Scripted::new([Ok(first.clone()), Ok(completion(DONE)), Ok(completion(ANSWER))]);
     let ran = Bakery::new().run(&model).await;
     let answer = &ran.written.answers[0];

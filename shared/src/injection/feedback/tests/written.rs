@@ -1,10 +1,10 @@
-//! What models really write: what of it runs, and what they are told.
+//! Answers of real models: the calls that run, and the feedback.
 
 use std::{collections::VecDeque, sync::Mutex};
 
 use super::*;
 
-/// Says what is prepared, then does as it is told.
+/// Gives prepared answers, then follows the feedback.
 struct Steady {
     says: Mutex<VecDeque<(String, bool)>>,
     told: Mutex<Vec<String>>,
@@ -26,7 +26,7 @@ impl Model for Steady {
 
 struct Outcome {
     ran: Vec<String>,
-    /// Behind each of what was said.
+    /// Feedback after each prepared answer.
     told: Vec<String>,
     asked: usize,
     result: Option<Value>,
@@ -72,7 +72,7 @@ fn opens() -> Option<Value> {
 async fn the_final_value_is_the_likeliest_that_fits() {
     let any = || None;
     let eight = json!({"opens": 8});
-    // What is said in the final phase, the schema, and the result at once; or else what is told.
+    // Text in the final phase, schema, and either the result or the feedback.
     for (text, schema, result) in [
         ("<think>Perhaps {\"opens\": 7}.</think>\nIt is {\"opens\": 8}.", opens(), Ok(eight.clone())),
         ("<think>Perhaps {\"opens\": 7}", opens(), Err("There is no JSON value in it.")),
@@ -100,7 +100,7 @@ async fn the_final_value_is_the_likeliest_that_fits() {
         ("{\"opens\": \"number\"}", any(), Err("This describes the answer.")),
         ("```tool_code\nreturn finalResponse({opens: 8});\n```", opens(), Ok(eight.clone())),
     ] {
-        // The format is asked for first, so that it is the final phase.
+        // `DONE` first, to reach the final phase.
         let outcome = said(&[DONE, text], false, schema).await;
         match result {
             Ok(result) => assert_eq!((outcome.result, outcome.asked), (Some(result), 2), "{text}"),
@@ -127,12 +127,12 @@ async fn an_answer_may_stand_in_final_response_or_come_at_once() {
         ("So:\n```json\n{\"opens\": 7}\n```".to_owned(), opens(), Some(json!({"opens": 7}))),
         ("It is {\"opens\": 7}.".to_owned(), opens(), Some(json!({"opens": 7}))),
         ("```tool_code\nfinalResponse({opens: 7})\n```".to_owned(), opens(), None),
-        // None of them is an answer, or none that anything proves.
+        // No answers, or unproven ones.
         ("{\"opens\": 7}".to_owned(), None, None),
         ("{\"name\": \"wget\", \"arguments\": {}}".to_owned(), Some(json!({"type": "object"})), None),
         ("```js\nwget('a')\n```\n{\"opens\": 7}".to_owned(), opens(), None),
         (block("finalResponse('{\"type\": \"object\", \"properties\": {}}')"), None, None),
-        // Without a schema its argument is a format.
+        // Without a schema the argument of `finalResponse` is a format.
         (block("finalResponse({city: 'Oslo'})"), None, None),
         (block("finalResponse('{\"city\": \"string\", \"degrees\": \"number\"}')"), None, None),
         (block("finalResponse([{city: 'string'}])"), None, None),
@@ -157,7 +157,7 @@ async fn an_answer_may_stand_in_final_response_or_come_at_once() {
     );
 }
 
-/// A tool may work when it is tried again; who asks a second time wants to end without it.
+/// A retry may succeed; a second `finalResponse` ends the work without it.
 #[tokio::test]
 async fn a_failed_call_beside_final_response_may_be_made_again() {
     let ends = |call: &str| calling(&format!("{call}\nreturn finalResponse();"));
@@ -180,7 +180,7 @@ async fn another_word_than_tool_runs_nothing_and_is_named() {
         );
         let outcome = said(&[&text, &text, &text], false, opens()).await;
         assert!(outcome.told[0].starts_with(&sentence), "{:?}", outcome.told);
-        // Whoever never learns it gives an answer in the end.
+        // A model that never writes the block correctly is asked for the final answer.
         assert_eq!((outcome.ran.len(), outcome.asked, outcome.result), (0, 4, Some(json!({"opens": 8}))), "{word}");
     }
     let python = "```python\nprint(wget(uri='a'))\n```";

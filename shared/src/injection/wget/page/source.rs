@@ -1,19 +1,19 @@
-//! What html5gum reads: the pieces as they come, joined where it looks ahead.
+//! The input of html5gum: pieces, joined where it looks ahead.
 
 use std::{cell::Cell, convert::Infallible};
 
 use html5gum::Reader;
 
-/// More letters in a row cannot be the name of a tag, and html5gum keeps what may become one.
+/// Longer runs of letters are no tag name; html5gum would buffer them as a possible one.
 const LONGEST_RUN: usize = 256;
 
 pub(super) struct Source<'e, F> {
     next: F,
     pub(super) buffer: Vec<u8>,
     at: usize,
-    /// In a row, read one by one.
+    /// Consecutive letters read one by one.
     letters: usize,
-    /// The page ends here, because there is enough text.
+    /// Set when enough text was written; the page then ends.
     enough: &'e Cell<bool>,
 }
 
@@ -26,7 +26,7 @@ impl<'e, F: FnMut() -> Option<String>> Source<'e, F> {
         self.buffer.get(self.at..).unwrap_or_default()
     }
 
-    /// Waits until so many bytes are there; false at the end of the page.
+    /// Waits for `bytes` bytes; false at the end of the page.
     fn have(&mut self, bytes: usize) -> bool {
         if self.enough.get() {
             return false;
@@ -75,7 +75,7 @@ impl<'e, F: FnMut() -> Option<String>> Source<'e, F> {
 
     #[inline(never)]
     fn accept(&mut self, text: &[u8], case_sensitive: bool) -> bool {
-        // What cannot become it need not be waited for.
+        // Decide early if the known bytes already differ.
         let known = self.left().len().min(text.len());
         let equal =
             |left: &[u8], text: &[u8]| if case_sensitive { left == text } else { left.eq_ignore_ascii_case(text) };

@@ -1,19 +1,19 @@
-//! Writes the text of what html5gum finds.
+//! Writes the text of html5gum's tokens.
 
 use std::{cell::Cell, convert::Infallible, str};
 
 use html5gum::{Emitter, State, emitters::naive_next_state};
 use url::{Origin, Position, Url};
 
-/// Longer names of tags and attributes are nothing that is looked for, in bytes.
+/// Bytes; no relevant tag or attribute has a longer name.
 const LONGEST_NAME: usize = 16;
 const LONGEST_TITLE: usize = 300;
-/// A link whose address is longer is only text.
+/// Bytes; a link with a longer address becomes plain text.
 pub(super) const LONGEST_ADDRESS: usize = 500;
-/// Empty cells before one with text that are shown.
+/// Empty cells shown before a cell with text.
 const MOST_BARS: usize = 32;
 
-/// What stands between two pieces of text.
+/// White space between two texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     None,
@@ -22,7 +22,7 @@ enum Gap {
     Paragraph,
 }
 
-/// The tag that is being read.
+/// The tag being read.
 #[derive(Default)]
 struct Tag {
     name: Vec<u8>,
@@ -31,40 +31,40 @@ struct Tag {
     attribute: Vec<u8>,
     href: Option<Vec<u8>>,
     alt: Option<Vec<u8>>,
-    /// The attribute was there before; the first one counts.
+    /// A repeated attribute; the first one counts.
     repeated: bool,
 }
 
 struct Link {
     address: String,
-    /// Some of its text is written.
+    /// Some of its text was written.
     begun: bool,
 }
 
 pub(super) struct Writer<'e> {
-    /// Bytes, because a character may come in parts.
+    /// Bytes, because input may split characters.
     text: Vec<u8>,
     limit: usize,
     enough: &'e Cell<bool>,
     base: Url,
-    /// Whose links are given without it.
+    /// The site omitted from links.
     site: Option<Origin>,
     tag: Tag,
     last_start: Vec<u8>,
     gap: Gap,
-    /// Stands before the next text: of a heading or an item.
+    /// Precedes the next text: the mark of a heading or item.
     mark: &'static str,
-    /// Ends of cells since the last text of the row.
+    /// Cells ended since the last text of the row.
     bars: usize,
     in_row: bool,
-    /// Where the row begins in the text.
+    /// Offset of the row in the text.
     row: usize,
     preformatted: usize,
     pre_begins: bool,
     link: Option<Link>,
-    /// While it is being read.
+    /// While inside the title.
     title: Option<Vec<u8>>,
-    /// What is left out until it ends, and how deep in itself it is.
+    /// The skipped element, and its nesting depth within itself.
     left_out: Option<(Vec<u8>, usize)>,
     has_base: bool,
 }
@@ -93,7 +93,7 @@ impl<'e> Writer<'e> {
         }
     }
 
-    /// In bytes, while a page is read.
+    /// Bytes in memory.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         let names = [&self.text, &self.tag.name, &self.tag.attribute, &self.last_start];
@@ -110,12 +110,12 @@ impl<'e> Writer<'e> {
         text.trim_end().to_owned()
     }
 
-    /// In a row of a table, no lines are left empty.
+    /// Table rows have no empty lines.
     fn at_least(&mut self, gap: Gap) {
         self.gap = self.gap.max(if self.in_row { gap.min(Gap::Line) } else { gap });
     }
 
-    /// Text, its white space collapsed.
+    /// Collapses white space.
     fn write(&mut self, text: &[u8]) {
         if let Some(title) = &mut self.title {
             title.extend(text.iter().take(LONGEST_TITLE.saturating_sub(title.len())));
@@ -125,7 +125,7 @@ impl<'e> Writer<'e> {
             return;
         }
         if self.preformatted > 0 {
-            // Right behind the tag a line may begin, which is none.
+            // HTML ignores a line break directly after `<pre>`.
             let text =
                 if std::mem::take(&mut self.pre_begins) { text.strip_prefix(b"\n").unwrap_or(text) } else { text };
             if !text.is_empty() {
@@ -148,7 +148,7 @@ impl<'e> Writer<'e> {
                 continue;
             }
             let breaks = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0xc2;
-            // The first is none, though it may be what a no-break space begins with, too.
+            // Skip the first byte: it may be 0xc2, the first byte of a no-break space, and still begin a word.
             let length = rest.iter().skip(1).position(breaks).map_or(rest.len(), |at| at + 1);
             let (word, after) = rest.split_at(length);
             self.add(word);
@@ -162,7 +162,7 @@ impl<'e> Writer<'e> {
         self.enough.set(self.text.len() > self.limit);
     }
 
-    /// Writes what stands before a text.
+    /// Writes the white space and marks before a text.
     fn begin_text(&mut self) {
         if self.bars > 0 && self.text.len() > self.row {
             self.gap = Gap::None;
@@ -201,7 +201,7 @@ impl<'e> Writer<'e> {
         self.text.push(b')');
     }
 
-    /// A link's address as the model is given it; nothing for what cannot be fetched, called or written to.
+    /// The address for the model; `None` if it cannot be fetched, called or mailed.
     fn address(&self, href: &[u8]) -> Option<String> {
         let href = str::from_utf8(href).ok()?.trim();
         if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_ADDRESS {
@@ -284,7 +284,7 @@ impl<'e> Writer<'e> {
         match name {
             b"title" => {
                 let title = self.title.take().unwrap_or_default();
-                // Any other is that of a picture.
+                // Other titles belong to pictures.
                 if self.text.is_empty() && !title.trim_ascii().is_empty() {
                     self.text.extend_from_slice(b"Title:");
                     self.gap = Gap::Space;
@@ -310,7 +310,7 @@ impl<'e> Writer<'e> {
     }
 }
 
-/// What stands around an element.
+/// The white space around an element.
 fn around(name: &[u8]) -> Gap {
     match name {
         b"p" | b"ul" | b"ol" | b"dl" | b"table" | b"blockquote" | b"hr" | b"form" | b"section" | b"article" => {
@@ -323,7 +323,7 @@ fn around(name: &[u8]) -> Gap {
     }
 }
 
-/// So much of a name as matters.
+/// Appends up to a maximal length.
 fn extend(name: &mut Vec<u8>, part: &[u8], most: usize) {
     name.extend(part.iter().take(most.saturating_sub(name.len())));
 }
@@ -380,7 +380,7 @@ impl Emitter for &mut Writer<'_> {
             b"alt" => &mut tag.alt,
             _ => return,
         };
-        // One more, so that what is too long is seen to be.
+        // One byte more, to detect addresses that are too long.
         extend(kept.get_or_insert_default(), value, LONGEST_ADDRESS + 1);
     }
 
@@ -399,7 +399,7 @@ impl Emitter for &mut Writer<'_> {
         self.last_start.clone_from(&tag.name);
         let name = tag.name.clone();
         self.start(tag);
-        // Without scripts, what stands in `noscript` is the page.
+        // Without scripts, `noscript` is content.
         if name == b"noscript" { None } else { naive_next_state(&name) }
     }
 
