@@ -1,6 +1,6 @@
-//! Services of others, one closed box each: verbs of our domain in, models out, wire shapes private.
+//! Clients of external services, with private wire formats.
 //!
-//! Vendors differ in name, not in how HTTP fails, so they share one [`Error`], one HTTP client and one way to send.
+//! Vendors share one [`Error`], one HTTP client and one way to send, since HTTP fails in the same ways everywhere.
 
 mod aws;
 mod bearer;

@@ -1,5 +1,7 @@
-//! The AWS SDK over our own HTTP client: one TLS stack in the binary, its roots compiled in, and HTTP/1.1, which is all that
-//! DynamoDB and Secrets Manager need (docs/adr/0002-lean-aws-client.md).
+//! The AWS SDK over our own HTTP client.
+//!
+//! One TLS stack in the binary, with its roots compiled in, and HTTP/1.1, which suffices for DynamoDB and Secrets Manager
+//! (docs/adr/0002-lean-aws-client.md).
 
 use std::time::Duration;
 
@@ -26,9 +28,9 @@ use reqwest::{
 
 use super::{Error, Failure, Service};
 
-/// What every AWS client is made from. `endpoint_url` is a local AWS; absent on AWS itself.
+/// The configuration of all AWS clients. `endpoint_url`: a local AWS, else absent.
 ///
-/// The SDK sets no time limit of its own: a hanging connection would hold the caller until the function's end.
+/// Sets time limits, which the SDK lacks: a hanging connection would block the caller until the function times out.
 pub fn sdk_config(
     http: reqwest::Client,
     region: Region,
@@ -40,7 +42,7 @@ pub fn sdk_config(
         .region(region)
         .credentials_provider(credentials)
         .http_client(AwsHttp(http))
-        // The SDK would begin with a second, which is long for somebody on the phone.
+        // The SDK's initial backoff of a second is too long for a caller on the phone.
         .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
         .timeout_config(
             TimeoutConfig::builder()
@@ -53,8 +55,8 @@ pub fn sdk_config(
     config.build()
 }
 
-/// Where a service is in our region. The SDK's own resolver first reads a list of all partitions and regions, which is a
-/// fifth of what a cold start costs.
+/// The address of a service in our region. The SDK's own resolver first reads a list of all partitions and regions, a fifth of a
+/// cold start.
 pub(crate) fn aws_endpoint(aws: &SdkConfig, service: &str) -> SharedEndpointResolver {
     let region = aws.region().map(Region::as_ref).unwrap_or_default();
     let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
@@ -78,7 +80,7 @@ impl HttpConnector for AwsHttp {
     }
 }
 
-/// The SDK's time limits and retries stand around this.
+/// Called within the SDK's time limits and retries.
 async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let method = Method::from_bytes(request.method().as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
     let body = request.body().bytes().ok_or_else(|| ConnectorError::user("the SDK streams a request".into()))?;
@@ -103,7 +105,7 @@ async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpRespo
 
 fn failed(error: reqwest::Error) -> ConnectorError {
     if error.is_connect() {
-        // Another kind than what breaks later, for nothing was sent.
+        // Another kind than a broken connection, since nothing was sent.
         ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
     } else if error.is_timeout() {
         ConnectorError::timeout(error.into())
@@ -112,7 +114,7 @@ fn failed(error: reqwest::Error) -> ConnectorError {
     }
 }
 
-/// What a failed call means; only the status is told, AWS's own text stays in the chain for the log.
+/// Exposes only the status; AWS's own text stays in the source chain for the log.
 pub(super) fn aws_failed<E>(service: Service, error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

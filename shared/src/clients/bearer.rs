@@ -1,4 +1,4 @@
-//! Bearer tokens that a service gives out for a time (RFC 6749, 4.4: client credentials).
+//! A cache of bearer tokens from client credentials (RFC 6749, 4.4).
 
 use std::{
     sync::Arc,
@@ -13,16 +13,16 @@ use tokio::sync::Mutex;
 use super::{Error, Failure, Service};
 use crate::Deadline;
 
-/// A token is renewed this long before it runs out, as Pipedream's SDKs do; a short-lived one after half its life.
+/// Renewal before the end of a token's life, as in Pipedream's SDKs; short-lived tokens are renewed after half their life.
 const MARGIN: Duration = Duration::from_secs(120);
 
-/// How long a token is used whose life is not told.
+/// Life of a token without `expires_in`.
 const UNTOLD: Duration = Duration::from_secs(300);
 
-/// How long one is used at most, whatever is told.
+/// Maximal life of a token, also if the server grants more.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The token at hand. Clones share it, and those who need one while it is being asked for wait for that one answer.
+/// A cached token. Clones share it; concurrent callers wait for one request.
 #[derive(Clone, Default)]
 pub(super) struct Bearer(Arc<Mutex<Option<Token>>>);
 
@@ -31,7 +31,6 @@ struct Token {
     renew_at: Instant,
 }
 
-/// What a token endpoint answers.
 #[derive(Deserialize)]
 pub(super) struct TokenResponse {
     pub(super) access_token: SecretString,
@@ -41,10 +40,10 @@ pub(super) struct TokenResponse {
 }
 
 impl Bearer {
-    /// The token at hand, or what `ask` is granted.
+    /// The cached token, or a new one from `ask`.
     ///
     /// # Errors
-    /// Those of `ask`; [`Failure::Unreachable`] if somebody else's question takes longer than `deadline`.
+    /// Those of `ask`; [`Failure::Unreachable`] if a concurrent request exceeds `deadline`.
     pub(super) async fn token<F: Future<Output = Result<TokenResponse, Error>>>(
         &self,
         service: Service,
@@ -64,7 +63,7 @@ impl Bearer {
         Ok(granted.access_token)
     }
 
-    /// Drops this token, unless somebody else has replaced it already.
+    /// Drops this token, unless it was replaced meanwhile.
     pub(super) async fn forget(&self, refused: &SecretString) {
         let mut token = self.0.lock().await;
         if token.as_ref().is_some_and(|token| token.bearer.expose_secret() == refused.expose_secret()) {
@@ -72,7 +71,7 @@ impl Bearer {
         }
     }
 
-    /// Whether anybody uses it, or will.
+    /// Whether the token is in use or still valid.
     pub(super) fn is_live(&self) -> bool {
         let fresh =
             || self.0.try_lock().map_or(true, |token| token.as_ref().is_some_and(|it| Instant::now() < it.renew_at));
@@ -80,7 +79,7 @@ impl Bearer {
     }
 }
 
-/// A number, also as text, as some servers send it.
+/// A number, or text with a number, as some servers send it.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::String(text) => text.trim().parse().ok(),

@@ -7,13 +7,12 @@
 //! {"type": "add-message", "message": {"role": "system", "content": "…"}, "triggerResponseEnabled": false}
 //! ```
 //!
-//! VAPI documents no answer: any 2xx counts as accepted. The endpoint answers only while the call's media is connected, so
-//! a 404 or no connection means too early or too late ([`NotAccepted::NotThere`]); which of the two, and whether to try
-//! again, is for the caller to know. Not verified against the live service: that an existing assistant is named by
-//! `assistantId` (VAPI's documentation of the control URL shows an assistant written out; its handoff tool knows both), and
-//! that `contextEngineeringPlan` may be left out of it (its form differs between documentation and OpenAPI document).
+//! VAPI documents no answer, so any 2xx counts as accepted. The endpoint answers only while the call's media is connected; a 404
+//! or a failed connection means too early or too late ([`NotAccepted::NotThere`]), and the caller decides whether to retry. Not
+//! verified against the live service: the form `assistantId` for an existing assistant (VAPI documents it only for its handoff
+//! tool), and the omission of `contextEngineeringPlan` (its form differs between documentation and OpenAPI document).
 //!
-//! Messages go to `*.vapi.ai` by https and to the hosts that configuration adds, whoever said where the call is.
+//! Messages go only to `*.vapi.ai` over https and to configured hosts, regardless of the control URL.
 
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use crate::{
     models::{ControlUrl, E164},
 };
 
-/// Below which VAPI serves all its live calls; the names before it change.
+/// The domain of VAPI's live calls; the host names vary.
 const VAPIS_HOSTS: &str = ".vapi.ai";
 
 #[derive(Clone)]
@@ -40,7 +39,6 @@ pub struct CallControl {
     hosts: Arc<OpenHosts>,
 }
 
-/// Who gets the call from VAPI's hands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Destination<'a> {
@@ -53,7 +51,7 @@ pub enum Destination<'a> {
     },
 }
 
-/// A destination, and how the call gets there if not blindly.
+/// A destination with its transfer plan; without one the transfer is blind.
 #[derive(Serialize)]
 struct Planned<'a> {
     #[serde(flatten)]
@@ -62,14 +60,13 @@ struct Planned<'a> {
     plan: Option<Value>,
 }
 
-/// Why a message was not accepted.
 #[derive(Debug)]
 pub enum NotAccepted {
-    /// Nobody takes messages for this call: it is over, or its media is not connected yet. Nothing happened.
+    /// The call is over, or its media is not connected yet. Nothing happened.
     NotThere(Error),
-    /// It was declined, or not let out. Nothing happened.
+    /// Declined by VAPI or by our guard. Nothing happened.
     Declined(Error),
-    /// It may have been carried out.
+    /// The message may have been executed.
     Unknown(Error),
 }
 
@@ -98,13 +95,13 @@ impl NotAccepted {
 }
 
 impl CallControl {
-    /// `hosts` (`name` or `name:port`) beside VAPI's own may be sent to, also by plain http.
+    /// `hosts` (`name` or `name:port`) are allowed beside VAPI's own, also over http.
     pub fn new(http: reqwest::Client, hosts: Vec<String>) -> Self {
         Self { http, hosts: Arc::new(OpenHosts(hosts)) }
     }
 
-    /// Transfers the call away from VAPI. With `briefing`, whoever takes it over is called first and told that; without, the
-    /// call is passed on blindly. VAPI tells the caller in its own words.
+    /// Transfers the call away from VAPI. With `briefing`, VAPI first calls the destination and reads it out; without, the
+    /// transfer is blind. VAPI announces the transfer to the caller in its own words.
     pub async fn transfer(
         &self,
         call: &ControlUrl,
@@ -117,15 +114,15 @@ impl CallControl {
         self.post(call, &json!({"type": "transfer", "destination": destination}), deadline).await
     }
 
-    /// Hands the call to another assistant of VAPI's, with the conversation so far.
+    /// Hands the call to another VAPI assistant, with the conversation so far.
     pub async fn handoff(&self, call: &ControlUrl, assistant_id: &str, deadline: Deadline) -> Result<(), NotAccepted> {
         let destination = json!({"type": "assistant", "assistantId": assistant_id});
         self.post(call, &json!({"type": "handoff", "destination": destination}), deadline).await
     }
 
-    /// Puts a system message into the conversation, to which the model does not answer by itself.
+    /// Adds a system message to the conversation, without an immediate answer by the model.
     pub async fn add_message(&self, call: &ControlUrl, content: &str, deadline: Deadline) -> Result<(), NotAccepted> {
-        // VAPI's default would have the model speak at once.
+        // By default the model would speak at once.
         let message = json!({
             "type": "add-message",
             "message": {"role": "system", "content": content},
@@ -134,14 +131,14 @@ impl CallControl {
         self.post(call, &message, deadline).await
     }
 
-    /// Tried again by itself only when VAPI cannot have acted.
+    /// Retried only if VAPI cannot have acted.
     async fn post(&self, call: &ControlUrl, message: &Value, deadline: Deadline) -> Result<(), NotAccepted> {
         let url = self.address(call).map_err(NotAccepted::Declined)?;
         let request = self.http.post(url).json(message);
         send(Service::CallControl, request, Retry::NeverProcessed, deadline).await.map(drop).map_err(NotAccepted::of)
     }
 
-    /// The address, if messages may go there.
+    /// The control URL, if its host is allowed.
     fn address(&self, call: &ControlUrl) -> Result<Url, Error> {
         let refused = |why: &str| Error::new(Service::CallControl, Failure::Refused(why.into()));
         let url = Url::parse(call.expose()).map_err(|_not_a_url| refused("the call's control URL is no address"))?;

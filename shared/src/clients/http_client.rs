@@ -1,4 +1,4 @@
-//! The HTTP clients, and the one way a vendor is called.
+//! HTTP clients, and requests to vendors.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -22,26 +22,26 @@ use crate::{
     redaction::{HiddenTexts, vendor_text},
 };
 
-/// How much of an error body is kept for the log, in bytes.
+/// Bytes of an error body kept for the log.
 const EXCERPT: usize = 300;
 
-/// What is written into a segment of a path as it is: ids and keys stay readable.
+/// Unescaped in path segments, so that ids and keys stay readable.
 const WRITTEN_OUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// What a vendor may answer at most, in bytes.
+/// Bytes of a vendor's answer.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
-/// The process's client for vendors. It follows no redirects: no vendor's API answers with one, and a bearer token must
-/// not travel to where it points. Clones share connections.
+/// The client for vendors. It follows no redirects: no vendor's API uses them, and a bearer token must not follow one. Clones
+/// share connections.
 ///
 /// # Errors
-/// When TLS cannot be set up, which no input causes.
+/// If TLS cannot be set up, independent of input.
 pub fn http_client() -> Result<reqwest::Client, crate::Error> {
     builder()?.build().map_err(crate::Error::internal)
 }
 
-/// What every client of ours has: ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no
-/// redirects, 2 s to connect.
+/// The base of all clients: ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no redirects, 2 s to
+/// connect.
 #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
 pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
     let tls = tls_config().map_err(crate::Error::internal)?;
@@ -53,7 +53,7 @@ pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
         .pool_idle_timeout(Duration::from_secs(60)))
 }
 
-/// Made once; a clone shares its parts.
+/// Built once; clones share its parts.
 fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
     static TLS: OnceLock<rustls::ClientConfig> = OnceLock::new();
     if let Some(config) = TLS.get() {
@@ -68,17 +68,15 @@ fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(TLS.get_or_init(|| config).clone())
 }
 
-/// Which failures may be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// Sending twice does no harm: on anything transient.
+    /// The request is idempotent: retry on any transient failure.
     Harmless,
-    /// It must act once: only when the service cannot have acted.
+    /// The request has an effect: retry only if the service cannot have processed it.
     NeverProcessed,
 }
 
-/// Sends a request until it succeeds, fails for good, or `deadline` is near; honours `Retry-After`. Gives the body of a
-/// 2xx answer.
+/// Sends a request until success, a permanent failure, or the deadline; honours `Retry-After`. Returns the body of a 2xx answer.
 pub(super) async fn send(
     service: Service,
     request: RequestBuilder,
@@ -93,8 +91,8 @@ pub(super) async fn send(
     retrying(retry, deadline, || attempt(request.try_clone())).await
 }
 
-/// Makes attempts until one succeeds, one fails for good, or `deadline` is near. What a service asks us to wait is waited, or,
-/// if it is longer than the time that is left, the error comes at once.
+/// Repeats attempts until success, a permanent failure, or the deadline. If the service requests a longer wait than the remaining
+/// time, the error is returned at once.
 pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
     retry: Retry,
     deadline: Deadline,
@@ -118,7 +116,6 @@ pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
     }
 }
 
-/// As [`send`], the answer read as JSON.
 pub(super) async fn send_json<T: DeserializeOwned>(
     service: Service,
     request: RequestBuilder,
@@ -132,7 +129,7 @@ pub(super) fn read_json<T: DeserializeOwned>(service: Service, body: &[u8]) -> R
     serde_json::from_slice(body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
 }
 
-/// Why an answer cannot be read. serde quotes what it found, unless it found nothing.
+/// A message without data: serde quotes the value found, except for a missing field.
 fn misread(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.starts_with("missing field") || !error.is_data() {
@@ -141,12 +138,11 @@ fn misread(error: &serde_json::Error) -> String {
     format!("a value of another kind was expected at line {} column {}", error.line(), error.column())
 }
 
-/// An id as one segment of a path, whatever it holds.
+/// Escapes an id as one path segment.
 pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
 
-/// Sends a request, once.
 pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
     let sent = request.try_clone();
     let response = request.send().await.map_err(|error| not_sent(service, error))?;
@@ -169,13 +165,13 @@ pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Ve
 }
 
 pub(super) fn not_sent(service: Service, error: reqwest::Error) -> Error {
-    // The address may hold a token or a phone number.
+    // The URL may contain a token or a phone number.
     let error = error.without_url();
     let failure = if error.is_connect() || error.is_builder() { Failure::Unreachable } else { Failure::NoAnswer };
     Error::because(service, failure, error)
 }
 
-/// How long an answer asks us to wait: `Retry-After` in seconds or as a date, or the finer `retry-after-ms` that OpenAI sends.
+/// The requested wait: `Retry-After` in seconds or as a date, or OpenAI's finer `retry-after-ms`.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let finer =
@@ -194,7 +190,6 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// Why a body could not be read.
 pub(super) enum BodyError {
     TooLarge(usize),
     Broken(reqwest::Error),
@@ -211,7 +206,6 @@ impl BodyError {
     }
 }
 
-/// Reads a body of at most `limit` bytes.
 pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
@@ -223,7 +217,7 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
     Ok(body)
 }
 
-/// The texts of a request's body, JSON or a form: a service that refuses it repeats them.
+/// The texts of a JSON or form body, for redaction: services quote them in errors.
 fn what_was_sent(request: RequestBuilder) -> HiddenTexts {
     let request = request.build().ok();
     let body = request.as_ref().and_then(|request| request.body()?.as_bytes()).unwrap_or_default();
@@ -234,16 +228,16 @@ fn what_was_sent(request: RequestBuilder) -> HiddenTexts {
     HiddenTexts::of_request(&values)
 }
 
-/// The beginning of an error body, for the log: the message of a JSON error if there is one, cleaned.
+/// The beginning of an error body for the log, cleaned; of a JSON error, its message.
 pub(super) fn excerpt(body: &[u8]) -> String {
     excerpt_without(body, &HiddenTexts::default())
 }
 
-/// As [`excerpt`], without what was sent. All that a service says in an error comes this way.
+/// As [`excerpt`], without the request's texts. All error texts of services pass through here.
 fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
     let (code, text) = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(error)) => {
-            // Twilio's, by which its refusals are known.
+            // Twilio's code, which identifies its error.
             let code = error.get("code").map(|code| format!("{code}: ")).unwrap_or_default();
             let message = ["message", "error", "detail", "title"].iter().find_map(|name| error.get(*name));
             let text = message.map(|message| words(message) + &details(error.get("details")));
@@ -258,7 +252,7 @@ fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
     format!("{code}{}", vendor_text(&text, sent, EXCERPT))
 }
 
-/// A message: text, a list of texts, or else JSON.
+/// A message as text, list of texts, or JSON.
 fn words(message: &Value) -> String {
     let listed = || message.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>();
     match (message.as_str(), listed()) {
@@ -268,7 +262,7 @@ fn words(message: &Value) -> String {
     }
 }
 
-/// What Pipedream says of each prop: an object of texts.
+/// Pipedream's messages per prop: an object of texts.
 fn details(details: Option<&Value>) -> String {
     let members = details.and_then(Value::as_object).into_iter().flatten();
     let told: Vec<String> = members.filter_map(|(name, of)| Some(format!("{name} {}", of.as_str()?))).collect();

@@ -1,8 +1,8 @@
-//! The keys with which an OIDC issuer signs its tokens (RFC 7517), remembered.
+//! Cached signing keys of an OIDC issuer (RFC 7517).
 //!
-//! They are fetched when the first token comes, and again only for a key that is not known yet: so whoever invents keys costs
-//! one request in [`PAUSE`]. While the issuer cannot be asked, the keys that are known go on. Where they are said to be is
-//! taken from configuration or from the issuer's own (`OpenID` Connect Discovery 1.0, section 4), never from a token.
+//! Keys are fetched for the first token, and again only for an unknown key, so invented key ids cost one request per [`PAUSE`].
+//! While the issuer is unreachable the cached keys stay valid. The address of the keys comes from configuration or from the
+//! issuer (`OpenID` Connect Discovery 1.0, section 4), never from a token.
 
 use std::{
     collections::HashMap,
@@ -25,13 +25,13 @@ use super::{
 };
 use crate::{Deadline, Error, Result, models::AllowedHosts};
 
-/// Between two requests for the keys.
+/// Between two requests.
 const PAUSE: Duration = Duration::from_secs(10);
-/// After a request that left us without any key.
+/// After a failed request without cached keys.
 const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(1);
-/// What one request gets.
+/// Time per request.
 const WITHIN: Duration = Duration::from_secs(3);
-/// Bytes of an answer.
+/// Bytes.
 const LARGEST_ANSWER: usize = 256 * 1024;
 
 /// An issuer's keys. Clones share them.
@@ -39,7 +39,7 @@ const LARGEST_ANSWER: usize = 256 * 1024;
 pub struct Jwks {
     outbound: Outbound,
     issuer: String,
-    /// Where they are, if it is configured.
+    /// The configured address of the keys.
     url: Option<String>,
     pause: Duration,
     known: Arc<Mutex<Known>>,
@@ -48,11 +48,11 @@ pub struct Jwks {
 #[derive(Default)]
 struct Known {
     keys: HashMap<String, SigningKey>,
-    /// When they may be asked for again.
+    /// The earliest time of the next request.
     again_at: Option<Instant>,
 }
 
-/// A key, and the one algorithm that it is for.
+/// A key with its only permitted algorithm.
 #[derive(Clone)]
 pub struct SigningKey {
     pub algorithm: Algorithm,
@@ -60,13 +60,13 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A public key for signatures as an issuer publishes it (RFC 7517), with its id; none for any other.
+    /// Parses a public signature key of an issuer (RFC 7517), with its id; `None` for any other key.
     pub fn of_jwk(jwk: Value) -> Option<(String, Self)> {
         signing_key(jwk)
     }
 }
 
-/// Of the issuer's configuration, what is needed.
+/// The needed part of the issuer's configuration.
 #[derive(Deserialize)]
 struct Configuration {
     issuer: String,
@@ -79,27 +79,27 @@ struct KeySet {
 }
 
 impl Jwks {
-    /// The keys of `issuer`, at `url` or where its configuration says. Only https is asked, unless `issuer` or `url` is an
-    /// address by plain http on this machine, which only a local system has.
+    /// The keys of `issuer`, at `url` or at the discovered address. Only https is allowed, except plain http on this machine for
+    /// local systems.
     ///
     /// # Errors
-    /// When TLS cannot be set up, which no input causes.
+    /// If TLS cannot be set up, independent of input.
     pub fn new(issuer: &str, url: Option<String>) -> Result<Self> {
         let configured = [Some(issuer), url.as_deref()];
         let outbound = Outbound::new(configured.into_iter().flatten().filter_map(on_this_machine).collect())?;
         Ok(Self { outbound, issuer: issuer.to_owned(), url, pause: PAUSE, known: Arc::default() })
     }
 
-    /// The same with another pause between two requests; tests need less.
+    /// Another pause between requests, for tests.
     #[must_use]
     pub fn pausing(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// The key of this id; none if the issuer does not have it, or had not when it was asked last.
+    /// The key with this id; `None` if the issuer did not have it at the last request.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when no key is known at all and the issuer does not answer.
+    /// [`Error::Unavailable`] if there are no cached keys and the issuer does not answer.
     pub async fn key(&self, id: &str, deadline: Deadline) -> Result<Option<SigningKey>> {
         let mut known = self.known.lock().await;
         if let Some(key) = known.keys.get(id) {
@@ -134,7 +134,7 @@ impl Jwks {
             None => self.discover(deadline).await?,
         };
         let KeySet { keys } = self.get(&url, deadline).await?;
-        // One that is of no use to us, or cannot be read, costs no other.
+        // An unusable or unreadable key does not affect the others.
         let keys: HashMap<_, _> = keys.into_iter().filter_map(signing_key).collect();
         if keys.is_empty() { Err(unavailable("its key set holds no key for signatures")) } else { Ok(keys) }
     }
@@ -168,14 +168,14 @@ fn unavailable(cause: impl Into<crate::error::Cause>) -> Error {
     Error::Unavailable("the key set of the tokens' issuer", cause.into())
 }
 
-/// `127.0.0.1:4566` of an address by plain http that only this machine has.
+/// `127.0.0.1:4566` for an address over http on this machine.
 fn on_this_machine(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| url.scheme() == "http")?;
     let host = url.host_str().filter(|host| matches!(*host, "127.0.0.1" | "[::1]" | "localhost"))?;
     Some(format!("{host}:{}", url.port_or_known_default()?))
 }
 
-/// A public key for signatures, by its id. What it is for is said by the key alone: its type, its curve, its `alg`.
+/// A public signature key by its id. Its permitted algorithm follows from its type, curve and `alg`, never from a token.
 fn signing_key(jwk: Value) -> Option<(String, SigningKey)> {
     let jwk: Jwk = serde_json::from_value(jwk).ok()?;
     let CommonParameters { key_id, public_key_use, key_operations, key_algorithm, .. } = &jwk.common;

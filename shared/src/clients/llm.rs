@@ -1,8 +1,8 @@
-//! An LLM by OpenAI's chat completions, as OpenRouter, OpenAI itself, vLLM and many gateways speak them.
+//! LLM client for OpenAI's chat completions, the protocol of OpenRouter, OpenAI, vLLM and many gateways.
 //!
-//! `POST <base_url>/chat/completions` with a key, or with a token that OAuth client credentials get. A generation has no effect
-//! beyond its cost, so it is tried again after anything transient. An error may stand inside a 200; it counts as if its code
-//! had been the status. Neither the conversation nor the answer is ever part of an error.
+//! `POST <base_url>/chat/completions` with an API key, or with a token from OAuth client credentials. A generation has no effect
+//! beyond its cost, so any transient failure is retried. An error inside a 200 counts like an HTTP status of its code. Errors
+//! never contain the conversation or the answer.
 
 mod account;
 mod answer;
@@ -46,25 +46,24 @@ use super::{
 };
 use crate::Deadline;
 
-/// How long a stream may take to begin: some models think for a minute before they do.
+/// Time until a stream begins: some models think for a minute first.
 const ATTEMPT: Duration = Duration::from_secs(120);
-/// How long a whole answer may take: 8,000 tokens from a slow model.
+/// Time for a whole answer: 8,000 tokens of a slow model.
 const WHOLE_ATTEMPT: Duration = Duration::from_secs(240);
 
-/// What an answer may be at most, in bytes: twice the longest that models give, with their reasoning beside it.
+/// Bytes: twice the longest answers of models, including their reasoning.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 #[derive(Clone)]
 pub struct Llm {
     http: reqwest::Client,
     outbound: Outbound,
-    /// One token for each account with client credentials.
+    /// One token per account with client credentials.
     bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
-    /// What models refused of a request, for as long as the process lives.
+    /// Parameters that models reject, for the life of the process.
     without: WithoutBy,
 }
 
-/// Who says something in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -93,23 +92,22 @@ impl Message {
     }
 }
 
-/// What is asked of the model. The conversation is borrowed: one that grows is never copied.
+/// A request to the model. The conversation is borrowed, so a growing one is never copied.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The account's, if absent.
+    /// Defaults to the account's model.
     pub model: Option<&'a str>,
     pub messages: &'a [Message],
     /// 0 to 2.
     pub temperature: f64,
     /// Of the answer.
     pub max_tokens: Option<u32>,
-    /// Functions the model may call by itself, as the wire has them:
-    /// `{"type": "function", "function": {"name", "description", "parameters"}}`.
+    /// Functions for native function calls, in wire format: `{"type": "function", "function": {"name", "description",
+    /// "parameters"}}`.
     pub tools: &'a [Value],
 }
 
 impl<'a> Request<'a> {
-    /// With the account's model, a temperature of 0 and no functions.
     pub const fn new(messages: &'a [Message]) -> Self {
         Self { model: None, messages, temperature: 0.0, max_tokens: None, tools: &[] }
     }
@@ -123,7 +121,7 @@ struct Body<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
-    /// The same, as OpenAI's reasoning models call it.
+    /// The name of `max_tokens` for OpenAI's reasoning models.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
@@ -134,7 +132,7 @@ struct Body<'a> {
     stream_options: Option<StreamOptions>,
 }
 
-/// OpenRouter counts tokens anyway; OpenAI and vLLM want to be asked.
+/// OpenRouter always reports usage; OpenAI and vLLM only on request.
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
@@ -160,17 +158,16 @@ impl<'a> Body<'a> {
 }
 
 impl Llm {
-    /// `http` is for the platform's account, `outbound` for those of organizations, whose addresses others chose.
+    /// `http` is for the platform's account, `outbound` for addresses that organizations chose.
     pub fn new(http: reqwest::Client, outbound: Outbound) -> Self {
         Self { http, outbound, bearers: Arc::default(), without: WithoutBy::default() }
     }
 
-    /// The model's answer, as a whole.
+    /// The model's whole answer, after retries within `deadline`.
     ///
     /// # Errors
-    /// [`Error::transient`] tells whether asking again later may help, [`Error::retry_after`] after how long, and
-    /// [`Error::reason`] what else to do. What may be repeated was repeated already, as long as `deadline` allowed.
-    /// [`Failure::Undecodable`] for a success that holds no answer; it says what is missing.
+    /// [`Error::transient`], [`Error::retry_after`] and [`Error::reason`] describe the remedy. [`Failure::Undecodable`] for a
+    /// success without an answer; it names the missing part.
     pub async fn complete(
         &self,
         account: &Account,
@@ -188,7 +185,7 @@ impl Llm {
 
     async fn complete_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Completion, Error> {
         let prepared = &self.prepare(account, body)?.header(ACCEPT, "application/json");
-        // An answer that took all the time is paid for: another, with what little is left, would be for nothing.
+        // A timed-out answer is billed. Another attempt in the little time left would be billed in vain.
         let begin = deadline.reserving((deadline.remaining() / 4).min(ATTEMPT / 2));
         let ask = |bearer: SecretString| async move {
             let private = Private { messages: body.messages, secret: &bearer };
@@ -202,11 +199,11 @@ impl Llm {
         self.authorized(account, deadline, ask).await
     }
 
-    /// The model's answer as it comes. What is tried again ends with the first event; from there on an error is an item of the
-    /// stream, after the texts that came before it. A connection that ends before the answer does is an error.
+    /// The model's answer as a stream. Retries end with the first event; later errors are items of the stream, after the texts
+    /// received so far. A connection closed before the end of the answer is an error.
     ///
     /// # Errors
-    /// As [`Llm::complete`], also of the items.
+    /// As [`Llm::complete`], also for the items.
     pub async fn stream(
         &self,
         account: &Account,
@@ -240,7 +237,7 @@ impl Llm {
         self.authorized(account, deadline, open).await
     }
 
-    /// The request but for its authorization.
+    /// The request without its authorization.
     fn prepare(&self, account: &Account, body: &impl Serialize) -> Result<RequestBuilder, Error> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::because(Service::Llm, Failure::Undecodable("the request".into()), error))?;
@@ -249,7 +246,7 @@ impl Llm {
         Ok(request.header(CONTENT_TYPE, "application/json").body(body))
     }
 
-    /// A POST by the client that may be sent to the account's addresses.
+    /// A POST by the client permitted for the account's addresses.
     fn post(&self, account: &Account, field: &str, url: &str) -> Result<RequestBuilder, Error> {
         match account.whose {
             Whose::Platform => Ok(self.http.post(url)),
@@ -259,8 +256,7 @@ impl Llm {
         }
     }
 
-    /// Does `ask` with what lets the account in. A token may have ended before its time: one that is refused with 401 is
-    /// replaced, once.
+    /// Calls `ask` with the account's key or token. A token may be revoked early: after a 401 it is replaced, once.
     async fn authorized<T, F: Future<Output = Result<T, Error>>>(
         &self,
         account: &Account,
@@ -285,7 +281,7 @@ impl Llm {
         ask(token().await?).await
     }
 
-    /// Where the account's token is; two accounts never share one.
+    /// The account's token cache; accounts never share one.
     fn bearer_of(&self, account: &Account) -> Bearer {
         let mut bearers = self.bearers.lock().unwrap_or_else(PoisonError::into_inner);
         let holder = account.holder();
@@ -297,7 +293,7 @@ impl Llm {
     }
 }
 
-/// Sends a request with what lets it in; gives a success, its body still to be read.
+/// Sends one request with authorization, and returns a successful response with its body unread.
 async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'_>) -> Result<Response, Error> {
     let request = prepared.try_clone().ok_or_else(|| unusable("a streamed request cannot be sent"))?;
     let request = request.header(AUTHORIZATION, authorization(private.secret)?).timeout(limit);
@@ -310,14 +306,13 @@ async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'
     Err(refusal::of(status, &headers, &body, private))
 }
 
-/// Reads a success to its end.
 async fn whole(response: Response, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
     let id = generation_id(&response);
     let body = read(response, LARGEST_ANSWER).await.map_err(|unread| unread.of(Service::Llm))?;
     answer::whole(&body, id, model, private)
 }
 
-/// Checked here: what cannot stand in a header would look like an address that cannot be reached.
+/// Checked here, because reqwest reports an invalid header like an unreachable address.
 fn authorization(bearer: &SecretString) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", bearer.expose_secret()))
         .map_err(|_would_quote_it| unusable("the key cannot stand in a header"))?;
@@ -325,12 +320,12 @@ fn authorization(bearer: &SecretString) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-/// OpenRouter's id of the generation, which its own records go by.
+/// OpenRouter's id of the generation, used in its records.
 fn generation_id(response: &Response) -> Option<String> {
     response.headers().get("x-generation-id")?.to_str().ok().map(str::to_owned)
 }
 
-/// Names the address that the guard refused.
+/// Adds the field's name to a refusal of the guard.
 fn refused(field: &str, error: Error) -> Error {
     match error.failure {
         Failure::Refused(why) => {

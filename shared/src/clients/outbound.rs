@@ -1,9 +1,8 @@
-//! The guarded client, for addresses that a tool's author or a model chose.
+//! The guarded HTTP client, for addresses chosen by a tool's author or a model.
 //!
-//! What it must not reach stands beside the function: the Lambda runtime API, the metadata service, a VPC. Checking a name
-//! and then fetching it loses to DNS that changes its answer in between, so the check is inside the client's only resolver
-//! and covers every address of the answer. A literal IP never meets the resolver and is checked apart, on the first
-//! address and on every redirect. What cannot be checked is refused.
+//! It must not reach the Lambda runtime API, the metadata service or a VPC. A separate check of a host name could be bypassed by
+//! changing DNS answers, so the client's only resolver checks every address it returns. Literal IPs bypass the resolver and are
+//! checked apart, in the first address and every redirect. Anything uncheckable is refused.
 
 mod addresses;
 
@@ -28,34 +27,34 @@ use super::{
 };
 use crate::{Deadline, models::AllowedHosts};
 
-/// Hops a GET follows.
+/// Per GET.
 const REDIRECTS: usize = 5;
 
 #[derive(Clone)]
 pub struct Outbound {
     guarded: reqwest::Client,
-    /// For the open hosts, and no other address; absent when there are none.
+    /// Only for the open hosts; absent without any.
     unguarded: Option<reqwest::Client>,
     open: Arc<OpenHosts>,
 }
 
-/// A request to an address of somebody's choice.
+/// A request to an untrusted address.
 #[derive(Debug)]
 pub struct Request {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Body>,
-    /// Largest answer that is read, in bytes; a larger one is an error.
+    /// Bytes; a larger answer is an error.
     pub limit: usize,
-    /// Where it may go, redirects included; anywhere that is public if nothing is said.
+    /// Also for redirects; if empty, any public host.
     pub allowed_hosts: AllowedHosts,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     Json(Value),
-    /// `application/x-www-form-urlencoded`, as it is sent.
+    /// `application/x-www-form-urlencoded`, encoded.
     Form(String),
 }
 
@@ -68,7 +67,7 @@ impl Body {
     }
 }
 
-/// What the address answered, whatever the status.
+/// An answer of any status.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -77,10 +76,10 @@ pub struct Answer {
 }
 
 impl Outbound {
-    /// `open_hosts` (`name` or `name:port`) are let through although they are private, also by plain http.
+    /// `open_hosts` (`name` or `name:port`) are allowed although private, also over http.
     ///
     /// # Errors
-    /// When TLS cannot be set up, which no input causes.
+    /// If TLS cannot be set up, independent of input.
     pub fn new(open_hosts: Vec<String>) -> crate::Result<Self> {
         let build =
             |builder: reqwest::ClientBuilder| builder.user_agent("switchboard").build().map_err(crate::Error::internal);
@@ -89,21 +88,21 @@ impl Outbound {
         Ok(Self { guarded, unguarded, open: Arc::new(OpenHosts(open_hosts)) })
     }
 
-    /// The client that may be sent to this address.
+    /// The client permitted for this address.
     fn client(&self, url: &Url) -> &reqwest::Client {
         self.unguarded.as_ref().filter(|_| self.open.allows(url)).unwrap_or(&self.guarded)
     }
 
-    /// Reads an address a person or a model wrote.
+    /// Parses an address written by a person or a model.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// The mistake, a sentence.
     pub fn parse(&self, url: &str) -> Result<Url, String> {
         let url = Url::parse(url.trim()).map_err(|error| format!("the address is no URL ({error})"))?;
         self.check(&url).map(|()| url)
     }
 
-    /// A POST to such an address, for a client that sends it itself; it follows no redirect.
+    /// Begins a POST to an untrusted address; the caller sends it. Follows no redirect.
     ///
     /// # Errors
     /// As [`Outbound::parse`].
@@ -112,7 +111,7 @@ impl Outbound {
         Ok(self.client(&url).post(url))
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the whole answer.
     ///
     /// # Errors
     /// As [`Outbound::open`]; [`Failure::Undecodable`] for an answer above the request's limit.
@@ -126,12 +125,12 @@ impl Outbound {
         Ok(Answer { status, content_type, body })
     }
 
-    /// Sends a request and gives the answer as soon as it begins, its body still to be read. A GET follows up to five
-    /// redirects, each checked like the first address; headers given here do not travel to another host. Nothing is retried,
-    /// and the deadline covers the body, too.
+    /// Sends a request, and returns the answer with its body unread. A GET follows up to five redirects, each checked like the
+    /// first address; the request's headers are not sent to another host. There are no retries, and the deadline includes the
+    /// body.
     ///
     /// # Errors
-    /// [`Failure::Refused`] for an address that is not allowed, else as for every vendor.
+    /// [`Failure::Refused`] for a forbidden address, else as for every vendor.
     pub async fn open(&self, request: Request, deadline: Deadline) -> Result<Response, Error> {
         let Request { method, mut url, mut headers, body, limit: _, allowed_hosts } = request;
         for hop in 0..=REDIRECTS {
@@ -168,10 +167,10 @@ impl Outbound {
         Err(refused(format!("it redirects more than {REDIRECTS} times")))
     }
 
-    /// Whether an address could ever be called, as far as it shows by itself: what its name stands for, only a call tells.
+    /// Checks an address without resolving its name.
     ///
     /// # Errors
-    /// A sentence that says why not, to follow the name of the field.
+    /// The mistake, to follow the field's name.
     pub fn check_configured(&self, url: &str) -> Result<(), String> {
         self.parse(url).map(drop)
     }
@@ -204,7 +203,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::new(Service::Outbound, Failure::Refused(why.into()))
 }
 
-/// A failed request; a refusal of the resolver's lies at the bottom of reqwest's chain.
+/// Finds the resolver's refusal at the end of reqwest's source chain.
 pub(super) fn failed(service: Service, error: reqwest::Error) -> Error {
     let mut source = error.source();
     while let Some(cause) = source {
@@ -216,7 +215,7 @@ pub(super) fn failed(service: Service, error: reqwest::Error) -> Error {
     not_sent(service, error)
 }
 
-/// Hosts (`name` or `name:port`) that configuration lets through, also by plain http.
+/// Hosts (`name` or `name:port`) allowed by configuration, also over http.
 #[derive(Debug)]
 pub(super) struct OpenHosts(pub(super) Vec<String>);
 
@@ -229,7 +228,7 @@ impl OpenHosts {
     }
 }
 
-/// The guarded client's only resolver: an answer with a single address that is not public is refused as a whole.
+/// Refuses an answer with any non-public address as a whole.
 struct GuardedResolver;
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
-//! Pipedream Connect: looking an action up and running it.
+//! Pipedream Connect: reads actions and accounts, and runs actions.
 //!
-//! Running is not idempotent, so a failure after which it may have acted is never retried here (Pipedream's own SDKs do).
-//! A 200 does not mean success: an error stands inside `os[]` or `error`.
+//! Runs are not idempotent, so a run that may have acted is never retried here, unlike in Pipedream's SDKs. A 200 may contain an
+//! error, in `os[]` or `error`.
 
 mod components;
 mod triggers;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{Deadline, models::OrganizationId};
 
-/// Connected accounts in one answer, and answers that are asked for: no organization has more.
+/// Connected accounts per page, and pages read; no organization has more.
 const PAGE: usize = 100;
 const MOST_PAGES: usize = 20;
 
@@ -29,11 +29,11 @@ const MOST_PAGES: usize = 20;
 pub struct Pipedream {
     http: reqwest::Client,
     base_url: String,
-    /// One token for the process.
+    /// One token per process.
     bearer: Bearer,
 }
 
-/// The project, as it stands in its secret.
+/// The project's secret.
 #[derive(Clone, Deserialize)]
 pub struct Project {
     client_id: String,
@@ -43,14 +43,13 @@ pub struct Project {
     environment: String,
 }
 
-/// A request under the project.
 struct Call {
     method: Method,
     path: String,
     body: Option<Value>,
 }
 
-/// What an action is, as far as creating a tool needs it.
+/// The parts of an action needed to create a tool.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Action {
     pub key: String,
@@ -59,14 +58,13 @@ pub struct Action {
     configurable_props: Vec<Prop>,
 }
 
-/// A prop of an action.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Prop {
     pub name: String,
     /// `string`, `integer[]`, `app`, `$.discord.channel`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Slug of the app, of a prop that takes an account.
+    /// Slug of the app, for a prop that takes an account.
     #[serde(default)]
     app: Option<String>,
     #[serde(default)]
@@ -80,12 +78,11 @@ pub struct Prop {
 }
 
 impl Prop {
-    /// Whether it takes a connected account.
     pub fn is_account(&self) -> bool {
         self.kind == "app"
     }
 
-    /// Whether an action runs only with a value for it.
+    /// Whether a run needs a value for it.
     pub fn is_required(&self) -> bool {
         let is_set = |flag: Option<bool>| flag == Some(true);
         let by_platform = ["alert", "dir", "data_store"].contains(&self.kind.as_str())
@@ -97,12 +94,12 @@ impl Prop {
 }
 
 impl Action {
-    /// Name of the prop that takes the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
+    /// The prop for the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
     pub fn app_prop(&self) -> Option<&str> {
         self.configurable_props.iter().find(|prop| prop.is_account()).map(|prop| prop.name.as_str())
     }
 
-    /// Slug of its app, if it tells.
+    /// Slug of the action's app, if known.
     pub fn app(&self) -> Option<&str> {
         self.configurable_props.iter().find(|prop| prop.is_account())?.app.as_deref()
     }
@@ -112,7 +109,6 @@ impl Action {
     }
 }
 
-/// A page of a list.
 #[derive(Deserialize)]
 struct List<T> {
     data: Vec<T>,
@@ -126,12 +122,12 @@ struct PageInfo {
     end_cursor: Option<String>,
 }
 
-/// An account that an organization has connected.
+/// An account connected by an organization.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Account {
     /// `apn_…`
     pub id: String,
-    /// What the service calls it; it may be absent.
+    /// The service's name for it; may be empty.
     #[serde(default, deserialize_with = "text_or_null")]
     pub name: String,
     /// Slug of its app.
@@ -147,7 +143,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether its service still takes it.
+    /// Whether the service still accepts it.
     pub fn works(&self) -> bool {
         self.healthy != Some(false) && self.dead != Some(true)
     }
@@ -166,7 +162,7 @@ fn slug<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(Option::<App>::deserialize(deserializer)?.map(|app| app.name_slug).unwrap_or_default())
 }
 
-/// A page where an account is connected.
+/// A page on which a user connects an account.
 #[derive(Debug, Deserialize)]
 pub struct ConnectLink {
     #[serde(rename = "connect_link_url")]
@@ -176,7 +172,6 @@ pub struct ConnectLink {
     pub expires_at: String,
 }
 
-/// One run of an action.
 #[derive(Debug)]
 pub struct Run<'a> {
     pub action: &'a str,
@@ -185,12 +180,11 @@ pub struct Run<'a> {
     pub configured_props: Map<String, Value>,
 }
 
-/// What a run gave.
 #[derive(Debug)]
 pub enum Finished {
     /// The action's return value and exports.
     Done { result: Value, exports: Value },
-    /// The action itself reported an error, in these words.
+    /// The action's own error message.
     Failed(String),
 }
 
@@ -199,7 +193,7 @@ impl Pipedream {
         Self { http, base_url: base_url.into(), bearer: Bearer::default() }
     }
 
-    /// Looks an action up. `None`: there is no such action.
+    /// `None`: no such action.
     pub async fn action(&self, project: &Project, key: &str, deadline: Deadline) -> Result<Option<Action>, Error> {
         self.look_up(project, key, deadline).await
     }
@@ -222,7 +216,7 @@ impl Pipedream {
         }
     }
 
-    /// The accounts that the organization has connected, of every app.
+    /// All accounts of the organization, for every app.
     pub async fn accounts(
         &self,
         project: &Project,
@@ -246,7 +240,7 @@ impl Pipedream {
         Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
     }
 
-    /// An account that the organization has connected. `None`: it has not connected this one.
+    /// `None`: the organization has no such account.
     pub async fn account(
         &self,
         project: &Project,
@@ -258,7 +252,7 @@ impl Pipedream {
         Ok(accounts.into_iter().find(|connected| connected.id == account))
     }
 
-    /// A page on which a person connects an account of an app for the organization, and comes back from to `redirect`.
+    /// Creates a page to connect an account of an app; the user returns to `redirect`.
     pub async fn connect_link(
         &self,
         project: &Project,
@@ -275,7 +269,7 @@ impl Pipedream {
         Ok(ConnectLink { url: format!("{}{separator}app={}", link.url, segment(app)), ..link })
     }
 
-    /// Deletes an account; one that is gone is fine. Whose it is, is for the caller to know.
+    /// Deletes an account; a missing one is fine. The caller must check its owner.
     pub async fn delete_account(&self, project: &Project, account: &str, deadline: Deadline) -> Result<(), Error> {
         let call = Call { method: Method::DELETE, path: format!("accounts/{}", segment(account)), body: None };
         match self.send_raw(project, &call, Retry::Harmless, deadline).await {
@@ -284,7 +278,7 @@ impl Pipedream {
         }
     }
 
-    /// Runs an action with an account that the organization has connected. The external user is the organization.
+    /// Runs an action with an account of the organization, which is the external user.
     pub async fn run(
         &self,
         project: &Project,
@@ -314,7 +308,6 @@ impl Pipedream {
         Ok(Finished::Done { result, exports })
     }
 
-    /// As [`Pipedream::send_raw`], the answer read as JSON.
     async fn send<T: DeserializeOwned>(
         &self,
         project: &Project,
@@ -325,8 +318,7 @@ impl Pipedream {
         read_json(Service::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
     }
 
-    /// Sends a call with the token at hand. One that was revoked before its time is refused with 401, so nothing was done:
-    /// it is replaced, once.
+    /// Sends a call with the cached token. After a 401, which means that nothing was done, a revoked token is replaced, once.
     async fn send_raw(
         &self,
         project: &Project,
@@ -373,14 +365,14 @@ impl Pipedream {
             Ok(granted)
         };
         self.bearer.token(Service::Pipedream, deadline, ask).await.map_err(|error| {
-            // Nothing was asked of an action yet: whatever happened here, no effect is possible.
+            // The token request runs no action, so no effect is possible.
             let error = Error { acted_before: false, ..error };
             if error.effect_possible() { Error { failure: Failure::Unreachable, ..error } } else { error }
         })
     }
 }
 
-/// The error inside a 200: an observation with `k` = `error` anywhere in `os`, or an `error` that is text or an object.
+/// The error inside a 200: an observation with `k` = `error` in `os`, or an `error` that is text or an object.
 fn reported_error(answer: &Map<String, Value>) -> Option<String> {
     let observed = answer.get("os").and_then(Value::as_array).into_iter().flatten().find_map(|observation| {
         (observation.get("k")? == "error").then(|| {

@@ -1,8 +1,7 @@
-//! `EventBridge` Scheduler: one message on a queue at one moment.
+//! `EventBridge` Scheduler: sends one message to a queue at one time.
 //!
-//! Every schedule is one-time, in UTC, and deletes itself when it has fired: rules with time zones are computed by us, and the
-//! next occurrence is made by whoever carries this one out. A moment in the past is never asked for; what Scheduler does with
-//! one is not documented.
+//! Every schedule is one-time, in UTC, and deletes itself after firing: we compute rules with time zones, and the handler of an
+//! occurrence creates the next one. Past times are never requested; Scheduler's behaviour for them is undocumented.
 
 use aws_config::SdkConfig;
 use aws_sdk_scheduler::{
@@ -16,24 +15,21 @@ use serde::Serialize;
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 use crate::models::Timestamp;
 
-/// How long and how often Scheduler tries to bring a message to the queue before it goes to the dead letters. A sweep of ours
-/// is quicker than that.
+/// Retries of a delivery to the queue before the dead letters. Our own sweep acts earlier.
 const RETRY_SECONDS: i32 = 3_600;
 const RETRIES: i32 = 20;
 
-/// Where schedules stand and what they send to.
 #[derive(Debug, Clone)]
 pub struct SchedulerTarget {
     /// Name of the schedules' group.
     pub group: String,
-    /// The role that Scheduler takes on to send.
+    /// The role with which Scheduler sends.
     pub role_arn: String,
     pub queue_arn: String,
-    /// The queue of messages that could not be brought.
+    /// The queue for undeliverable messages.
     pub dead_letters_arn: String,
 }
 
-/// One-time schedules that put a message on a queue.
 #[derive(Clone)]
 pub struct Scheduler {
     client: Client,
@@ -47,8 +43,8 @@ impl Scheduler {
         Self { client: Client::from_conf(config.build()), target }
     }
 
-    /// Has `message` put on the queue at a moment that is to come, to the second; Scheduler is exact to the minute. `name` (1 to 64
-    /// of `[0-9a-zA-Z-_.]`) says which message at which moment: one of this name that is there already is the same.
+    /// Puts `message` on the queue at a future time, in seconds; Scheduler has minute precision. `name` (1 to 64 of
+    /// `[0-9a-zA-Z-_.]`) must identify message and time: an existing schedule of this name counts as the same.
     pub async fn send_at<T: Serialize + Sync>(&self, name: &str, at: Timestamp, message: &T) -> Result<(), Error> {
         let input = serde_json::to_string(message).map_err(unusable)?;
         let retry =
@@ -76,7 +72,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a schedule back; one that has fired or never was is as good as deleted.
+    /// Deletes a schedule; one that fired or never existed is fine.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         let request = self.client.delete_schedule().name(name).group_name(&self.target.group);
         match Box::pin(request.send()).await {

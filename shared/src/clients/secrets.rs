@@ -1,8 +1,8 @@
 //! Secrets Manager: one JSON secret per vendor account.
 //!
-//! A secret that a row names has one content for good: a change is another name in the row, so it may be cached for long, and the
-//! row, which is read anyway, says whether it holds. The deployment's own secrets are changed under their names: those are read again
-//! after a minute, and at once when what somebody shows does not fit (docs/adr/0024-keys-hold-at-once.md).
+//! A secret named in a row never changes its content; a new content gets a new name in the row, so it can be cached for long. The
+//! deployment's own secrets change under their names: they are read again after a minute, and at once if a presented key does not
+//! match (docs/adr/0024-keys-hold-at-once.md).
 //!
 //! | secret | JSON |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | VAPI | `{"api_key": "…", "webhook_bearer": "…"}`: our key there; optionally the bearer its credential sends us |
 //! | Pipedream | `{"client_id", "client_secret", "project_id", "environment"}` |
 //! | VAPI, of an organization | the same, for its own account |
-//! | alerts | `{"key": "whsec_…"}`: what alerts are signed with, see `automation::Alerts` |
+//! | alerts | `{"key": "whsec_…"}`: signs alerts, see `automation::Alerts` |
 //! | LLM | `{"api_key", "base_url"}`; an empty key means that the platform has none |
 //! | LLM, of an organization | `{"api_key"}` or `{"client_id", "client_secret", "token_url"}`; `base_url`; optionally `model`, `scope`, `audience` |
 //! | credential of an organization for a service | `{"api_key": "…"}`: the fields that the catalogue names |
@@ -34,14 +34,14 @@ use serde::de::DeserializeOwned;
 
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 
-/// Of a secret that a row names.
+/// For secrets named in rows.
 const FRESH: Duration = Duration::from_secs(300);
-/// Of a secret of the deployment's.
+/// For the deployment's secrets.
 const STANDS: Duration = Duration::from_secs(60);
-/// Whoever shows what is wrong makes nobody read it more often.
+/// Bounds the reads caused by wrong keys.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a deleted secret can be restored: Secrets Manager's longest.
+/// Days in which a deleted secret can be restored: the maximum of Secrets Manager.
 const RECOVERY_DAYS: i64 = 30;
 
 type Cache = Arc<Mutex<HashMap<String, (Instant, SecretString)>>>;
@@ -59,13 +59,13 @@ impl Secrets {
         Self { client: Client::from_conf(config.build()), cache: Cache::default() }
     }
 
-    /// Makes a secret. The SDK's token keeps a repeat after a lost answer from failing.
+    /// Creates a secret. The SDK's request token makes repeats safe.
     pub async fn create(&self, name: &str, content: &SecretString) -> Result<(), Error> {
         let request = self.client.create_secret().name(name).secret_string(content.expose_secret());
         request.send().await.map_err(failed).map(drop)
     }
 
-    /// Deletes a secret; for 30 days it can be restored. One that does not exist, or is being deleted, is fine.
+    /// Deletes a secret, restorable for 30 days. A missing or already deleted one is fine.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         self.cache().remove(name);
         let request = self.client.delete_secret().secret_id(name).recovery_window_in_days(RECOVERY_DAYS);
@@ -76,16 +76,16 @@ impl Secrets {
         }
     }
 
-    /// The secret `id` (a name or ARN) that a row names, read as JSON.
+    /// Reads a secret named in a row, by name or ARN, as JSON.
     ///
     /// # Errors
-    /// [`Failure::Rejected`] if it does not exist or may not be read, [`Failure::Undecodable`] if it has another shape;
-    /// neither says anything of its content.
+    /// [`Failure::Rejected`] if it is missing or forbidden, [`Failure::Undecodable`] if it has another shape; neither reveals its
+    /// content.
     pub async fn get<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
         self.read_as(id, FRESH).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 
-    /// As [`Secrets::get`], a secret of the deployment's, which its operator may change at any time.
+    /// As [`Secrets::get`], for a secret of the deployment, which its operator may change.
     ///
     /// # Errors
     /// As [`Secrets::get`].
@@ -93,7 +93,7 @@ impl Secrets {
         self.read_as(id, STANDS).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 
-    /// As [`Secrets::standing`], where what is remembered does not fit what was shown: it may have been changed a moment ago.
+    /// As [`Secrets::standing`], after a mismatch: the cached content may have been replaced a moment ago.
     ///
     /// # Errors
     /// As [`Secrets::get`].
@@ -101,7 +101,7 @@ impl Secrets {
         self.read_as(id, AGAIN_AFTER).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 
-    /// As [`Secrets::get`]; `None` if it does not exist, or is being deleted.
+    /// As [`Secrets::get`]; `None` if it is missing or being deleted.
     pub async fn find<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
         match self.read_as(id, FRESH).await {
             Ok(found) => Ok(Some(found)),
@@ -118,15 +118,14 @@ impl Secrets {
         decoded(id, &secret).map_err(Unread::Failed)
     }
 
-    /// As [`Secrets::get`], what the secret held before its present value, which Secrets Manager keeps; `None` if that is its
-    /// first.
+    /// As [`Secrets::get`], for the previous value, which Secrets Manager keeps; `None` if there is none.
     pub async fn get_before<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
         let key = format!("{id} before");
         let secret = match self.cached(&key, STANDS) {
             Some(secret) => secret,
             None => match self.read(id, Some("AWSPREVIOUS")).await {
                 Ok(secret) => self.keep(key, secret),
-                // There is no such version.
+                // No such version.
                 Err(Unread::Gone(_) | Unread::Failed(Error { failure: Failure::Rejected { .. }, .. })) => {
                     self.keep(key, SecretString::from("null"))
                 }
@@ -171,13 +170,12 @@ fn decoded<T: DeserializeOwned>(id: &str, secret: &SecretString) -> Result<T, Er
     })
 }
 
-/// Why a secret was not read.
 enum Unread {
     Gone(Error),
     Failed(Error),
 }
 
-/// Whether a secret does not exist, or its deletion is under way, which the second code says.
+/// Whether the secret is missing, or being deleted: the second code.
 fn gone<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
     matches!(error.code(), Some("ResourceNotFoundException" | "InvalidRequestException"))
 }

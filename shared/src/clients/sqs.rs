@@ -1,4 +1,4 @@
-//! SQS: sending. What comes in is Lambda's business (`crate::queue`).
+//! SQS: sends messages. Lambda receives them (`crate::queue`).
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -10,15 +10,14 @@ use serde::Serialize;
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
 use crate::models::{Occurrence, OrganizationId, Queued, QueuedRun, WaitingEvent};
 
-/// What SQS takes in one request.
+/// SQS's limit per request.
 const MOST_AT_ONCE: usize = 10;
 
-/// How often the messages of a batch that SQS refused are sent again.
+/// Retries of messages that SQS rejects.
 const REPEATS: u32 = 2;
 
-/// What can be sent to a queue.
 pub trait Message: Serialize {
-    /// Whose it is. On a queue with much of one group, messages of others go first: SQS's fair queues, by `MessageGroupId`.
+    /// The organization. SQS's fair queues use it as `MessageGroupId`, so that one organization's load does not delay others.
     fn group(&self) -> Option<OrganizationId> {
         None
     }
@@ -51,7 +50,7 @@ impl Message for Queued {
     }
 }
 
-/// A queue of messages of one kind, each the JSON of a `T`. Whoever reads it must bear a message twice.
+/// A queue of JSON messages of type `T`. Delivery is at least once.
 pub struct Queue<T> {
     client: Client,
     url: String,
@@ -71,12 +70,11 @@ impl<T: Message> Queue<T> {
         Self { client: Client::from_conf(config.build()), url: url.into(), messages: PhantomData }
     }
 
-    /// Sends one message, to be delivered at once.
     pub async fn send(&self, message: &T) -> Result<(), Error> {
         self.send_later(message, Duration::ZERO).await
     }
 
-    /// Sends one message, to be delivered after `delay`: whole seconds, rounded up, 15 minutes at most.
+    /// Sends a message for delivery after `delay`: rounded up to seconds, at most 15 minutes.
     pub async fn send_later(&self, message: &T, delay: Duration) -> Result<(), Error> {
         let sent = self
             .client
@@ -89,11 +87,10 @@ impl<T: Message> Queue<T> {
         sent.await.map(drop).map_err(|error| aws_failed(Service::Sqs, error))
     }
 
-    /// Sends messages, each after its delay, ten in a request and the requests beside each other. Those that SQS refuses
-    /// one by one are sent again.
+    /// Sends messages, each after its delay, in parallel requests of ten. Messages that SQS rejects are sent again.
     ///
     /// # Errors
-    /// [`Unsent`] names those that were not taken.
+    /// [`Unsent`] lists the messages not accepted.
     pub async fn send_all(&self, messages: &[(T, Duration)]) -> Result<(), Unsent> {
         let batches = messages.chunks(MOST_AT_ONCE).enumerate().map(|(number, batch)| async move {
             let sent = self.send_batch(batch).await;
@@ -142,12 +139,11 @@ impl<T: Message> Queue<T> {
     }
 }
 
-/// Messages that SQS did not take.
 #[derive(Debug)]
 pub struct Unsent {
-    /// Their places in what was to be sent.
+    /// Indexes of the messages.
     pub places: Vec<usize>,
-    /// Why the first of them was not taken.
+    /// The first error.
     pub error: Error,
 }
 

@@ -1,10 +1,10 @@
-//! Twilio: sending a message, and whose a number is.
+//! Twilio: sends text messages, and checks the owner of a number.
 //!
-//! `POST /2010-04-01/Accounts/{sid}/Messages.json`, form-encoded, Basic auth. There is no idempotency key: a request whose
-//! answer is lost must not be sent again. 429 (code 20429) is documented as never processed.
+//! `POST /2010-04-01/Accounts/{sid}/Messages.json`, form-encoded, Basic auth. There is no idempotency key, so a request with a
+//! lost answer must not be repeated. 429 (code 20429) is documented as never processed.
 //!
-//! `GET /2010-04-01/Accounts/{sid}/IncomingPhoneNumbers.json?PhoneNumber=…` lists the account's numbers that match; the
-//! filter also takes parts of numbers, so the answer is held against the whole number.
+//! `GET /2010-04-01/Accounts/{sid}/IncomingPhoneNumbers.json?PhoneNumber=…` lists matching numbers of the account; the filter
+//! also matches parts of numbers, so results are compared with the whole number.
 
 use futures_util::join;
 use secrecy::{ExposeSecret, SecretString};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Deadline, models::E164};
 
-/// Longest text of one message, in characters.
+/// In characters.
 pub const LONGEST_TEXT: usize = 1_600;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Twilio {
     base_url: String,
 }
 
-/// The Twilio account behind a phone number, as it stands in its secret.
+/// The content of a phone number's secret.
 #[derive(Clone, Deserialize)]
 pub struct Account {
     account_sid: String,
@@ -38,7 +38,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// `api_key` is a key's sid (`SK…`) and its secret; with one, messages are sent under the key.
+    /// `api_key`: a key's sid (`SK…`) and secret, used to send messages if given.
     pub fn new(account_sid: String, auth_token: SecretString, api_key: Option<(String, SecretString)>) -> Self {
         let (api_key_sid, api_key_secret) = api_key.unzip();
         Self { account_sid, auth_token, api_key_sid, api_key_secret }
@@ -48,12 +48,11 @@ impl Account {
         &self.account_sid
     }
 
-    /// Under which Twilio signs its requests.
+    /// Twilio signs its requests with it.
     pub fn auth_token(&self) -> &SecretString {
         &self.auth_token
     }
 
-    /// The content of the account's secret.
     pub fn to_secret(&self) -> SecretString {
         let mut secret = json!({"account_sid": self.account_sid, "auth_token": self.auth_token.expose_secret()});
         if let (Some((key, key_secret)), Some(secret)) = (self.api_key(), secret.as_object_mut()) {
@@ -68,20 +67,19 @@ impl Account {
     }
 }
 
-/// What Twilio says of an account and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberStatus {
-    /// The credentials are right and the number is the account's.
+    /// Valid credentials, and the number belongs to the account.
     Owner,
-    /// The credentials are right, and the number is not the account's.
+    /// Valid credentials, but the number belongs to another account.
     NotOwner,
-    /// The account does not exist or is closed.
+    /// Missing or closed.
     NoAccount,
     WrongAuthToken,
     WrongApiKey,
 }
 
-/// A message Twilio has taken; it is not yet delivered.
+/// An accepted message, not yet delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Message {
     pub sid: String,
@@ -94,10 +92,8 @@ impl Twilio {
         Self { http, base_url: base_url.into() }
     }
 
-    /// Sends `text` from one number to another.
-    ///
     /// # Errors
-    /// [`Error::effect_possible`] tells whether the message may have gone out all the same; [`why`] reads Twilio's code.
+    /// [`Error::effect_possible`] tells whether the message may have been sent; [`why`] interprets Twilio's code.
     pub async fn send_message(
         &self,
         account: &Account,
@@ -117,11 +113,11 @@ impl Twilio {
         send_json(Service::Twilio, request, Retry::NeverProcessed, deadline).await
     }
 
-    /// Whether the account's credentials are right and the number is its own. The auth token is always tried, because
-    /// Twilio signs its requests to us with it; an API key beside it.
+    /// Checks the credentials and the owner of a number. The auth token is always checked, because Twilio signs its requests with
+    /// it; also the API key, if any.
     ///
     /// # Errors
-    /// When Twilio could not be asked, which says nothing of the account.
+    /// If Twilio cannot be asked; the account may be fine.
     pub async fn number_status(
         &self,
         account: &Account,
@@ -147,7 +143,7 @@ impl Twilio {
             }
         };
         match by_key {
-            // A restricted key may send messages and not list numbers: 403 shows that it is known.
+            // A restricted key may send messages but not list numbers: 403 proves that it exists.
             Err(error) if error.status() == Some(403) => {}
             Err(error) if matches!(error.status(), Some(401 | 404)) => return Ok(NumberStatus::WrongApiKey),
             Err(error) => return Err(error),
@@ -160,7 +156,6 @@ impl Twilio {
         })
     }
 
-    /// The account's numbers that match.
     async fn numbers(
         &self,
         account: &Account,
@@ -191,7 +186,7 @@ struct Number {
     phone_number: String,
 }
 
-/// What a refusal of Twilio's means, as the end of a sentence for the model.
+/// The meaning of Twilio's error, as the end of a sentence for the model.
 pub fn why(error: &Error) -> &'static str {
     let Failure::Rejected { status, excerpt } = &error.failure else {
         return match error.failure {

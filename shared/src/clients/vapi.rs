@@ -1,8 +1,8 @@
 //! VAPI: tools, assistants and calls.
 //!
-//! Errors are NestJS's: `{message: string | [string], error, statusCode}`. Lists are plain arrays. A PATCH replaces every
-//! top-level field it names as a whole; there is no version or precondition, so whoever changes an assistant holds the
-//! agent's lease ([`crate::store::Agents::acquire`]).
+//! Errors have NestJS's form: `{message: string | [string], error, statusCode}`. Lists are plain arrays. A PATCH replaces each
+//! named top-level field as a whole, without version or precondition, so a change of an assistant requires the agent's lease
+//! ([`crate::store::Agents::acquire`]).
 
 mod assistant_model;
 mod inbound_call;
@@ -23,11 +23,11 @@ use crate::{
     models::{CallId, CallStatus, ControlUrl},
 };
 
-/// An account there, the platform's or an organization's own, as it stands in its secret.
+/// The secret of an account, the platform's or an organization's own.
 #[derive(Clone, Deserialize)]
 pub struct Account {
     api_key: SecretString,
-    /// The bearer token of the custom credential VAPI sends us, when one is set up.
+    /// The bearer token of VAPI's custom credential, if configured.
     #[serde(default)]
     pub webhook_bearer: Option<SecretString>,
 }
@@ -37,7 +37,6 @@ impl Account {
         Self { api_key, webhook_bearer }
     }
 
-    /// The content of the account's secret.
     pub fn to_secret(&self) -> SecretString {
         let mut secret = json!({"api_key": self.api_key.expose_secret()});
         if let (Some(bearer), Some(secret)) = (&self.webhook_bearer, secret.as_object_mut()) {
@@ -53,13 +52,13 @@ pub struct Vapi {
     base_url: String,
 }
 
-/// An `apiRequest` tool to be made: VAPI calls `url` with what the model filled in and the static `parameters`.
+/// A new `apiRequest` tool: VAPI calls `url` with the model's arguments and the static `parameters`.
 #[derive(Debug, Serialize)]
 pub struct NewTool<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub url: &'a str,
-    /// JSON schema of the arguments; VAPI wants at least one property.
+    /// JSON schema of the arguments; VAPI requires at least one property.
     pub body: &'a Value,
     /// Hidden from the model, resolved as Liquid, merged last: `[{key, value}]`.
     pub parameters: Value,
@@ -68,36 +67,36 @@ pub struct NewTool<'a> {
     pub timeout_seconds: u32,
 }
 
-/// VAPI's answer about a tool: its id, and the whole object.
+/// A tool at VAPI: its id and the whole object.
 #[derive(Debug, Clone)]
 pub struct ExternalTool {
     pub id: String,
     pub object: Value,
 }
 
-/// What is asked of an assistant before it is registered.
+/// The parts of an assistant needed to register it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Assistant {
     #[serde(default)]
     pub name: Option<String>,
-    /// What its owner has noted on it: an object, if anything.
+    /// The owner's metadata: an object, if any.
     #[serde(default)]
     pub metadata: Value,
 }
 
-/// What is asked of a number before its id is noted.
+/// The parts of a number needed to store its id.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExternalNumber {
-    /// E.164, of numbers that have one.
+    /// E.164, if the number has one.
     #[serde(default)]
     pub number: Option<String>,
 }
 
-/// A call, as far as it is asked about.
+/// The needed parts of a call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalCall {
-    /// Absent in a call with an assistant of its own or a squad.
+    /// Absent in a call with a transient assistant or a squad.
     #[serde(default)]
     pub assistant_id: Option<String>,
     #[serde(default)]
@@ -109,13 +108,13 @@ pub struct ExternalCall {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Monitor {
-    /// Absent when the assistant's `monitorPlan` switches control off.
+    /// Absent if the assistant's `monitorPlan` disables control.
     #[serde(default)]
     control_url: Option<SecretString>,
 }
 
 impl ExternalCall {
-    /// Where the call takes messages. An address of another shape is as good as none.
+    /// `None` also for a malformed address.
     pub fn control_url(&self) -> Option<ControlUrl> {
         self.monitor.control_url.as_ref()?.expose_secret().parse().ok()
     }
@@ -126,7 +125,7 @@ impl Vapi {
         Self { http, base_url: base_url.into() }
     }
 
-    /// Makes a tool. Retried only when VAPI cannot have made it; [`Error::effect_possible`] tells when it may have.
+    /// Creates a tool. Retried only if VAPI cannot have created it; [`Error::effect_possible`] tells whether it may have.
     pub async fn create_tool(
         &self,
         account: &Account,
@@ -145,8 +144,7 @@ impl Vapi {
         Ok(ExternalTool { id, object })
     }
 
-    /// Changes a tool to what `tool` says. `None`: VAPI has no such tool. `type` is left out: servers have been seen to
-    /// refuse it here.
+    /// Changes a tool. `None`: VAPI has no such tool. Omits `type`, which some servers reject here.
     pub async fn update_tool(
         &self,
         account: &Account,
@@ -162,7 +160,7 @@ impl Vapi {
         }
     }
 
-    /// The tools whose callback is `url`: what a lost answer to [`Vapi::create_tool`] may have left.
+    /// The tools with the callback `url`, to find a tool left by a lost answer to [`Vapi::create_tool`].
     pub async fn tools_calling(
         &self,
         account: &Account,
@@ -178,14 +176,14 @@ impl Vapi {
             .collect()
     }
 
-    /// The ids of the account's newest tools, a hundred at most.
+    /// The ids of the account's newest tools, at most a hundred.
     pub async fn newest_tool_ids(&self, account: &Account, deadline: Deadline) -> Result<Vec<String>, Error> {
         let request = self.request(account, reqwest::Method::GET, "/tool");
         let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
         newest.iter().map(|tool| text_at(tool, "id")).collect()
     }
 
-    /// Deletes a tool; one that is gone already is fine.
+    /// Deletes a tool; a missing one is fine.
     pub async fn delete_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<(), Error> {
         let request = self.request(account, reqwest::Method::DELETE, &format!("/tool/{}", segment(id)));
         match send(Service::Vapi, request, Retry::Harmless, deadline).await {
@@ -195,7 +193,7 @@ impl Vapi {
         }
     }
 
-    /// Whether VAPI lets the account in.
+    /// Whether VAPI accepts the account's key.
     pub async fn lets_in(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
         let request = self.request(account, reqwest::Method::GET, "/assistant?limit=1");
         match send_json::<Vec<Value>>(Service::Vapi, request, Retry::Harmless, deadline).await {
@@ -205,7 +203,7 @@ impl Vapi {
         }
     }
 
-    /// A tool, its whole object. `None`: VAPI has no such tool.
+    /// The whole object of a tool. `None`: VAPI has no such tool.
     pub async fn tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Value>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/tool/{}", segment(id)));
         match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
@@ -215,7 +213,7 @@ impl Vapi {
         }
     }
 
-    /// An assistant. `None`: VAPI has no such assistant.
+    /// `None`: VAPI has no such assistant.
     pub async fn assistant(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Assistant>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
         match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
@@ -225,7 +223,7 @@ impl Vapi {
         }
     }
 
-    /// A number. `None`: VAPI has no such number.
+    /// `None`: VAPI has no such number.
     pub async fn phone_number(
         &self,
         account: &Account,
@@ -240,7 +238,7 @@ impl Vapi {
         }
     }
 
-    /// The model of an assistant. `None`: VAPI has no such assistant.
+    /// `None`: VAPI has no such assistant.
     pub async fn assistant_model(
         &self,
         account: &Account,
@@ -255,7 +253,7 @@ impl Vapi {
         }
     }
 
-    /// Replaces the model of an assistant, and checks from the answer that its tools are those that were asked for.
+    /// Replaces an assistant's model, and verifies its tools in the answer.
     pub async fn set_assistant_model(
         &self,
         account: &Account,
@@ -277,7 +275,7 @@ impl Vapi {
         }
     }
 
-    /// A call. `None`: VAPI has no such call.
+    /// `None`: VAPI has no such call.
     pub async fn call(
         &self,
         account: &Account,
@@ -287,7 +285,7 @@ impl Vapi {
         let request = self.request(account, reqwest::Method::GET, &format!("/call/{}", segment(id.as_str())));
         match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
             Ok(call) => Ok(Some(call)),
-            // 400 is what an id gets that is no UUID.
+            // VAPI answers 400 to an id that is no UUID.
             Err(error) if matches!(error.status(), Some(400 | 404)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -298,7 +296,7 @@ impl Vapi {
     }
 }
 
-/// The label of a tool's latest version, by which an assistant can pin it; none where VAPI keeps no versions.
+/// The label of a tool's latest version, for pinning; `None` if VAPI keeps no versions.
 pub fn latest_version(tool: &Value) -> Option<&str> {
     tool.get("latestVersion").and_then(Value::as_str)
 }

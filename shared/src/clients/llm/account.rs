@@ -1,4 +1,4 @@
-//! An account at an LLM gateway, and whose it is.
+//! An account at an LLM gateway, with its owner.
 
 use ring::digest;
 use secrecy::{ExposeSecret, SecretString};
@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use crate::models::OrganizationId;
 
-/// Where an LLM is called with a key, unless another address is given.
+/// The default base URL of accounts with a key.
 pub const OPENROUTER: &str = "https://openrouter.ai/api/v1";
 
-/// What is in a secret: `{"api_key", "base_url"?, "model"?}` or
-/// `{"client_id", "client_secret", "token_url", "base_url", "model"?, "scope"?, "audience"?}`. It does not say whose it is.
+/// The content of a secret: `{"api_key", "base_url"?, "model"?}` or `{"client_id", "client_secret", "token_url", "base_url",
+/// "model"?, "scope"?, "audience"?}`. The owner comes from elsewhere.
 #[derive(Debug, Deserialize)]
 pub struct Credentials {
     #[serde(flatten)]
@@ -28,7 +28,7 @@ pub(super) enum Key {
     Api { api_key: SecretString },
 }
 
-/// Client credentials of OAuth (RFC 6749, 4.4).
+/// OAuth client credentials (RFC 6749, 4.4).
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Client {
     pub(super) client_id: String,
@@ -40,7 +40,7 @@ pub(super) struct Client {
     pub(super) audience: Option<String>,
 }
 
-/// An account. Whose it is decides where it may be sent: an organization's addresses are guarded, whatever its secret says.
+/// An account. Addresses of an organization's account are guarded; the owner alone decides, never the secret.
 #[derive(Debug, Clone)]
 pub struct Account {
     pub(super) whose: Whose,
@@ -55,13 +55,12 @@ pub(super) enum Whose {
     Organization(OrganizationId),
 }
 
-/// Who a token was given to: the owner, and a digest of the account, so that neither another owner nor a changed account
-/// gets it.
+/// Cache key of a token: the owner and a digest of the account, so that no other owner and no changed account receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TokenOwner(Whose, [u8; 32]);
 
 impl Account {
-    /// The platform's; `None` if its key was left empty. `model` is asked for if neither the secret nor a request names one.
+    /// The platform's account; `None` if its key is empty. `model`: the default if neither secret nor request names one.
     pub fn of_platform(credentials: Credentials, model: &str) -> Option<Self> {
         match &credentials.key {
             Key::Api { api_key } if api_key.expose_secret().trim().is_empty() => None,
@@ -69,7 +68,7 @@ impl Account {
         }
     }
 
-    /// An organization's own.
+    /// An organization's own account.
     pub fn own(organization: OrganizationId, credentials: Credentials, model: &str) -> Self {
         Self::of(Whose::Organization(organization), credentials, model)
     }
@@ -80,7 +79,6 @@ impl Account {
         Self { whose, key, base_url, model: given(own).unwrap_or_else(|| model.to_owned()) }
     }
 
-    /// Whether it is the organization's own, and not the platform's.
     pub fn is_own(&self) -> bool {
         matches!(self.whose, Whose::Organization(_))
     }

@@ -1,6 +1,6 @@
-//! What a model answered.
+//! Parses a model's answer.
 //!
-//! Read by hand: a library's message about a value of the wrong type quotes the value, and this one is private.
+//! Parsed by hand: serde's type errors quote the value, and answers are private.
 
 use serde_json::Value;
 
@@ -11,48 +11,46 @@ use super::{
 };
 use crate::models::Spent;
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// Empty if the model said nothing, which is an answer, too: it was paid for, and [`Completion::finish`] may say why. What
-    /// a model says as its `refusal` stands here, with [`Finish::Refusal`].
+    /// May be empty: such an answer was billed too, and [`Completion::finish`] may tell the reason. A model's `refusal` is here
+    /// with [`Finish::Refusal`].
     pub text: String,
-    /// Functions that the model wants called, of those it was offered.
+    /// Calls of the offered functions.
     pub tool_calls: Vec<ToolCall>,
     pub finish: Finish,
     pub usage: Usage,
-    /// Which model it was, as the gateway names it.
+    /// The model's name as the gateway reports it.
     pub model: String,
     /// The gateway's id of the generation.
     pub id: Option<String>,
 }
 
-/// Why the answer ends where it does.
+/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     Stop,
-    /// At `max_tokens`, or the model's own limit: the text is cut off.
+    /// The text is cut at `max_tokens` or at the model's own limit.
     Length,
     ContentFilter,
     ToolCalls,
     /// The model declined, in its own words.
     Refusal,
-    /// Not told, or in a word of the gateway's own.
+    /// Unknown or missing.
     Other,
 }
 
-/// What it cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
-    /// Of the prompt's, those that the provider had kept.
+    /// Prompt tokens read from the provider's cache.
     pub cached_tokens: u64,
-    /// In the gateway's credits, US dollars at OpenRouter; absent where it does not tell. With a key of the account's own at
-    /// the provider, that provider's price is part of it.
+    /// In the gateway's credits, US dollars at OpenRouter; absent if not reported. Includes the provider's price when the account
+    /// uses its own key there.
     pub cost: Option<f64>,
-    /// The gateway counted no tokens; these are a guess by length, so that a limit holds all the same.
+    /// The gateway reported no tokens; estimated by length, so that limits still apply.
     pub estimated: bool,
 }
 
@@ -67,11 +65,11 @@ impl From<Usage> for Spent {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// What the model wrote, which should be JSON.
+    /// JSON text, unchecked.
     pub arguments: String,
 }
 
-/// Reads the body of a success. `id` and `model` are for a gateway that does not repeat them.
+/// Parses the body of a success. `id` and `model` are the defaults if the gateway omits them.
 pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
     let answer: Value = serde_json::from_slice(body)
         .map_err(|error| unusable(format!("the body is no JSON (line {}, column {})", error.line(), error.column())))?;
@@ -104,7 +102,7 @@ pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Priv
     })
 }
 
-/// The error of a body or a choice, if it is one.
+/// The error in a body or choice.
 pub(super) fn error_in(value: &Value) -> Option<&Value> {
     if value.get("object").and_then(Value::as_str) == Some("error") {
         return Some(value);
@@ -112,7 +110,7 @@ pub(super) fn error_in(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| !error.is_null())
 }
 
-/// `None`: it is not told yet.
+/// `None`: not finished yet.
 pub(super) fn finish_in(choice: &Value) -> Result<Option<Finish>, Error> {
     let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) else { return Ok(None) };
     Ok(Some(match reason {
@@ -128,7 +126,7 @@ pub(super) fn finish_in(choice: &Value) -> Result<Option<Finish>, Error> {
     }))
 }
 
-/// Text, nothing, or a list of parts, as some models that reason have it. `None`: it is something else.
+/// Text, nothing, or a list of parts, as from some reasoning models. `None`: any other form.
 pub(super) fn content_of(message: &Value) -> Option<String> {
     match message.get("content") {
         None | Some(Value::Null) => Some(String::new()),
@@ -165,7 +163,7 @@ pub(super) fn text_at(value: &Value, name: &str) -> Option<String> {
 }
 
 impl Usage {
-    /// `None`: the gateway tells nothing.
+    /// `None`: not reported.
     pub(super) fn read(usage: Option<&Value>) -> Option<Self> {
         let usage = usage?.as_object()?;
         let number = |value: Option<&Value>| value.and_then(Value::as_u64);
@@ -189,7 +187,7 @@ impl Usage {
         })
     }
 
-    /// From a conversation of so many bytes; about four make a token.
+    /// Estimates four bytes per token; `asked`: bytes of the conversation.
     pub(super) fn guess(asked: usize, text: &str, calls: &[ToolCall]) -> Self {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let prompt_tokens = tokens(asked);

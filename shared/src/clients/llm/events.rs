@@ -1,10 +1,11 @@
-//! Server-sent events, as far as completions come in them: the data of each event, whatever bytes arrive together.
+//! Parses server-sent events, as far as completions use them.
 //!
+//! Yields the data of each event, for any split of the bytes:
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>
 
 use std::{collections::VecDeque, mem};
 
-/// What an event may have at most, in bytes.
+/// Bytes.
 const LARGEST_EVENT: usize = 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -12,20 +13,19 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 #[derive(Default)]
 pub(super) struct Events {
     begun: bool,
-    /// The line that has not ended yet.
+    /// The current line.
     line: Vec<u8>,
-    /// The `data` lines of the event that has not ended yet.
+    /// The `data` lines of the current event.
     data: Option<Vec<u8>>,
     after_cr: bool,
     ready: VecDeque<Vec<u8>>,
 }
 
-/// An event that is too large to be kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
 impl Events {
-    /// Takes in what has arrived. A line ends with LF, CRLF or CR.
+    /// Adds received bytes. A line ends with LF, CRLF or CR.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         for &byte in bytes {
             let after_cr = mem::replace(&mut self.after_cr, byte == b'\r');
@@ -39,13 +39,12 @@ impl Events {
         Ok(())
     }
 
-    /// Nothing more arrives: what stands there without its blank line is an event, too.
+    /// Ends the stream; a last event may lack its blank line.
     pub(super) fn end(&mut self) {
         self.end_of_line();
         self.end_of_line();
     }
 
-    /// The data of the next event.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
     }
@@ -60,7 +59,7 @@ impl Events {
             self.ready.extend(self.data.take());
             return;
         }
-        // Comments begin with a colon, so that their field has no name.
+        // A comment begins with a colon, so its field name is empty.
         let (field, value) = match line.iter().position(|byte| *byte == b':') {
             Some(colon) => line.split_at(colon),
             None => (line, &[][..]),

@@ -1,4 +1,4 @@
-//! Tokens by client credentials (RFC 6749, 4.4): a form, the client in HTTP Basic.
+//! Requests tokens by client credentials (RFC 6749, 4.4): a form, the client in HTTP Basic.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::Deadline;
 
-/// In bytes. Tokens that are JWTs have a few thousand.
+/// Bytes; JWTs have a few thousand.
 const LARGEST_GRANT: usize = 64 * 1024;
 
 #[derive(Deserialize)]
@@ -33,10 +33,10 @@ struct Answer {
     token_type: Option<String>,
 }
 
-/// Asks for a token by the request that `post` begins.
+/// Requests a token; `post` begins the request.
 ///
 /// # Errors
-/// As for every vendor; whatever a 4xx says, it is the account's credentials that are wrong.
+/// As for every vendor. Any 4xx means wrong credentials of the account.
 pub(super) async fn grant(
     post: impl Fn() -> Result<RequestBuilder, Error>,
     client: &Client,
@@ -62,7 +62,7 @@ pub(super) async fn grant(
     .await
 }
 
-/// Both parts are encoded as in a form first (RFC 6749, 2.3.1), so that a colon in the id stays one.
+/// Both parts are form-encoded first (RFC 6749, 2.3.1), so that the id may contain a colon.
 fn basic(client: &Client) -> String {
     let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", part(&client.client_id), part(client.client_secret.expose_secret()));
@@ -105,7 +105,7 @@ fn not_granted(status: u16, body: &[u8], client: &Client) -> Error {
 mod tests {
     use super::*;
 
-    /// The example of RFC 6749, 2.3.1, has nothing to encode; this has everything.
+    /// The example of RFC 6749, 2.3.1, needs no encoding; this one does everywhere.
     #[test]
     fn id_and_secret_are_encoded_before_they_are_joined() {
         let client: Client = serde_json::from_value(serde_json::json!({

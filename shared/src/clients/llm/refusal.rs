@@ -1,12 +1,12 @@
-//! What a gateway says when it fails, in the shapes that are in use.
+//! Parses the errors of LLM gateways.
 //!
-//! | who | body |
+//! | gateway | body |
 //! |---|---|
 //! | OpenRouter | `{"error": {"code": 429, "message", "metadata"?: {"error_type"?, "provider_code"?, "limit_source"?, …}}}` |
 //! | OpenAI | `{"error": {"message", "type", "param", "code": "context_length_exceeded" \| null}}` |
 //! | vLLM | `{"object": "error", "message", "type", "code": 400}` |
-//! | Google | the same as OpenAI's, in a list |
-//! | an edge | HTML |
+//! | Google | OpenAI's form, in a list |
+//! | CDN or proxy | HTML |
 
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -37,36 +37,35 @@ const INVALID: [&str; 6] = [
     "precondition_failed",
 ];
 
-/// Where OpenRouter says that requests under way have taken what is left for the moment.
+/// OpenRouter's mark that running requests hold the remaining budget.
 const IN_FLIGHT: &str = "openrouter_in_flight_budget";
 
-/// This many characters of the conversation in a row are a quotation.
+/// Consecutive characters of the conversation that count as a quotation.
 const QUOTATION: usize = 16;
 
-/// What must not be repeated in an error.
+/// Texts that must not appear in errors.
 pub(super) struct Private<'a> {
     pub(super) messages: &'a [Message],
-    /// What lets us in.
+    /// The key or token.
     pub(super) secret: &'a SecretString,
 }
 
-/// An error as far as it can be read.
 #[derive(Default)]
 struct ErrorBody {
-    /// `code` where it is a number, also as text.
+    /// A numeric `code`, also as text.
     number: Option<u16>,
     /// Codes and types, in lower case.
     words: Vec<String>,
     message: String,
-    /// The parameter of the request that it is about.
+    /// The parameter in question.
     parameter: Option<String>,
     in_flight: bool,
-    /// Whose budget is spent, at 403.
+    /// With status 403: a spent budget.
     limited: bool,
     flagged: bool,
 }
 
-/// The error of an answer that is no success.
+/// The error of an unsuccessful answer.
 pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Private<'_>) -> Error {
     let said = match serde_json::from_slice(body) {
         Ok(body) => ErrorBody::by(&body),
@@ -77,8 +76,8 @@ pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Privat
     Error { retry_after: wait, ..error }
 }
 
-/// The error that stands inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only if it can be
-/// told from what is private.
+/// The error inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only with `private`, against
+/// which it is checked.
 pub(super) fn inside(error: &Value, private: Option<&Private<'_>>) -> Error {
     let said = ErrorBody::by(error);
     let known = |words: &[&str]| said.is_any(words);
@@ -143,7 +142,7 @@ impl ErrorBody {
         let failure = match status {
             _ if reason.is_some() => Failure::Rejected { status, excerpt: excerpt() },
             429 => Failure::RateLimited,
-            // What both of OpenAI's libraries ask again for, beside what is broken.
+            // OpenAI's libraries retry 408 and 409 beside server errors.
             408 | 409 | 500.. => Failure::Broken { status, excerpt: excerpt() },
             _ => Failure::Rejected { status, excerpt: excerpt() },
         };
@@ -151,7 +150,7 @@ impl ErrorBody {
     }
 
     fn reason(&self, status: u16) -> Option<Reason> {
-        // vLLM has no code for it, and OpenRouter not always; the words are OpenAI's.
+        // vLLM has no code for this, and OpenRouter not always; the phrase is OpenAI's.
         let message = self.message.to_ascii_lowercase();
         let declined = (400..=499).contains(&status);
         if self.is_any(&TOO_LONG) || status == 413 || (declined && message.contains("maximum context length")) {
@@ -171,7 +170,7 @@ impl ErrorBody {
         }
     }
 
-    /// Which parameter the model does not take. OpenAI names it in `param`; gateways pass the sentence on, and little else.
+    /// The rejected parameter. OpenAI names it in `param`; gateways often pass on only the sentence.
     fn unsupported(&self, message: &str) -> Option<Parameter> {
         let says = ["unsupported", "not supported", "does not support", "not permitted", "deprecated"];
         if !says.iter().any(|words| message.contains(words)) && !self.is_any(&UNSUPPORTED) {
@@ -194,7 +193,8 @@ impl ErrorBody {
         let separator = if words.is_empty() || message.is_empty() { "" } else { ": " };
         let text = format!("{words}{separator}{message}");
         let shown = excerpt(text.as_bytes());
-        // Only the beginning of the text is compared; hiding shortens, so the excerpt may reach beyond it.
+        // `text` is compared only up to a length. Removing texts shortens it, so the excerpt may reach beyond and is compared
+        // too.
         let quotes = private.is_some_and(|private| private.is_in(&text) || private.is_in(&shown));
         if quotes { words } else { shown }
     }
@@ -206,14 +206,14 @@ impl Private<'_> {
         self.messages.iter().map(|message| message.content.len()).sum()
     }
 
-    /// Whether the text repeats some of it. Some gateways quote the request that they refuse.
+    /// Whether the text quotes private texts. Some gateways quote the rejected request.
     fn is_in(&self, text: &str) -> bool {
         let secret = self.secret.expose_secret();
         if !secret.is_empty() && text.contains(secret) {
             return true;
         }
         let characters: Vec<char> = text.chars().take(LONGEST_COMPARED).collect();
-        // Every run of a quotation's one and a half lengths holds one of these.
+        // Any quotation of one and a half times this length contains a compared window.
         characters.windows(QUOTATION).step_by(QUOTATION / 2).any(|window| {
             let part: String = window.iter().collect();
             self.messages.iter().any(|message| message.content.contains(&part))
@@ -221,10 +221,10 @@ impl Private<'_> {
     }
 }
 
-/// In characters: more than an excerpt has.
+/// Characters; longer than an excerpt.
 const LONGEST_COMPARED: usize = 400;
 
-/// Whether it is a name as programs have them, and no sentence.
+/// An identifier, not a sentence.
 fn is_word(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }

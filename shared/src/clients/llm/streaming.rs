@@ -1,4 +1,4 @@
-//! An answer that comes piece by piece.
+//! Reads a streamed answer.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,43 +14,40 @@ use super::{
     generation_id, refusal, unusable,
 };
 
-/// For how long a stream may be silent. Gateways send comments while a model thinks.
+/// Longest silence in a stream. Gateways send comments while a model thinks.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A piece of an answer. An error may come after pieces; those that came before it stand.
+/// A piece of an answer. An error may follow pieces, which remain valid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
     /// More text, never empty.
     Text(String),
-    /// The end: the answer as a whole, with the functions to be called and what it cost.
+    /// The whole answer at the end, with function calls and usage.
     Done(Box<Completion>),
 }
 
-/// How a gateway began to answer.
 pub(super) enum Opened {
     Events(Box<Reading>),
-    /// It does not stream, and has answered as a whole.
+    /// The gateway does not stream.
     Whole(Box<Completion>),
 }
 
-/// Whether an answer is JSON in place of events.
 pub(super) fn is_json(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("application/json")
 }
 
-/// What is to be read, and what was.
 pub(super) struct Reading {
     response: Response,
     ended: bool,
     events: Events,
-    /// Bytes of the conversation, for a guess of what it cost.
+    /// Bytes of the conversation, to estimate tokens.
     asked: usize,
     text: String,
     tool_calls: BTreeMap<u64, ToolCall>,
     /// Bytes of text and calls.
     size: usize,
-    /// Something of an answer has come.
+    /// Some part of an answer was received.
     answered: bool,
     finish: Option<Finish>,
     refused: bool,
@@ -67,7 +64,7 @@ enum State {
     Over,
 }
 
-/// The pieces: texts, then [`Delta::Done`] or an error, then nothing.
+/// Texts, then [`Delta::Done`] or an error.
 pub(super) fn deltas(opened: Opened) -> impl Stream<Item = Result<Delta, Error>> + Send {
     let begin = match opened {
         Opened::Events(reading) => State::Events(reading),
@@ -112,7 +109,7 @@ impl Reading {
                 if data.trim_ascii() == b"[DONE]" {
                     return self.done();
                 }
-                // What a broken connection cut off is not what the gateway said.
+                // A broken connection may have cut the event.
                 let Ok(chunk) = serde_json::from_slice(&data) else {
                     if self.ended {
                         break;
@@ -144,7 +141,7 @@ impl Reading {
         }
     }
 
-    /// Takes in a chunk; gives the text it adds.
+    /// Adds a chunk, and returns its text.
     fn take(&mut self, chunk: &Value) -> Result<String, Error> {
         if let Some(error) = error_in(chunk) {
             return Err(refusal::inside(error, None));
@@ -153,7 +150,7 @@ impl Reading {
         self.model = self.model.take().or_else(|| told("model"));
         self.id = self.id.take().or_else(|| told("id"));
         self.usage = Usage::read(chunk.get("usage")).or(self.usage);
-        // The chunk with the usage has none.
+        // The chunk with the usage has no choice.
         let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else { return Ok(String::new()) };
         if let Some(error) = error_in(choice) {
             return Err(refusal::inside(error, None));
@@ -177,7 +174,7 @@ impl Reading {
         Ok(text)
     }
 
-    /// A part of a call. The index says of which one; id and name come with its first part.
+    /// Adds a part of a call, identified by its index; id and name come with the first part.
     fn assemble(&mut self, fragment: &Value) {
         let id = text_at(fragment, "id").filter(|id| !id.is_empty());
         let last = self.tool_calls.last_key_value();
@@ -204,7 +201,7 @@ impl Reading {
         self.size += (after - before) + size_of::<ToolCall>();
     }
 
-    /// The connection has ended, which is no harm if the answer had.
+    /// Handles the end of the connection, harmless after the end of the answer.
     fn ended_by(
         &mut self,
         failure: Failure,

@@ -1,5 +1,6 @@
-//! What a model refuses of a request: reasoning models take no temperature, and call `max_tokens` otherwise. It is found out by
-//! asking, and remembered.
+//! Learns which parameters a model rejects.
+//!
+//! Reasoning models take no temperature, and have another name for `max_tokens`. The first rejection is remembered.
 
 use std::{
     collections::HashMap,
@@ -11,12 +12,12 @@ use super::{
     Account, Body,
 };
 
-/// What a model is asked without.
+/// Parameters to leave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Without {
     pub(super) temperature: bool,
     pub(super) max_tokens: bool,
-    /// `max_completion_tokens` stands in the place of `max_tokens`.
+    /// Send `max_completion_tokens` instead of `max_tokens`.
     pub(super) former_name: bool,
 }
 
@@ -30,8 +31,7 @@ impl WithoutBy {
         known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Remembers what was refused; whether the model is to be asked again without it. What the request did not have is not asked
-    /// without.
+    /// Remembers a rejected parameter. Returns whether to retry without it: only if the request had it.
     pub(super) fn learn(&self, account: &Account, body: &Body<'_>, refused: &Error) -> bool {
         let Some(Reason::Unsupported(parameter)) = refused.reason() else { return false };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

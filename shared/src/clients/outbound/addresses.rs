@@ -1,9 +1,9 @@
-//! Which addresses are on the public internet.
+//! Public and non-public host names and IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Names that no public server has, by their last labels: reserved (RFC 6761, 6762, 7686, 8375), kept for private use by ICANN, or
-/// in wide use inside networks, so that the public name system does not give them out.
+/// Last labels of names without public servers: reserved (RFC 6761, 6762, 7686, 8375), kept for private use by ICANN, or common
+/// in private networks and therefore not delegated.
 const NOT_PUBLIC: [&str; 14] = [
     "localhost",
     "localdomain",
@@ -21,15 +21,15 @@ const NOT_PUBLIC: [&str; 14] = [
     "alt",
 ];
 
-/// Whether a host of this name may be on the public internet; what the name stands for, only the name system tells.
+/// Whether a host name may be public; only DNS tells its addresses.
 pub(super) fn is_public_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let below = |suffix: &&str| host.strip_suffix(*suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    // A name of one label is looked up in the network that one is in.
+    // A name of one label is looked up in the local network.
     host.contains('.') && !NOT_PUBLIC.iter().any(below)
 }
 
-/// Whether anybody on the internet may have this address. Everything reserved, private, local or translated is not.
+/// False for everything reserved, private, local or translated.
 pub(super) fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -54,8 +54,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     )
 }
 
-/// Only global unicast (`2000::/3`), without what is documentation, protocol assignment, Teredo or 6to4. That leaves out
-/// mapped (`::ffff:0:0/96`) and translated (`64:ff9b::/96`) IPv4 addresses too.
+/// Only global unicast (`2000::/3`), without documentation, protocol assignments, Teredo and 6to4. This excludes mapped
+/// (`::ffff:0:0/96`) and translated (`64:ff9b::/96`) IPv4 addresses too.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, ..] = ip.segments();
     let global_unicast = a & 0xe000 == 0x2000;

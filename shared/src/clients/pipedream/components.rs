@@ -1,4 +1,4 @@
-//! What Pipedream's actions are, whole: as an operator imports them into the catalogue.
+//! Complete descriptions of Pipedream's actions, for import into the catalogue.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Call, MOST_PAGES, PAGE, Pipedream, Project, Retry, segment};
 use crate::{Deadline, clients::Error};
 
-/// An action as Pipedream describes it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Component {
     pub key: String,
@@ -25,7 +24,7 @@ pub struct Component {
 }
 
 impl Pipedream {
-    /// The keys of an app's actions, in Pipedream's order. Lists leave out what an action is.
+    /// The keys of an app's actions, in Pipedream's order. Lists omit the actions' descriptions.
     pub async fn action_keys(&self, project: &Project, app: &str, deadline: Deadline) -> Result<Vec<String>, Error> {
         #[derive(Deserialize)]
         struct Listed {
@@ -57,7 +56,7 @@ impl Pipedream {
         Ok(keys)
     }
 
-    /// An action, whole. `None`: there is no such action.
+    /// The complete action. `None`: no such action.
     pub async fn component(
         &self,
         project: &Project,

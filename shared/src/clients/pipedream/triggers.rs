@@ -1,4 +1,4 @@
-//! Deployed triggers: components that run at Pipedream and post the events of a service to an address of ours.
+//! Deployed triggers: components at Pipedream that post a service's events to our hooks.
 
 use reqwest::Method;
 use secrecy::SecretString;
@@ -12,28 +12,26 @@ use crate::{
     models::OrganizationId,
 };
 
-/// A trigger that is to be deployed.
 #[derive(Debug)]
 pub struct NewTrigger<'a> {
     /// Key of its component.
     pub component: &'a str,
     pub version: &'a str,
-    /// With the account.
+    /// Including the account.
     pub configured_props: Map<String, Value>,
-    /// Where its events are posted to.
+    /// Destination of its events.
     pub webhook_url: &'a str,
 }
 
-/// A trigger that is deployed.
 #[derive(Debug)]
 pub struct DeployedTrigger {
     /// `dc_…`
     pub id: String,
-    /// What its deliveries are signed with; absent where Pipedream does not say it at once.
+    /// Signs its deliveries; absent if Pipedream does not return it with the deployment.
     pub signing_key: Option<SecretString>,
 }
 
-/// Where the events of a deployed trigger are posted to.
+/// A destination of a deployed trigger's events.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TriggerWebhook {
     #[serde(default)]
@@ -49,10 +47,10 @@ struct Listed {
 }
 
 impl Pipedream {
-    /// Deploys a trigger for the organization. Events from before are not emitted.
+    /// Deploys a trigger for the organization. It emits no earlier events.
     ///
     /// # Errors
-    /// After one with [`Error::effect_possible`] it may be deployed all the same.
+    /// After an error with [`Error::effect_possible`] the trigger may be deployed.
     pub async fn deploy_trigger(
         &self,
         project: &Project,
@@ -86,7 +84,7 @@ impl Pipedream {
         Ok(DeployedTrigger { id: answer.data.id, signing_key })
     }
 
-    /// The ids of all triggers that are deployed for the organization.
+    /// The ids of all deployed triggers of the organization.
     pub async fn deployed_triggers(
         &self,
         project: &Project,
@@ -109,7 +107,7 @@ impl Pipedream {
         Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
     }
 
-    /// Where a deployed trigger's events are posted to; empty if there is no such trigger.
+    /// The destinations of a trigger's events; empty if there is no such trigger.
     pub async fn trigger_webhooks(
         &self,
         project: &Project,
@@ -130,14 +128,14 @@ impl Pipedream {
             Err(error) if error.status() == Some(404) => return Ok(Vec::new()),
             answer => answer?,
         };
-        // Without an OAuth client of its own, only the addresses are told.
+        // Pipedream lists only the addresses unless an OAuth client of our own is used.
         answer.webhook_urls.retain(|url| answer.webhooks.iter().all(|webhook| webhook.url != *url));
         let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { id: None, url, signing_key: None });
         answer.webhooks.extend(unsigned);
         Ok(answer.webhooks)
     }
 
-    /// Has a deployed trigger sign with a new key from now on: the present one is told once only.
+    /// Replaces the signing key of a deployed trigger. Pipedream shows a key only once.
     pub async fn regenerate_signing_key(
         &self,
         project: &Project,
@@ -157,13 +155,13 @@ impl Pipedream {
         let path = format!(
             "deployed-triggers/{trigger}/webhooks/{webhook}/regenerate_signing_key?external_user_id={organization}"
         );
-        // The last key holds, however many are made.
+        // Repeats are harmless: the latest key is valid.
         let call = Call { method: Method::POST, path, body: None };
         let answer: Answer = self.send(project, &call, Retry::Harmless, deadline).await?;
         Ok(answer.data.signing_key)
     }
 
-    /// Deletes a deployed trigger, also where the service does not let it clean up; one that is gone is fine.
+    /// Deletes a deployed trigger, even if the service prevents its clean-up; a missing one is fine.
     pub async fn delete_trigger(
         &self,
         project: &Project,

@@ -1,26 +1,26 @@
-//! An assistant's model, of which its tools are a part.
+//! An assistant's model, which includes its tools.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::clients::{Error, Failure, Service};
 
-/// An assistant's `model` as a whole, which is what a change of its tools must send back.
+/// An assistant's whole `model`, which a change of its tools must send back.
 ///
-/// Its tools stand in two lists: `toolIds`, each at its latest version, and `toolRefs: [{toolId, version}]`, which wins where both
-/// name a tool. An assistant with `toolRefs` is given its tools there.
+/// Tools are in two lists: `toolIds`, each at its latest version, and `toolRefs: [{toolId, version}]`, which takes precedence. An
+/// assistant with `toolRefs` receives new tools there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct AssistantModel(Map<String, Value>);
 
 impl AssistantModel {
-    /// The model in VAPI's answer about an assistant.
+    /// The model in VAPI's answer.
     pub(super) fn of(mut assistant: Value) -> Result<Self, Error> {
         let unreadable = |why: &str| Err(Error::new(Service::Vapi, Failure::Undecodable(why.into())));
         let Some(Value::Object(model)) = assistant.get_mut("model").map(Value::take) else {
             return unreadable("the assistant has no model");
         };
-        // A list that cannot be read is no empty list: by that, tools would be taken from agents that have them.
+        // An unreadable list must not count as empty: agents would lose their tools.
         let is_id = |id: Option<&Value>| id.is_some_and(Value::is_string);
         if !is_list_of(model.get("toolIds"), |id| is_id(Some(id))) {
             return unreadable("the assistant's toolIds are no list of ids");
@@ -31,7 +31,7 @@ impl AssistantModel {
         Ok(Self(model))
     }
 
-    /// The ids of all tools that the assistant has, each once, in whichever list.
+    /// The distinct ids in both lists.
     pub fn tool_ids(&self) -> Vec<&str> {
         let mut once: Vec<&str> = Vec::new();
         for id in self.listed().chain(self.pinned().map(|(id, _)| id)) {
@@ -42,12 +42,12 @@ impl AssistantModel {
         once
     }
 
-    /// Whether the assistant names versions of its tools.
+    /// Whether the assistant pins versions of its tools.
     pub fn pins_versions(&self) -> bool {
         self.pinned().next().is_some()
     }
 
-    /// The same model with the tool, once: at `version` if the assistant pins versions and there is one, at its latest otherwise.
+    /// Adds the tool, once: at `version` if the assistant pins versions and one is given, else at its latest.
     #[must_use]
     pub fn with_tool(&self, id: &str, version: Option<&str>) -> Self {
         let mut model = self.clone();
@@ -66,7 +66,6 @@ impl AssistantModel {
         model
     }
 
-    /// The same model without the tool.
     #[must_use]
     pub fn without_tool(&self, id: &str) -> Self {
         let mut model = self.clone();
@@ -75,7 +74,7 @@ impl AssistantModel {
         model
     }
 
-    /// Whether the assistant has the same tools, at the versions that the other pins.
+    /// Whether the assistant has the same tools, at the versions that `other` pins.
     pub fn has_the_tools_of(&self, other: &Self) -> bool {
         let of = |model: &Self| {
             let mut ids: Vec<String> = model.tool_ids().into_iter().map(str::to_owned).collect();
@@ -89,7 +88,6 @@ impl AssistantModel {
         self.0.get("toolIds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Ids with their versions.
     fn pinned(&self) -> impl Iterator<Item = (&str, &str)> {
         let pinned = self.0.get("toolRefs").and_then(Value::as_array).into_iter().flatten();
         pinned.filter_map(|pinned| Some((pinned.get("toolId")?.as_str()?, pinned.get("version")?.as_str()?)))
@@ -109,7 +107,7 @@ impl AssistantModel {
         }
     }
 
-    /// Changes one of the two lists, which may not be there.
+    /// Changes a list, created if missing.
     fn edit(&mut self, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
         let mut items = match self.0.remove(name) {
             Some(Value::Array(items)) => items,
@@ -120,7 +118,7 @@ impl AssistantModel {
     }
 }
 
-/// Whether it is such a list, or there is none.
+/// True also if the list is missing.
 fn is_list_of(list: Option<&Value>, item: impl Fn(&Value) -> bool) -> bool {
     match list {
         None | Some(Value::Null) => true,
@@ -180,7 +178,7 @@ mod tests {
             Some(&json!([{"toolId": "c", "version": "v4"}, {"toolId": "b", "version": "v2"}]))
         );
         assert_eq!(more.without_tool("b").without_tool("a").tool_ids(), ["c"]);
-        // One that VAPI has no version of goes where it can.
+        // A tool without a version goes to the list of unpinned ones.
         assert_eq!(pinned.with_tool("d", None).0.get("toolIds"), Some(&json!(["a", "d"])));
         assert!(more.has_the_tools_of(&more.clone()) && !pinned.has_the_tools_of(&more));
         assert!(!pinned.has_the_tools_of(&pinned.with_tool("b", Some("v2"))));

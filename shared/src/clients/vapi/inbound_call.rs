@@ -1,7 +1,7 @@
-//! How a call that comes in gets its TwiML.
+//! Creates the TwiML of an incoming call.
 //!
-//! A caller is waiting, so what is transient is tried again while there is time. That begins no conversation twice: VAPI has
-//! the media of a call only through its TwiML, and Twilio is given one.
+//! The caller is waiting, so transient failures are retried while time allows. No conversation starts twice: VAPI gets a call's
+//! media only through its TwiML, and Twilio receives one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,28 +18,26 @@ use crate::{
     models::Timestamp,
 };
 
-/// What VAPI takes as a name or a number, in characters.
+/// VAPI's limit for names and numbers, in characters.
 const LONGEST: usize = 40;
-/// How far back the call is looked for that a lost answer may have been about, in milliseconds: far longer than an incoming
-/// call is worked on.
+/// Milliseconds searched for a call whose creation lost its answer; far longer than the handling of an incoming call.
 const LOOKED_FOR_MS: i64 = 60_000;
 
-/// A call whose media Twilio brings.
+/// A call with media from Twilio.
 #[derive(Debug, Clone, Copy)]
 pub struct InboundCall<'a> {
     /// VAPI's ids.
     pub phone_number_id: &'a str,
     pub assistant_id: &'a str,
-    /// As the network gave it; may be no number at all (`anonymous`, `client:…`).
+    /// As received from the network; may be no number (`anonymous`, `client:…`).
     pub caller: &'a str,
-    /// Twilio's id of the call, by which it is found again.
+    /// Twilio's id of the call, used to find it again.
     pub call_sid: &'a str,
 }
 
 impl Vapi {
-    /// Hands Twilio's request about an incoming call on, its form as it came; gives the TwiML. It needs no key: which assistant
-    /// answers is what VAPI has for the number. Sent again on anything transient, as Twilio sends it again: the `CallSid` in it
-    /// says that it is the same call.
+    /// Forwards Twilio's form about an incoming call unchanged, and returns the TwiML. No key is needed: VAPI has the assistant
+    /// of the number. Retried on any transient failure, since Twilio's own retries carry the same `CallSid`.
     pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
         let request = self.http.post(format!("{}/twilio/inbound_call", self.base_url)).body(form);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -49,8 +47,8 @@ impl Vapi {
         })
     }
 
-    /// Creates a call whose media Twilio brings (provider bypass). Gives the TwiML. When the answer to a try is lost, the call is
-    /// looked for, by its `CallSid` as its name, before another is made.
+    /// Creates a call with media from Twilio (provider bypass), and returns the TwiML. After a lost answer the call is searched
+    /// by its name, the `CallSid`, before another one is created.
     pub async fn create_inbound_call(
         &self,
         account: &Account,
@@ -81,7 +79,7 @@ impl Vapi {
         retrying(Retry::Harmless, deadline, attempt).await
     }
 
-    /// The TwiML of the call that an earlier try made, if it made one.
+    /// The TwiML of a call created by an earlier attempt.
     async fn made_before(
         &self,
         account: &Account,
@@ -107,8 +105,8 @@ fn name(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// Who calls, as VAPI takes it. Its check for E.164 is for numbers to dial, and would turn those away who withhold theirs; without
-/// it a number is still of letters and digits, so that another address is told as a name.
+/// The caller in VAPI's form. VAPI's E.164 check would reject withheld numbers, so it is off; VAPI still requires letters and
+/// digits, so any other address is sent as a name.
 fn customer(caller: &str) -> Value {
     let digits = caller.strip_prefix('+').unwrap_or(caller);
     let taken = digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) && (3..=LONGEST).contains(&caller.len());
