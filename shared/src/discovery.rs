@@ -1,11 +1,10 @@
-//! How agents find out which tools there are: what a service offers ([`ServiceOverviews`]), what a tool takes ([`ToolData`]),
-//! and which tools can do something ([`FoundTools`]).
+//! Discovery of tools by agents: services ([`ServiceOverviews`]), tool details ([`ToolData`]), and search ([`FoundTools`]).
 //!
-//! Each answer is data (`Serialize`, the JSON body) and a text for an agent's context (`to_text`). Nothing is left out in
-//! silence: what is unknown, inactive or ambiguous is named with the next step, what is shortened or cut says so.
+//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). Every omission is stated:
+//! unknown, inactive and ambiguous names come with the next step, and cuts are marked.
 //!
-//! What is searched is kept in memory, an index for each service, and made anew when the service's `edition` changes: so
-//! new tools are found without a restart, and only what changed is read again.
+//! The search index is kept in memory per service, and rebuilt when the service's `edition` changes, so new tools appear without
+//! a restart and only changed services are read again.
 
 mod arrivals;
 mod index;
@@ -38,14 +37,14 @@ use crate::{
     store::{Services, Tools},
 };
 
-/// How many names are suggested in place of an unknown one.
+/// Names suggested for an unknown one.
 const MOST_SUGGESTED: usize = 3;
 
-/// Finds tools for agents. Clones share what is kept in memory.
+/// Finds tools for agents. Clones share the index.
 #[derive(Clone)]
 pub struct Discovery {
     pub services: Services,
-    /// The organizations' own.
+    /// The organizations' own tools.
     pub tools: Tools,
     pub built_in: BuiltInTools,
     pub connections: Connections,
@@ -58,10 +57,10 @@ impl Discovery {
         Self { services, tools, built_in, connections, shelf }
     }
 
-    /// The services with these names and what they offer: any number of names, written in any case.
+    /// Looks up services and their tools, by any number of names in any case.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for `service` if there are none or too many.
+    /// [`crate::Error::Invalid`] for `service` if there are no names or too many.
     pub async fn initial_md_fetch(
         &self,
         organization: OrganizationId,
@@ -71,7 +70,7 @@ impl Discovery {
         self.initial_md_fetch_after(organization, services, None, deadline).await
     }
 
-    /// As [`Discovery::initial_md_fetch`], the page that follows a `next_cursor`.
+    /// As [`Discovery::initial_md_fetch`], for the page at a `next_cursor`.
     ///
     /// # Errors
     /// Also for `cursor`.
@@ -85,10 +84,10 @@ impl Discovery {
         overview::read(self, organization, services, cursor, deadline).await
     }
 
-    /// The tools with these names in full: services' and built-in ones by name, the organization's by callable name or id.
+    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for `tool_names` if there are none or too many.
+    /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
     pub async fn fetch_tool_data(
         &self,
         organization: OrganizationId,
@@ -98,10 +97,10 @@ impl Discovery {
         tool_data::read(self, organization, names, tool_data::LONGEST_ANSWER, deadline).await
     }
 
-    /// As [`Discovery::fetch_tool_data`], in an answer of about so many bytes: tools that have no place in it are named.
+    /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Discovery::fetch_tool_data`].
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,
@@ -112,10 +111,10 @@ impl Discovery {
         tool_data::read(self, organization, names, room, deadline).await
     }
 
-    /// The tools that fit, best first.
+    /// Finds matching tools, best first.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for a service that there is not, and for `cursor`.
+    /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
     pub async fn search(
         &self,
         organization: OrganizationId,
@@ -125,15 +124,15 @@ impl Discovery {
         search::read(self, organization, search, deadline).await
     }
 
-    /// The index of all tools that are the same for everybody, as of now.
+    /// The current index of the tools common to all organizations.
     async fn index(&self, deadline: Deadline) -> Result<ToolIndex> {
-        // Held while services are read: whoever asks in the meantime gets the same index.
+        // Held during the refresh, so that concurrent requests share the index.
         let mut shelf = self.shelf.lock().await;
         shelf.refresh(&self.services, deadline).await
     }
 }
 
-/// What these services can do, by their [`crate::models::folded_name`]; `None` if it could not be read, which is reported.
+/// Capabilities by [`crate::models::folded_name`]; `None` after a failed look-up, which is logged.
 pub async fn capabilities(
     services: &Services,
     names: &[String],
@@ -144,13 +143,13 @@ pub async fn capabilities(
     read.inspect_err(report).ok()
 }
 
-/// Names of active services near to one that there is not.
+/// Active services with names similar to an unknown one.
 pub fn nearest_services(written: &str, services: &[Service]) -> Vec<String> {
     let names = services.iter().filter(|service| service.is_active).map(|service| service.name.as_str());
     nearest(written, names, MOST_SUGGESTED).into_iter().map(str::to_owned).collect()
 }
 
-/// `did you mean a, b or c?`; nothing without names.
+/// `did you mean a, b or c?`; empty without names.
 pub fn did_you_mean(names: &[String]) -> String {
     match names {
         [] => String::new(),

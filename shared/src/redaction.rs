@@ -1,11 +1,10 @@
-//! What must not be shown, and what stands in its place: in the history, in a run's transcript, in a dry run, in logs, and in
-//! what a service repeats of a tool's configuration.
+//! Redaction for the history, transcripts, dry runs, logs and texts of services.
 //!
-//! Hidden always: phone numbers, e-mail addresses and credentials by their look (`patterns`), and what stands under the name
-//! of a secret (`names`). Hidden besides: the fields that a tool's author marked (`marks`). What a configuration holds of
-//! secrets, and what was given as one or under a marked field, is hidden wherever it stands again (`hidden_texts`).
+//! Always hidden: phone numbers, e-mail addresses and credentials by pattern (`patterns`), and values under the name of a secret
+//! (`names`). Also hidden: fields marked by a tool's author (`marks`). Secrets of a configuration, and values given as secrets or
+//! under marked fields, are hidden wherever they recur (`hidden_texts`).
 //!
-//! What remains is cut to a budget and says so. What is looked at closely is bounded by the budget, too.
+//! The remaining text is cut to a budget, with a marker. The budget also bounds the work.
 
 mod hidden_texts;
 mod history;
@@ -25,21 +24,21 @@ pub use names::{is_secret, is_secret_header, words};
 pub use transcript::{MarkedCall, Transcript, to_decide_on, to_look_at};
 pub use vendor_text::vendor_text;
 
-/// In place of a secret.
+/// Replaces a secret.
 pub const SECRET: &str = "[secret]";
-/// In place of what we sent, in what a service says of it.
+/// Replaces our own input in a service's text.
 const SENT: &str = "[sent]";
-/// In place of a marked field.
+/// Replaces a marked field.
 pub const HIDDEN: &str = "[redacted]";
 const NUMBER: &str = "[number]";
 const EMAIL: &str = "[email]";
 
-/// No more is looked at of one text, in bytes.
+/// Bytes examined per text.
 const WINDOW: usize = 16 * 1_024;
-/// Levels of lists and objects; DynamoDB takes 32 in all.
+/// Nesting of lists and objects; DynamoDB allows 32 in all.
 const DEEPEST: usize = 12;
 
-/// The text without what is secret by its look or its name, and at most so many bytes of it, the marker apart.
+/// Redacts by pattern and name, and cuts to `budget` bytes, not counting the marker.
 pub fn redacted(text: &str, budget: usize) -> String {
     Transcript::default().text(text, budget)
 }

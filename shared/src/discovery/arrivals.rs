@@ -1,4 +1,4 @@
-//! How the events of a service reach an organization, and what has to be done for that.
+//! The ways by which a service's events arrive, and their set-up.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use crate::{
     webhooks::Scheme,
 };
 
-/// Events of one way that its line names; all of them are named with the service's capabilities.
+/// Events named per line; the service's capabilities list all of them.
 const MOST_NAMED: usize = 5;
 
-/// A way in which some of a service's events arrive.
+/// A way by which some of a service's events arrive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arrival {
     pub by: ArrivesBy,
-    /// Their names: of `event_type`.
+    /// Their `event_type`s.
     pub events: Vec<String>,
-    /// What has to be done, in sentences without the last full stop.
+    /// The set-up, in sentences without the last full stop.
     pub next_step: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivesBy {
-    /// The service posts them to a hook that an administrator makes.
+    /// The service posts to a hook created by an administrator.
     Hook,
-    /// A trigger brings them that is deployed at Pipedream with the automation.
+    /// A Pipedream trigger is deployed with the automation.
     DeployedTrigger,
-    /// A tool is asked again and again.
+    /// A tool is polled.
     Polling,
 }
 
@@ -44,7 +44,6 @@ impl ArrivesBy {
 }
 
 impl ServiceCapabilities {
-    /// Whether the service posts this event to a hook.
     pub fn needs_hook(&self, event: &str) -> bool {
         let deployed =
             |event: &str| self.webhook_payload_schemas.get(event).is_some_and(|of| of.deployed_trigger.is_some());
@@ -52,7 +51,7 @@ impl ServiceCapabilities {
     }
 }
 
-/// The ways in which a service's events arrive, without those that none has.
+/// The service's ways, without empty ones.
 pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Vec<Arrival> {
     let Some(capabilities) = capabilities else { return Vec::new() };
     let webhook = if capabilities.supports_webhooks { capabilities.webhook_events.as_slice() } else { &[] };
@@ -80,7 +79,7 @@ pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Ve
     some.map(|(by, events, next_step)| Arrival { by, events, next_step }).collect()
 }
 
-/// What an administrator does so that a service's events come to a hook; without the last full stop.
+/// The administrator's steps to create a hook, without the last full stop.
 pub fn how_to_make_a_hook(service: &str) -> String {
     let scheme = Scheme::of_service(service);
     let made = format!(

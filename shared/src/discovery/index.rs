@@ -1,4 +1,4 @@
-//! The tools that everybody can find, as they are searched: an index for each service, and one of the built-in tools.
+//! The search index: a segment per service, and one for built-in tools.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,67 +21,67 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// So many services are read at once.
+/// Services read in parallel.
 const READ_AT_ONCE: usize = 16;
-/// An index of DynamoDB's follows its table by far less: what was read earlier after a change is read once more.
+/// Upper bound of a DynamoDB index's delay behind its table. A service read sooner after its update is read again.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a word counts for, by where it stands.
+/// Weight of a word, by field.
 const IN_NAME: u16 = 4;
 const IN_TITLE: u16 = 3;
 const IN_KEYWORDS: u16 = 3;
 const IN_SERVICE: u16 = 2;
 const ELSEWHERE: u16 = 1;
 
-/// A query's words that are not in the index: so many are compared with those that are.
+/// Unknown words of a query that are compared with the index.
 const MOST_UNKNOWN: usize = 12;
 
-/// Words that say nothing of what a tool does, as [`words`] gives them.
+/// Words without information about a tool, in the form of [`words`].
 const STOP_WORDS: &str = "about all am an and any are as at be by can could do doe for from have how if in into is it like make \
                           me my need of on or our please should so some somebody something that the their them then there \
                           thi to tool us use want we what when which will with would you your";
 
-/// The tools of one maker, as they are searched.
+/// The searchable tools of one service, or the built-in ones.
 #[derive(Debug)]
 pub struct Segment {
-    /// None for tools of no service.
+    /// `None` for built-in tools.
     pub service: Option<Service>,
-    /// What can begin an automation there; none if it could not be read.
+    /// The service's triggers; `None` if they could not be read.
     pub triggers: Option<Triggers>,
     pub tools: Vec<ListedTool>,
     words: Postings,
     settled: bool,
 }
 
-/// How a service tells of what happens there.
+/// The ways by which a service reports events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Triggers {
     pub webhook: bool,
     pub polling: bool,
 }
 
-/// All tools that are searched together.
+/// All segments of a search.
 #[derive(Debug, Clone, Default)]
 pub struct ToolIndex {
-    /// All services, active or not.
+    /// All services, also inactive ones.
     pub services: Arc<Vec<Service>>,
     pub segments: Vec<Arc<Segment>>,
 }
 
-/// What fits a query, best first.
+/// Matching tools, best first.
 #[derive(Debug, Default)]
 pub struct Ranked<'a> {
     pub found: Vec<(&'a Segment, &'a ListedTool)>,
-    /// Words of the query that no tool has, and what was taken for them: nothing if nothing is near.
+    /// Unknown words of the query with their replacements; empty if no word is similar.
     pub corrected: Vec<(String, Vec<String>)>,
-    /// Unknown words that were not compared with the known ones.
+    /// Unknown words that were not compared.
     pub not_compared: usize,
-    /// Whether the query has words that tell tools apart.
+    /// Whether the query has words other than stop words.
     pub has_words: bool,
 }
 
 impl Segment {
-    /// The active tools of a service; what can begin an automation there is `None` if it could not be read.
+    /// Indexes the active tools of a service; `triggers` is `None` if they could not be read.
     pub fn of_service(service: Service, tools: Vec<ListedServiceTool>, triggers: Option<Triggers>) -> Self {
         let mut segment = SegmentBuilder::default();
         for tool in tools.into_iter().filter(|tool| tool.is_active) {
@@ -112,14 +112,14 @@ impl Segment {
         segment.finish(None, Some(Triggers::default()), true)
     }
 
-    /// Whether it is what would be made of the service now.
+    /// Whether a rebuild would give the same segment.
     fn holds_for(&self, service: &Service) -> bool {
         let same = |of: &Service| of.edition == service.edition && of.updated_at == service.updated_at;
         self.settled && self.service.as_ref().is_some_and(same)
     }
 }
 
-/// A built-in tool as lists show it.
+/// A built-in tool as a list entry.
 pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
     ListedTool {
         name: spec.name.clone(),
@@ -137,7 +137,7 @@ pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
     }
 }
 
-/// Version and fingerprint of a tool that comes with the program.
+/// Version and fingerprint of built-in tools.
 pub(super) const BUILT_IN: &str = "built-in";
 
 fn parameter_names(spec: &ToolSpec) -> String {
@@ -172,7 +172,7 @@ impl SegmentBuilder {
     }
 }
 
-/// `channelId` as `channel Id`: the words of a name.
+/// Splits names into words: `channelId` becomes `channel Id`.
 fn apart(name: &str) -> String {
     let mut apart = String::with_capacity(name.len() + 4);
     let mut before = ' ';
@@ -190,7 +190,7 @@ fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.split_ascii_whitespace().any(|stop| stop == word)
 }
 
-/// What this process has read.
+/// Segments cached by this process.
 pub(super) struct Shelf {
     built_in: Arc<Segment>,
     of_services: HashMap<ServiceId, Arc<Segment>>,
@@ -201,7 +201,7 @@ impl Shelf {
         Self { built_in: Arc::new(Segment::of_built_in(specs)), of_services: HashMap::new() }
     }
 
-    /// Reads the services, and the tools of those that have changed.
+    /// Reads all services, and the tools of changed ones.
     pub(super) async fn refresh(&mut self, services: &Services, deadline: Deadline) -> Result<ToolIndex> {
         let all = services.all().await?;
         let active: Vec<&Service> = all.iter().filter(|service| service.is_active).collect();
@@ -240,15 +240,14 @@ impl Shelf {
 }
 
 impl ToolIndex {
-    /// The same and these.
+    /// Adds a segment.
     #[must_use]
     pub fn with(mut self, segment: Segment) -> Self {
         self.segments.push(Arc::new(segment));
         self
     }
 
-    /// The tools of some segments that pass, and have at least one of the query's words; best first. Without a query, all that
-    /// pass, by name.
+    /// The tools among `among` that pass and match at least one word, best first. An empty query returns all that pass, by name.
     pub fn rank<'a>(
         &self,
         query: &str,
@@ -276,7 +275,7 @@ impl ToolIndex {
             for (tool, score) in segment.tools.iter().zip(scores) {
                 let is_named = tool.name.eq_ignore_ascii_case(&named);
                 if (score > 0.0 || is_named) && passes(segment, tool) {
-                    // Who knows the name wants this one.
+                    // An exact name comes first.
                     found.push((if is_named { f32::MAX } else { score }, segment, tool));
                 }
             }
@@ -288,7 +287,7 @@ impl ToolIndex {
         ranked
     }
 
-    /// The words that are looked for, each with what it is worth.
+    /// The words to search for, with their weights.
     fn wanted(&self, query: &str, ranked: &mut Ranked<'_>) -> Vec<(String, f32)> {
         let mut asked: Vec<String> = Vec::new();
         words(&apart(query), |word| {

@@ -1,4 +1,4 @@
-//! What the answers have in common: a tool in one line, how the organization stands to its service, what is wrong with a name.
+//! Common parts of discovery's answers: list entries, connections, and problems of names.
 
 use serde::Serialize;
 
@@ -7,27 +7,25 @@ use crate::{
     models::{ConnectionKind, ListedServiceTool, Service, ToolId, folded_name},
 };
 
-/// Of a description, what a list shows, in characters.
+/// Characters of a description in a list.
 const LONGEST_SHOWN: usize = 300;
-/// A sentence that ends before this says too little to end there.
+/// Minimal characters before a cut at the end of a sentence.
 const LEAST_SHOWN: usize = 100;
-/// Stands behind a description that was cut.
+/// Marks a cut description.
 pub(super) const CUT: &str = "…";
-/// How the whole of what was cut can be read.
 pub(super) const HOW_TO_READ_ALL: &str = "… marks a shortened description; fetch_tool_data gives it whole.";
-/// Of a name that somebody wrote, what is repeated, in characters.
+/// Characters of an input repeated in a message.
 const LONGEST_NAME: usize = 100;
 
-/// What is longer names neither a service nor a tool, in characters.
+/// Characters; no service or tool has a longer name.
 const LONGEST_KNOWN: usize = 100;
 pub(super) const TOO_LONG: &str = "none has a name of more than 100 characters";
 
-/// Whether there can be no service and no tool of this name: it is not looked for, because a key has 2,048 bytes at most.
+/// Such names are not looked up: DynamoDB keys have at most 2,048 bytes.
 pub(super) fn is_too_long(name: &str) -> bool {
     name.chars().nth(LONGEST_KNOWN).is_some()
 }
 
-/// Whose a tool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -36,28 +34,28 @@ pub enum Source {
     BuiltIn,
 }
 
-/// A tool as lists show it.
+/// A tool as a list entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListedTool {
-    /// As it is called.
+    /// The callable name.
     pub name: String,
     /// Of an organization's tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ToolId>,
     pub title: String,
-    /// One line of about 300 characters; [`CUT`] stands at the end of one that was longer.
+    /// One line of about 300 characters; a cut one ends with [`CUT`].
     pub description: String,
     pub source: Source,
-    /// The service's name as it is shown.
+    /// The service's display name.
     pub service: Option<String>,
-    /// `read`, `write`, `search`, `delete`; empty where it is not known.
+    /// `read`, `write`, `search`, `delete`; empty if unknown.
     pub category: String,
-    /// What a definition that uses the tool must name.
+    /// Required in definitions that use the tool.
     pub fingerprint: String,
     pub version: String,
     pub effect: bool,
     pub destructive: bool,
-    /// Why it works in phone calls only, to follow "this tool".
+    /// The reason why it needs a phone call, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
 }
@@ -85,7 +83,7 @@ impl ListedTool {
     }
 }
 
-/// One line, cut at the end of a sentence or else of a word.
+/// One line, cut after a sentence or a word.
 pub(super) fn shortened(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((end, _)) = line.char_indices().nth(LONGEST_SHOWN) else { return line };
@@ -99,7 +97,7 @@ pub(super) fn shortened(description: &str) -> String {
     format!("{shown} {CUT}")
 }
 
-/// How the organization stands to a service, and what can be done about it.
+/// The organization's connection to a service, with the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownConnection {
     #[serde(flatten)]
@@ -127,7 +125,7 @@ impl ShownConnection {
         Self { connection, next_step }
     }
 
-    /// `True (as Acme)`, `False (an administrator …)`: in the style of the texts for agents.
+    /// `True (as Acme)`, `False (an administrator …)`, in the style of the agents' texts.
     pub(super) fn to_text(&self) -> String {
         let next_step = self.next_step.as_deref().unwrap_or_default();
         match &self.connection {
@@ -143,31 +141,31 @@ impl ShownConnection {
     }
 }
 
-/// Why a name leads to nothing that can be used.
+/// The reason why a name cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     Unknown,
     Inactive,
-    /// Several tools have it.
+    /// Several tools have this name.
     Ambiguous,
-    /// Its row cannot be read by this program.
+    /// The row is unreadable for this program.
     Unreadable,
     /// The answer is full.
     LeftOut,
 }
 
-/// A name that leads to nothing that can be used.
+/// A name that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NameProblem {
-    /// As it was written.
+    /// As the caller wrote it.
     pub name: String,
     pub problem: ProblemKind,
     /// One sentence with the next step.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<String>,
-    /// The tools that an ambiguous name may mean.
+    /// The tools of an ambiguous name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<ListedTool>,
 }
@@ -181,7 +179,7 @@ impl NameProblem {
         Self { name, problem, message, did_you_mean: Vec::new(), candidates: Vec::new() }
     }
 
-    /// Lines of `- name: message` under a heading; nothing without problems.
+    /// Lines of `- name: message` under a heading; empty without problems.
     pub(super) fn to_text(problems: &[Self]) -> String {
         if problems.is_empty() {
             return String::new();
@@ -191,7 +189,7 @@ impl NameProblem {
     }
 }
 
-/// As Python writes it: the texts keep the layout that agents know.
+/// Python's spelling, because agents know the texts in this layout.
 pub(super) const fn python_bool(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }

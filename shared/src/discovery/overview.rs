@@ -1,4 +1,4 @@
-//! What services offer: their tools in a line each, what can begin an automation there, and how the organization stands to them.
+//! Overviews of services: tools, triggers, and the organization's connection.
 
 use std::{
     collections::HashMap,
@@ -28,22 +28,22 @@ use crate::{
     store::{Cursor, NotAPlace},
 };
 
-/// Services of one request.
+/// Per request.
 const MOST_SERVICES: usize = 20;
-/// Of one answer as JSON, capabilities and all, in bytes: an agent's client takes it whole, with what stands around it. As text it
-/// is shorter.
+/// Bytes of JSON per answer, capabilities included: a client passes it to the agent whole, with some overhead. The text is
+/// shorter.
 const LONGEST_PAGE: usize = 35_000;
-/// Of an example event in the text, in bytes.
+/// Bytes of an example event in the text.
 const LONGEST_EXAMPLE: usize = 2_000;
 
-/// The services that were asked for, in that order, each once.
+/// The requested services in order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceOverviews {
     pub services: Vec<ServiceOverview>,
-    /// Names that are no active service.
+    /// Names of no active service.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<NameProblem>,
-    /// Where the tools go on that have no place in this answer.
+    /// Position of the first tool left out.
     pub next_cursor: Option<String>,
 }
 
@@ -54,15 +54,15 @@ pub struct ServiceOverview {
     pub categories: Vec<String>,
     pub connection_kind: ConnectionKind,
     pub connection: ShownConnection,
-    /// Its active tools by name; as many as have a place.
+    /// Active tools by name, as many as fit.
     pub tools: Vec<ListedTool>,
-    /// How many active tools it has.
+    /// The number of active tools.
     pub total: usize,
-    /// None if the catalogue says nothing, or they could not be read.
+    /// `None` if the catalogue has none, or the look-up failed.
     pub capabilities: Option<ServiceCapabilities>,
-    /// How its events arrive; empty where that is not known.
+    /// Empty if unknown.
     pub arrivals: Vec<Arrival>,
-    /// That they could not be read.
+    /// Set if the look-up failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities_problem: Option<String>,
 }
@@ -90,7 +90,7 @@ pub(super) async fn read(
         possible.iter().map(|name| ServiceId::of_name(name)).zip(tools?).collect();
     let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
     let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
-    // Only a name that leads nowhere needs the others.
+    // The full list is needed only for unknown names.
     let all = async { if services.len() == possible.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
     let connections = async {
         if active.is_empty() { HashMap::new() } else { discovery.connections.of(organization, &active, deadline).await }
@@ -146,7 +146,7 @@ pub(super) async fn read(
     Ok(overviews)
 }
 
-/// The names, each service once.
+/// Removes duplicates.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names.iter().filter(|name| !name.trim().is_empty()) {
@@ -163,7 +163,6 @@ fn distinct(names: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// Whether there can be a service of this name.
 fn may_be(name: &str) -> bool {
     !is_too_long(name) && !folded_name(name).is_empty()
 }
@@ -182,8 +181,7 @@ fn unknown(name: &str, all: &[Service]) -> NameProblem {
     NameProblem { did_you_mean: near, ..NameProblem::new(name, ProblemKind::Unknown, message) }
 }
 
-/// How many active tools there are, those of them behind `after` that have room, one at least, and the last of those if others
-/// follow.
+/// The number of active tools, the tools after `after` that fit (at least one), and the name of the last one if more follow.
 fn fitting(
     tools: Vec<ListedServiceTool>,
     after: Option<&str>,
@@ -207,11 +205,11 @@ fn fitting(
     (total, listed, None)
 }
 
-/// Where a page begins.
+/// The first position of a page.
 struct Start {
-    /// The folded name of the first service.
+    /// Folded name of the first service.
     service: String,
-    /// The last tool of the page before, if any of the service's was on it.
+    /// The last tool of the previous page, if it was one of this service.
     after: String,
 }
 
@@ -220,7 +218,7 @@ impl Start {
         Cursor(Self { service: folded_name(service), after: after.to_owned() }).to_string()
     }
 
-    /// Which of the names that were asked for, and the last tool of the page before.
+    /// The index of the first service among `names`, and the last tool of the previous page.
     fn of(cursor: &str, names: &[String]) -> Result<(usize, Option<String>)> {
         const WRONG: &str = "is not a next_cursor of these services; repeat the names that it was given with";
         let Cursor(Self { service, after }) = Cursor::parse_or(cursor, WRONG)?;
@@ -246,7 +244,7 @@ impl FromStr for Start {
 }
 
 impl ServiceOverviews {
-    /// The text for an agent's context: of each service the list of its tools, its capabilities, and what else is known.
+    /// The text for an agent: each service's tools, capabilities and further facts.
     pub fn to_text(&self) -> String {
         self.to_string()
     }
@@ -296,7 +294,7 @@ impl fmt::Display for ServiceOverview {
     }
 }
 
-/// The layout that agents know; what is added stands behind it.
+/// Agents know this layout, so additions follow after it.
 fn known_capabilities(f: &mut fmt::Formatter<'_>, capabilities: &ServiceCapabilities) -> fmt::Result {
     f.write_str("\n\nService Capabilities:\n")?;
     writeln!(f, "- Supports Webhooks: {}", python_bool(capabilities.supports_webhooks))?;

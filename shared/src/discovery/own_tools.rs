@@ -1,4 +1,4 @@
-//! The organization's own tools, as agents call them.
+//! The organization's own tools in discovery.
 
 use super::listed::{ListedTool, Source, shortened};
 use crate::{
@@ -11,23 +11,21 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// A tool of the organization's, under the name by which it can be called.
+/// An organization's tool under its callable name.
 pub(super) struct OwnTool {
     pub tool: ActionTool,
-    /// As the organization named it: `send-sms`, which is called as `send_sms`.
+    /// The organization's name for it: `send-sms`, callable as `send_sms`.
     pub own_name: String,
     pub label: String,
     pub version: u64,
-    /// [`Tool::bound_version`].
     pub bound_version: u64,
     pub needs_call: Option<String>,
 }
 
-/// All of an organization's tools.
 #[derive(Default)]
 pub(super) struct OwnTools {
     pub tools: Vec<OwnTool>,
-    /// How many cannot be read by this program.
+    /// The number of rows unreadable for this program.
     pub unreadable: usize,
 }
 
@@ -85,12 +83,12 @@ impl OwnTools {
     }
 }
 
-/// What a definition that uses the tool must name.
+/// Required in definitions that use the tool.
 pub(super) fn fingerprint(version: u64) -> String {
     format!("v{version}")
 }
 
-/// Of a tool that is in no catalogue, what is known.
+/// The category of a tool outside the catalogue.
 pub(super) const fn category(spec: &ToolSpec) -> &'static str {
     if spec.acts() { "write" } else { "read" }
 }

@@ -1,10 +1,10 @@
-//! JSON as Python's `json.dumps(value, indent=2)` writes it: agents know tools' parameters in this layout.
+//! JSON in the layout of Python's `json.dumps(value, indent=2)`, which agents know.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Two blanks a level, and what is not ASCII as `\u00e9`.
+/// Indents by two spaces, and escapes non-ASCII characters as `\u00e9`.
 pub(super) fn dumps(value: &Value) -> String {
     let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
     if pretty.is_ascii() {
@@ -16,7 +16,7 @@ pub(super) fn dumps(value: &Value) -> String {
         if letter.is_ascii() {
             dumped.push(letter);
         } else {
-            // Beyond ASCII there is nothing outside of texts.
+            // Non-ASCII characters occur only inside strings.
             for unit in letter.encode_utf16(&mut units) {
                 // Writing to a string cannot fail.
                 let _ = write!(dumped, "\\u{unit:04x}");
@@ -32,7 +32,7 @@ mod tests {
 
     use super::*;
 
-    /// What Python 3.11 printed for the same value.
+    /// Output of Python 3.11.
     #[test]
     fn it_is_what_python_writes() {
         let value = json!({

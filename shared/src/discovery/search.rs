@@ -1,4 +1,4 @@
-//! Tools by what they can do.
+//! Search for tools by their purpose.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,47 +33,46 @@ const LONGEST_QUERY: usize = 500;
 const MOST_SERVICES: usize = 50;
 const USUAL_PAGE: u32 = 10;
 const LARGEST_PAGE: u32 = 100;
-/// Of one page as JSON, in bytes: a client of an agent takes it whole, with what stands around it.
+/// Bytes of JSON per page: a client passes it to the agent whole, with some overhead.
 const LONGEST_PAGE: usize = 45_000;
 
-/// What is looked for: `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all that
-/// pass the filters, by name.
+/// `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all tools that pass the
+/// filters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
-    /// Words that say what a tool should do.
+    /// Words for the tool's purpose.
     pub q: String,
-    /// Tools of these services alone, in any case.
+    /// Restricts to these services, in any case.
     pub services: Vec<String>,
-    /// A tool's (`read`, `write`, `search`, `delete`) or a service's.
+    /// Of the tool (`read`, `write`, `search`, `delete`) or of its service.
     pub category: Option<String>,
-    /// Tools of services that can begin an automation in this way.
+    /// Restricts to services with this kind of trigger.
     pub trigger: Option<Trigger>,
     /// Whether the organization's account is connected, if one is needed.
     pub connected: Option<bool>,
-    /// 1 to 100; 10 unless given.
+    /// 1 to 100, default 10.
     pub limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// How an automation can begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     Webhook,
     Polling,
 }
 
-/// What was found; a page of it.
+/// A page of results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoundTools {
     pub items: Vec<FoundTool>,
-    /// How many fit, on all pages.
+    /// Matches on all pages.
     pub total: usize,
     pub next_cursor: Option<String>,
     /// Words of `q` that no tool has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub corrected: Vec<Correction>,
-    /// What else is to be known of this answer, a sentence each.
+    /// Remarks on the answer, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -82,11 +81,11 @@ pub struct FoundTools {
 pub struct FoundTool {
     #[serde(flatten)]
     pub tool: ListedTool,
-    /// How the organization stands to the tool's service; none for tools that need no account.
+    /// `None` for tools that need no account.
     pub connection: Option<ShownConnection>,
 }
 
-/// A word that no tool has, and what was looked for in its place.
+/// An unknown word with its replacements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Correction {
     pub word: String,
@@ -94,8 +93,6 @@ pub struct Correction {
 }
 
 impl ToolSearch {
-    /// Reads a body.
-    ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
     pub fn of_json(body: &Value) -> Result<Self> {
@@ -128,7 +125,7 @@ impl ToolSearch {
         problems.into_result(search)
     }
 
-    /// Where the page begins; none for the first. A cursor is of this search or of none.
+    /// The beginning of the page; `None` for the first. Rejects the cursor of another search.
     fn place(&self) -> Result<Option<Place>> {
         const WRONG: &str = "is not a next_cursor of this search; repeat the search that gave it, or leave it out";
         let Some(cursor) = &self.cursor else { return Ok(None) };
@@ -136,7 +133,7 @@ impl ToolSearch {
         if place.search == self.digest() { Ok(Some(place)) } else { Err(Error::invalid("cursor", WRONG)) }
     }
 
-    /// Of what is looked for, whatever the page.
+    /// Identifies the search, independent of the page.
     fn digest(&self) -> String {
         let trigger = self.trigger.map(|trigger| trigger == Trigger::Webhook);
         let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();
@@ -144,12 +141,12 @@ impl ToolSearch {
     }
 }
 
-/// Where a page begins, in which list.
+/// The beginning of a page, and its list.
 struct Place {
     offset: usize,
     /// [`ToolSearch::digest`] of the search.
     search: String,
-    /// [`digest_of`] all that was found.
+    /// [`digest_of`] all results.
     list: String,
 }
 
@@ -170,8 +167,8 @@ impl FromStr for Place {
     }
 }
 
-/// Of all that was found, in its order: whatever changes it (a load of the catalogue, a tool of the organization's, a service
-/// that was connected), a page of it would no longer follow the page before.
+/// Identifies the ordered results. After a change (of the catalogue, the organization's tools or a connection) a page would no
+/// longer continue the previous one.
 fn digest_of(found: &[(&Segment, &ListedTool)]) -> String {
     let mut context = Context::new(&SHA256);
     for (segment, tool) in found {
@@ -296,7 +293,7 @@ pub(super) async fn read(
     let mut room = LONGEST_PAGE;
     let has_room = |item: &FoundTool| {
         let length = json!(item).to_string().len();
-        // One has a place in any case, or the pages would not go on.
+        // The first entry always fits, or paging would stop.
         let fits = length <= room || room == LONGEST_PAGE;
         room = room.saturating_sub(length);
         fits
@@ -312,7 +309,7 @@ pub(super) async fn read(
     Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })
 }
 
-/// That several tools have one name, of which one is the organization's: by its name none of them can be told.
+/// Warns of tools that share a name with one of the organization's: such a name identifies none of them.
 fn ambiguous(items: &[FoundTool], index: &ToolIndex, own: &OwnTools) -> Option<String> {
     let own: HashSet<String> = own.tools.iter().map(|own| own.tool.spec.name.to_lowercase()).collect();
     let named = index.segments.iter().flat_map(|segment| &segment.tools).map(|tool| tool.name.to_lowercase());
@@ -330,7 +327,7 @@ fn ambiguous(items: &[FoundTool], index: &ToolIndex, own: &OwnTools) -> Option<S
     (!names.is_empty()).then_some(note)
 }
 
-/// The services that the search is about; none for all.
+/// The services in the filter; empty for all.
 fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
     let (mut found, mut problems) = (Vec::new(), Problems::default());
     for (number, name) in search.services.iter().enumerate() {
@@ -353,7 +350,7 @@ fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
     problems.into_result(Some(found))
 }
 
-/// What is to be known of the answer, a sentence each.
+/// Remarks on the answer, a sentence each.
 fn notes_on(
     search: &ToolSearch,
     index: &ToolIndex,
@@ -422,7 +419,7 @@ fn notes_on(
 }
 
 impl FoundTools {
-    /// The text for an agent's context: a line a tool.
+    /// The text for an agent, one line per tool.
     pub fn to_text(&self) -> String {
         self.to_string()
     }

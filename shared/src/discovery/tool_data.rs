@@ -1,4 +1,4 @@
-//! Tools in full: what somebody must know to call them or to write them into a definition.
+//! Complete tool details, to call a tool or to use it in a definition.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,25 +25,25 @@ use crate::{
     tool::{Parameters, ToolSpec, sample_arguments},
 };
 
-/// Names of one request.
+/// Per request.
 const MOST_NAMES: usize = 200;
-/// So many unknown names are compared with those that there are.
+/// Unknown names compared with all existing ones.
 const MOST_COMPARED: usize = 10;
-/// Of all tools in one answer, as JSON, in bytes: less than Lambda answers at most (6 MB), as text too.
+/// Bytes of JSON per answer, below Lambda's limit of 6 MB, also as text.
 pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 
-/// The tools that were asked for, in that order, each once.
+/// The requested tools in order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolData {
     pub tools: Vec<ToolDetails>,
-    /// Names that lead to no tool that can be used.
+    /// Names that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<NameProblem>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDetails {
-    /// As it is called.
+    /// The callable name.
     pub name: String,
     /// Of an organization's tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,45 +51,45 @@ pub struct ToolDetails {
     pub title: String,
     pub description: String,
     pub source: Source,
-    /// The service's name as it is shown.
+    /// The service's display name.
     pub service: Option<String>,
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// What it gives back: prose, or a JSON schema.
+    /// The result: prose, or a JSON schema.
     pub returns: Value,
-    /// What a definition that uses the tool must name: it changes when the tool does.
+    /// Required in definitions that use the tool; changes with the tool.
     pub fingerprint: String,
     pub version: String,
     pub effect: bool,
     pub destructive: bool,
-    /// Whether the same call in one run may be answered from the record.
+    /// Whether an equal call in the same run may reuse the recorded result.
     pub repeatable: bool,
-    /// How the organization stands to the tool's service; none for tools that need no account.
+    /// `None` for tools that need no account.
     pub connection: Option<ShownConnection>,
-    /// Why it works in phone calls only, to follow "this tool".
+    /// The reason why it needs a phone call, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
     pub example: ExampleCall,
 }
 
-/// A call as an action of a definition has it.
+/// A call as an action of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExampleCall {
     pub tool: String,
     pub parameters: Map<String, Value>,
 }
 
-/// What a name may mean.
+/// A possible meaning of a name.
 enum Candidate<'a> {
     Service(&'a ServiceTool, &'a Service),
     Own(&'a OwnTool),
     BuiltIn(&'a ToolSpec),
 }
 
-/// What was read for the names.
+/// Rows read for the names.
 struct Known {
-    /// By name in small letters.
+    /// By name in lower case.
     of_services: HashMap<String, ServiceTool>,
     services: HashMap<ServiceId, Service>,
     own: OwnTools,
@@ -133,7 +133,7 @@ pub(super) async fn read(
     let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
         !is_too_long(name) && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
-    // Only a name that leads nowhere needs the others.
+    // The full index is needed only for unknown names.
     let index = async {
         if !found.iter().any(|(name, found)| is_unknown(name, found)) {
             return None;
@@ -162,7 +162,7 @@ pub(super) async fn read(
                 if !answered.insert((details.source, id)) {
                     continue;
                 }
-                // The text has the schema with blanks, so it may be longer.
+                // Compare both forms: the text has the schema with white space, so it may be longer.
                 let length = details.to_string().len().max(json!(details).to_string().len());
                 if length > room && !data.tools.is_empty() {
                     let message = "this answer is full; ask for this tool in another request".to_owned();
@@ -183,7 +183,7 @@ pub(super) async fn read(
     Ok(data)
 }
 
-/// The names, each once, whatever their case.
+/// Removes duplicates, ignoring case.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -197,7 +197,7 @@ fn distinct(names: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// One read of each table.
+/// Reads each table once.
 async fn known(
     discovery: &Discovery,
     organization: OrganizationId,
@@ -286,7 +286,7 @@ fn whose(tool: &ListedTool) -> String {
     }
 }
 
-/// `all` is none for a name that is not compared any more.
+/// `all` is `None` for a name that is not compared.
 fn unknown(name: &str, all: Option<&Names<'_>>, were_read: bool) -> NameProblem {
     if is_too_long(name) {
         return NameProblem::new(name, ProblemKind::Unknown, format!("there is no tool of this name; {TOO_LONG}"));
@@ -403,7 +403,7 @@ impl fmt::Display for ToolDetails {
         let returns = self.returns.as_str().map_or_else(|| self.returns.to_string(), str::to_owned);
         write!(f, "\n## {}\n{}\n", self.name, self.description)?;
         write!(f, "Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters))?;
-        // What is added stands behind the layout that agents know.
+        // Agents know this layout, so additions follow after it.
         let whose = self.service.as_deref().unwrap_or(match self.source {
             Source::BuiltIn => "built-in",
             _ => "the organization's own",
@@ -430,7 +430,7 @@ impl fmt::Display for ToolDetails {
 }
 
 impl ToolData {
-    /// The text for an agent's context: a section for each tool.
+    /// The text for an agent, a section per tool.
     pub fn to_text(&self) -> String {
         let tools: String = self.tools.iter().map(ToString::to_string).collect();
         tools + &NameProblem::to_text(&self.problems)

@@ -1,5 +1,6 @@
-//! Texts that must not be shown wherever they stand: what a configuration holds of secrets, what was given as one or under
-//! a marked field. Services repeat what they are sent, and models what they are told.
+//! Texts to hide wherever they recur: secrets of a configuration, and values given as secrets or under marked fields.
+//!
+//! Services quote their input, and so do models.
 
 use std::{
     cmp::Reverse,
@@ -13,26 +14,25 @@ use serde_json::Value;
 use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
 use crate::placeholder::Placeholder;
 
-/// Shorter ones are too common to be looked for, in bytes.
+/// Bytes; shorter texts are too common to search for.
 const SHORTEST_SECRET: usize = 6;
 const SHORTEST_MARKED: usize = 4;
 const SHORTEST_SENT: usize = 2;
-/// A single word of letters, if it is no longer, is one of a language: `primary`, `English`.
+/// A single word of at most this many letters is ordinary: `primary`, `English`.
 const LONGEST_WORD: usize = 20;
-/// Where there are more, every text is hidden: some could not be looked for.
+/// Beyond this number of texts everything is hidden.
 const MOST: usize = 512;
-/// What of a `static_config` is sent to others as it is, and hidden from the model. What is said to people (an SMS's text, the
-/// message of a transfer) and what is looked up in the organization's own entries is not.
+/// Fields of a `static_config` sent to services and hidden from the model. Texts spoken to people (an SMS, a transfer's message)
+/// and queries of the organization's own entries are not hidden.
 const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "params", "recipients", "target"];
 
-/// The texts, with what stands in their place: the longest first, so that none is broken by one that is part of it. They have
-/// no `Debug`.
+/// Texts with their replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
 #[derive(Clone, Default)]
 pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
 
 impl HiddenTexts {
-    /// What is fixed in a `static_config` and hidden from the model. That is secrets (all headers, what stands under the name of
-    /// one, and such parts of a URL's query), and whatever else is sent, if it is more than a single word.
+    /// The fixed values of a `static_config`: secrets (all headers, values under names of secrets, and such parts of a URL's
+    /// query), and all other values sent, unless they are a single word.
     pub fn of_config(static_config: &Value) -> Self {
         let mut texts = Self::default();
         texts.add_secrets(static_config, false);
@@ -60,7 +60,7 @@ impl HiddenTexts {
         }
     }
 
-    /// The texts of a value that is a secret, or of whatever in it is one.
+    /// Adds the texts of a secret value, or of all secrets within a value.
     pub fn add_secrets(&mut self, value: &Value, secret: bool) {
         match value {
             Value::String(text) if secret => self.add_secret(text),
@@ -83,7 +83,7 @@ impl HiddenTexts {
     }
 
     fn add_secret(&mut self, text: &str) {
-        // The scheme, `Bearer`, may be left out by whoever repeats it.
+        // A quotation may omit the scheme, such as `Bearer`.
         let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
         for text in [Some(text), bare].into_iter().flatten() {
             self.add_written(text);
@@ -104,7 +104,7 @@ impl HiddenTexts {
         }
     }
 
-    /// The texts under marked fields.
+    /// Adds the texts under marked fields.
     pub(super) fn add_marked(&mut self, value: &Value, marks: &Paths<'_>, depth: usize) {
         if marks.is_empty() || depth > DEEPEST {
             return;
@@ -128,7 +128,7 @@ impl HiddenTexts {
     }
 
     fn add(&mut self, text: &str, instead: &'static str) {
-        // As it stands in JSON that is part of a text, too.
+        // Also in the escaped form of JSON inside a text.
         let escaped = Value::from(text).to_string();
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
         for text in [text, escaped] {
@@ -138,14 +138,13 @@ impl HiddenTexts {
         }
     }
 
-    /// Takes a text off that turned out to be no secret.
     pub fn remove(&mut self, text: &str) {
         for text in written(text) {
             self.0.remove(&(Reverse(text.len()), text));
         }
     }
 
-    /// Takes the texts of a value off that its author calls no secret.
+    /// Removes values that their author marked as public.
     pub fn remove_all(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.remove(text),
@@ -156,7 +155,6 @@ impl HiddenTexts {
         }
     }
 
-    /// A text without them.
     pub fn replaced(&self, text: &str) -> String {
         if self.0.len() > MOST {
             return HIDDEN.to_owned();
@@ -171,8 +169,7 @@ impl HiddenTexts {
         if self.0.is_empty() { value } else { self.shown(value, false) }
     }
 
-    /// A request as it is shown to whoever tries a tool: without these texts, and without what stands under the name of a
-    /// secret.
+    /// A request as shown in a preview: without these texts, and without values under the names of secrets.
     pub fn masked(&self, request: Value) -> Value {
         self.shown(request, true)
     }
@@ -199,7 +196,7 @@ impl HiddenTexts {
     }
 }
 
-/// Whether a text tells so little that it would be found where it is not meant.
+/// Whether a text is so common that hiding it would damage other texts.
 fn is_ordinary(text: &str) -> bool {
     Placeholder::alone_in(text).is_some()
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
@@ -215,7 +212,7 @@ fn written(text: &str) -> BTreeSet<String> {
     [text.to_owned(), encoded, form].into_iter().chain(base64).collect()
 }
 
-/// Whether a member of an object is hidden for its name. What is true, false or null tells nothing.
+/// Booleans and null reveal nothing, so they stay.
 pub(super) fn is_hidden(name: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && is_secret(name)
 }
@@ -229,12 +226,12 @@ fn without_secret_query(text: String) -> String {
     format!("{address}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
-/// Address and query of a text with a URL.
+/// Splits a URL into address and query.
 fn url(text: &str) -> Option<(&str, &str)> {
     text.split_once('?').filter(|(address, _)| address.contains("://"))
 }
 
-/// Name and value of a part of a query that is a secret.
+/// Name and value of a secret query parameter.
 fn secret_part(part: &str) -> Option<(&str, &str)> {
     let (name, value) = part.split_once('=')?;
     let value = value.split(|c: char| c.is_whitespace() || c == '#').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the history keeps of an execution.
+//! Redacts executions for the history.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
 use crate::models::{Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
 
-/// In place of an argument that the tool does not have.
+/// Replaces an argument that the tool lacks.
 const IGNORED: &str = "[ignored]";
-/// What is kept of the arguments and of the result, in bytes each, markers apart; and of the error.
+/// Bytes kept of the arguments, of the result, and of the error, not counting markers.
 const BUDGET: usize = 2_048;
 const ERROR_BUDGET: usize = 1_000;
 
-/// An execution before anything of it was hidden. It gives away its id, and what may be kept.
+/// An execution before redaction. It exposes only its id and the redacted form.
 pub struct Unredacted {
     execution: Execution,
     marks: Marks,
     /// Of the tool's configuration.
     secrets: HiddenTexts,
-    /// The tool's arguments; any name will do for a tool that declares none.
+    /// The tool's arguments; `None` allows any name.
     declared: Option<BTreeSet<String>>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Unredacted {
 }
 
 impl Unredacted {
-    /// `hidden` is what the tool's configuration hides, `parameters` its JSON schema.
+    /// `hidden`: hidden texts of the tool's configuration; `parameters`: its JSON schema.
     pub fn new(mut execution: Execution, marks: Marks, hidden: HiddenTexts, parameters: &Value) -> Self {
         execution.arguments.remove(NO_ARGUMENTS);
         let properties = parameters.get("properties").and_then(Value::as_object);
@@ -42,8 +42,7 @@ impl Unredacted {
         self.execution.id
     }
 
-    /// The organization whose budget it counts against, if it does: one that was answered from the record, that a limit held
-    /// back or that only waits does not.
+    /// The organization whose budget it counts against. Waiting, replayed and limited executions do not count.
     pub fn counts_for(&self) -> Option<OrganizationId> {
         let begun = !matches!(
             self.execution.status,
@@ -52,8 +51,7 @@ impl Unredacted {
         begun.then_some(self.execution.organization_id)
     }
 
-    /// What may be written down, shown and logged. Values of arguments that the tool does not have are not kept: nobody could
-    /// have marked them.
+    /// The form to store, show and log. Values of undeclared arguments are dropped, because no author could mark them.
     pub fn redacted(&self) -> Execution {
         let Execution { arguments, result, error, ignored_arguments, .. } = &self.execution;
         let marks = self.marks.paths();
@@ -62,7 +60,7 @@ impl Unredacted {
         let call = MarkedCall { marks, arguments: Some(&given), result: result.as_ref().unwrap_or(&Value::Null) };
         let transcript = Transcript::beside(self.secrets.clone(), [call]);
         let has = |name: &str| self.declared.as_ref().is_none_or(|declared| declared.contains(name));
-        // It may quote the result.
+        // The error may quote the result.
         let hide_error = paths.of_result(&Value::Null).marked();
         let shown = |error: &String| if hide_error { HIDDEN.into() } else { transcript.text(error, ERROR_BUDGET) };
         Execution {

@@ -1,11 +1,11 @@
-//! `redact` of a tool's configuration: the fields of its arguments and results that the history hides.
+//! `redact` of a tool's configuration: fields of arguments and results to hide in the history.
 //!
 //! ```json
 //! {"redact": ["text", "body_guest.name", "result.customer.email"]}
 //! ```
 //!
-//! A path leads through objects by name, and into every item of a list. `result` is all that comes back, with the error
-//! that may quote it; `*` is everything.
+//! A path follows objects by name, and enters every item of a list. `result` covers the whole result and an error that may quote
+//! it; `*` covers everything.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,13 @@ const LONGEST: usize = 200;
 const EVERYTHING: &str = "*";
 const RESULT: &str = "result";
 
-/// The paths that a tool's author marked.
+/// The paths marked by a tool's author.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Value")]
 pub struct Marks(Vec<String>);
 
 impl Marks {
-    /// Reads the field `redact`. `not_an_argument` says why a path leads to no argument of the tool: such a mark would hide
-    /// nothing.
+    /// Reads the field `redact`. `not_an_argument` returns the mistake in a path that would hide nothing.
     pub fn read(fields: &mut Fields<'_>, not_an_argument: impl Fn(&str) -> Option<String>) -> Self {
         let paths = match fields.get("redact") {
             None => return Self::default(),
@@ -53,7 +52,6 @@ impl Marks {
         self.0.is_empty()
     }
 
-    /// The marks of a row as it is stored.
     pub fn stored(tool: &Tool) -> Self {
         tool.config_metadata.get("redact").cloned().map(Self::from).unwrap_or_default()
     }
@@ -63,7 +61,7 @@ impl Marks {
     }
 }
 
-/// Marks as they are stored. What cannot be read hides everything.
+/// Unreadable marks hide everything.
 impl From<Value> for Marks {
     fn from(stored: Value) -> Self {
         match stored {
@@ -92,13 +90,13 @@ fn read_path(path: &Value, not_an_argument: impl Fn(&str) -> Option<String>) -> 
     problem.map_or(Ok(path), Err)
 }
 
-/// What is left of a path after a name that it begins with: nothing if it ends there. Names may hold dots themselves.
+/// The rest of a path after `name`; empty if it ends there. Names may contain dots.
 pub fn below<'a>(path: &'a str, name: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(name)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// Marks on their way through a value: the paths that are left to go. An empty one marks the value itself.
+/// The remaining paths during a walk through a value. An empty path marks the value itself.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths<'a>(Vec<&'a str>);
 
@@ -107,12 +105,12 @@ impl<'a> Paths<'a> {
         Self(marks.iter().map(|mark| if mark == EVERYTHING { "" } else { mark }).collect())
     }
 
-    /// What was given in an order that fits no parameters has no names: it is marked if anything is.
+    /// Positional arguments that fit no parameters have no names; any mark then hides all of them.
     pub(super) fn of_arguments(self, arguments: &Value) -> Self {
         if arguments.is_object() { self } else { self.of_whole() }
     }
 
-    /// JSON that was cut is text.
+    /// JSON that was cut is text, so any mark on the result hides all of it.
     pub(super) fn of_result(&self, result: &Value) -> Self {
         let paths = self.within(RESULT);
         if result.is_string() { paths.of_whole() } else { paths }
@@ -122,7 +120,7 @@ impl<'a> Paths<'a> {
         if self.is_empty() { self } else { Self(vec![""]) }
     }
 
-    /// Those that lead into a member. All of a marked value is marked.
+    /// The paths into a member. All members of a marked value are marked.
     pub(super) fn within(&self, name: &str) -> Self {
         if self.marked() {
             return self.clone();

@@ -1,16 +1,16 @@
-//! Whether a text names a certain phone number.
+//! Finds a given phone number in a text.
 
 use crate::models::E164;
 
-/// Digits of a number at least that is written without its country code: fewer are somebody else's as easily.
+/// Minimal digits of a number without its country code; fewer would match other numbers.
 const FEWEST_DIGITS: usize = 9;
-/// Of a phone number, with what is dialled before it.
+/// Digits of a phone number, prefixes included.
 const MOST_DIGITS: usize = 18;
-/// Characters that may stand between two digits.
+/// Characters allowed between two digits.
 const WIDEST_GAP: usize = 3;
 
-/// Whether the number stands in a text, in whatever groups its digits are written: with its country code (`+49 30 1234567`,
-/// `0049301234567`), or as it is dialled in its country if that has nine digits.
+/// Whether the text contains the number in any grouping: with its country code (`+49 30 1234567`, `0049301234567`), or in
+/// national form if that has nine digits.
 pub fn mentions(text: &str, number: &E164) -> bool {
     let digits = number.as_str().trim_start_matches('+');
     let national = digits.get(country_code(digits)..).map(|rest| rest.trim_start_matches('0'));
@@ -29,7 +29,7 @@ pub fn mentions(text: &str, number: &E164) -> bool {
     false
 }
 
-/// How many digits of a number in E.164 are its country code.
+/// The number of digits of the country code.
 fn country_code(digits: &str) -> usize {
     const OF_TWO: [&str; 44] = [
         "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49",
@@ -43,7 +43,7 @@ fn country_code(digits: &str) -> usize {
     }
 }
 
-/// Whether a text begins with one of these numbers, and no digit follows at once.
+/// Whether the text begins with one of these numbers, without a further digit.
 fn begins_with(text: &str, wanted: &[&str]) -> bool {
     let (mut digits, mut gap) = (String::with_capacity(MOST_DIGITS), 0);
     let mut letters = text.chars().peekable();

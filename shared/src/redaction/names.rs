@@ -1,9 +1,9 @@
-//! Which names stand for secrets: of headers, fields, arguments and parts of a URL's query, however their words are joined
-//! (`api_key`, `X-API-Key`, `apiKey`, `api.key`, `apikey`).
+//! Names of secrets: headers, fields, arguments and query parameters, in any spelling.
 //!
-//! In doubt a name is one: what is hidden by mistake can be looked up elsewhere, what is shown by mistake cannot be taken back.
+//! `api_key`, `X-API-Key`, `apiKey`, `api.key` and `apikey` are equal. In doubt a name counts as secret: a wrongly hidden value
+//! can be found elsewhere, a shown one cannot be withdrawn.
 
-/// Wherever they stand in a name, joined to other words or not.
+/// Anywhere in a name, also joined to other words.
 const ANYWHERE: [&str; 22] = [
     "accesskey",
     "apikey",
@@ -28,21 +28,21 @@ const ANYWHERE: [&str; 22] = [
     "subscriptionkey",
     "token",
 ];
-/// As a word of a name; part of longer words, they mean something else (`author`, `laptop`, `shipping`).
+/// As a separate word; inside longer words they mean something else (`author`, `laptop`, `shipping`).
 const WORDS: [&str; 13] =
     ["csrf", "cvc", "cvv", "hmac", "mfa", "otp", "pin", "pincode", "pwd", "sig", "ssn", "totp", "xsrf"];
-/// As the last word of a name (`license_key`, not `key_points`).
+/// As the last word (`license_key`, not `key_points`).
 const LAST: [&str; 4] = ["auth", "key", "oauth", "pass"];
-/// As the whole name: a yoga class is a session, too.
+/// As the whole name only: a yoga class is a session, too.
 const ALONE: &str = "session";
-/// Words that only say where a value goes: they begin the names of an `api_request`'s arguments, and of headers.
+/// Destinations that begin the names of headers and of an `api_request`'s arguments.
 const PREFIXES: [&str; 4] = ["body", "header", "http", "x"];
 
-/// What ends or begins the name of a measure: `token_count`, `password_length`, `token_type`, `max_tokens`.
+/// First or last words of measures: `token_count`, `password_length`, `token_type`, `max_tokens`.
 const MEASURES: [&str; 8] = ["count", "length", "limit", "size", "total", "ttl", "type", "usage"];
 const BOUNDS: [&str; 3] = ["max", "min", "total"];
 
-/// Headers of the author's that say what is asked for, and nothing of who asks.
+/// Headers that describe the request rather than the caller.
 const HARMLESS_HEADERS: [&str; 9] = [
     "accept",
     "accept-charset",
@@ -55,10 +55,9 @@ const HARMLESS_HEADERS: [&str; 9] = [
     "user-agent",
 ];
 
-/// In bytes. Longer ones are no names, and are not looked at.
+/// Bytes; longer texts are no names.
 const LONGEST: usize = 64;
 
-/// Whether a value under this name is a secret.
 pub fn is_secret(name: &str) -> bool {
     if name.len() > LONGEST {
         return false;
@@ -77,12 +76,12 @@ pub fn is_secret(name: &str) -> bool {
         || words.len() == 1 && last == ALONE
 }
 
-/// Whether a header with a value of its author's is a secret: services let in by headers of all names.
+/// Whether a header with a fixed value is secret: services authenticate by headers of any name.
 pub fn is_secret_header(name: &str) -> bool {
     !HARMLESS_HEADERS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless))
 }
 
-/// The words of a name, in small letters, without the numbers that they end with (`cvv2`).
+/// The words of a name in lower case, without trailing numbers (`cvv2`).
 pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = None;
@@ -176,7 +175,7 @@ mod tests {
             "webhook_secret",
             "security_code",
             "ConnectionString",
-            // As an `api_request` names its arguments.
+            // Arguments of an `api_request`.
             "body_pin",
             "header_X-API-Key",
             "header_cookie",

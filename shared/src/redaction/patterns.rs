@@ -1,18 +1,17 @@
-//! What is hidden of any text by its look: phone numbers, credentials, e-mail addresses.
+//! Finds phone numbers, credentials and e-mail addresses in any text.
 //!
-//! It errs on the side of hiding: every run of seven digits is a phone number, in whatever groups it is written. Only what
-//! can be told for certain is let through: ISO dates, UUIDs, and Twilio's ids of messages and calls. Every character is
-//! looked at a fixed number of times.
+//! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Only certain exceptions stay: ISO dates,
+//! UUIDs, and Twilio's ids of messages and calls. The work is linear in the text.
 
 use super::{EMAIL, NUMBER, SECRET, is_secret};
 
-/// Digits of a phone number at least; after `tel:` and its like, fewer.
+/// Minimal digits of a phone number; fewer after `tel:` and similar schemes.
 const FEWEST_DIGITS: usize = 7;
 const FEWEST_AFTER_SCHEME: usize = 3;
 const DIALLED: [&str; 4] = ["tel:", "sms:", "smsto:", "callto:"];
-/// This many letters and digits together are no word of any language.
+/// Letters and digits together; longer than any word of a language.
 const LONGEST_WORD: usize = 20;
-/// What keys of well-known services begin with.
+/// Prefixes of well-known services' keys.
 const KEYS: [&str; 18] = [
     "AIza",
     "AKIA",
@@ -35,12 +34,12 @@ const KEYS: [&str; 18] = [
 ];
 const SHORTEST_KEY: usize = 16;
 
-/// The text without phone numbers, credentials and e-mail addresses.
+/// Removes phone numbers, credentials and e-mail addresses.
 pub(super) fn clean(text: &str) -> String {
     cleaned(text, true)
 }
 
-/// The text without credentials; people's numbers and addresses stand as they are.
+/// Removes credentials only.
 pub(super) fn without_secrets(text: &str) -> String {
     cleaned(text, false)
 }
@@ -61,7 +60,7 @@ fn cleaned(text: &str, hides_people: bool) -> String {
     clean
 }
 
-/// A part of the text that is decided on: what is shown in its place, or that it stays as it is.
+/// A recognized part of the text, with its replacement; `None` keeps it.
 struct Found {
     from: usize,
     until: usize,
@@ -76,7 +75,7 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '%' | '@' | '$' | '*' | '!' | '＠')
 }
 
-/// Where the next word begins and ends.
+/// Start and end of the next word.
 fn next_word(text: &str, at: usize) -> Option<(usize, usize)> {
     let start = at + part(text, at, text.len()).find(in_word)?;
     let length = part(text, start, text.len()).find(|c| !in_word(c));
@@ -92,18 +91,18 @@ fn find(text: &str, start: usize, end: usize) -> Option<Found> {
         return Some(Found { from: start, until: end, shown: Some(EMAIL) });
     }
     if is_key(word) {
-        // The padding of base64 goes with it.
+        // Base64 padding belongs to the key.
         let padding = part(text, end, text.len());
         let padding = padding.len() - padding.trim_start_matches('=').len();
         return Some(Found { from: start, until: end + padding, shown: Some(SECRET) });
     }
-    // An address may end with an id.
+    // A URL may end with an id.
     let from = start + word.rfind('/').map_or(0, |slash| slash + 1);
     let id = part(text, from, end).trim_end_matches(['.', '!']);
     is_id(id).then_some(Found { from, until: from + id.len(), shown: None })
 }
 
-/// The value in `name=value`, `name: value`, `"name":"value"`, when the name is that of a secret.
+/// The value in `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
 fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let rest = part(text, end, text.len());
     let value =
@@ -124,7 +123,7 @@ fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     said.then_some((from, from + value.len()))
 }
 
-/// What follows `Bearer` or `Basic`.
+/// The credential after `Bearer` or `Basic`.
 fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let bearer = word.eq_ignore_ascii_case("bearer");
     if !bearer && !word.eq_ignore_ascii_case("basic") {
@@ -133,7 +132,7 @@ fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let (start, until) = next_word(text, end)?;
     let blank = part(text, end, start);
     let next = part(text, start, until);
-    // "Basic information" is none.
+    // "Basic information" is no credential.
     let opaque = next.contains(|c: char| c.is_ascii_digit()) || part(next, 1, next.len()).contains(char::is_uppercase);
     let credential = if bearer { next.len() >= 6 } else { next.len() >= 8 && opaque };
     (!blank.is_empty() && blank.chars().all(char::is_whitespace) && credential).then_some((start, until))
@@ -144,7 +143,7 @@ fn is_email(word: &str) -> bool {
     at.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
 }
 
-/// Whether a word can only be a key or a token: by how it begins, or because it is long and means nothing.
+/// Whether a word can only be a key or token, by its prefix, or by its length and random letters.
 fn is_key(word: &str) -> bool {
     let bare = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let known = bare.starts_with("eyJ") || KEYS.iter().any(|start| bare.starts_with(start));
@@ -162,7 +161,7 @@ fn means_nothing(text: &str) -> bool {
     let (upper, lower) = (count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let digits = count(u8::is_ascii_digit);
     if text.contains('/') {
-        // Paths of addresses are long, too.
+        // Paths of URLs are long, too.
         return upper > 0 && lower > 0 && digits > 0;
     }
     (digits > 0 && upper + lower > 0) || (upper >= 3 && lower >= 3)
@@ -182,8 +181,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())
 }
 
-/// What may stand between the digits of a phone number, also where it is written in an address or in markup, or hidden
-/// between them.
+/// Separators of a phone number's digits, also in URLs and markup, and invisible ones.
 fn separates(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '-' | '.' | '(' | ')' | '/' | '_' | '+' | '%' | '*' | '~' | '|' | '\\' | '·' | '•' | '－' | '．')
@@ -220,7 +218,7 @@ fn ends_with(text: &str, ending: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(ending))
 }
 
-/// The digits at the beginning of a text with what separates them: how many, and bytes up to the last of them.
+/// Counts the leading digits with their separators, and the bytes up to the last digit.
 fn run(text: &str) -> (usize, usize) {
     let (mut digits, mut length) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -233,7 +231,7 @@ fn run(text: &str) -> (usize, usize) {
     (digits, length)
 }
 
-/// Bytes of the date, or date and time, that a text begins with, when it can be nothing else.
+/// The length in bytes of a leading date, or date and time, if nothing else is possible.
 fn iso_date(before: &str, text: &str) -> Option<usize> {
     const DATE: usize = "2026-03-01".len();
     let date = text.get(..DATE).filter(|date| date.starts_with("19") || date.starts_with("20"))?;
@@ -246,11 +244,11 @@ fn iso_date(before: &str, text: &str) -> Option<usize> {
     if let Some(time) = time_of_day(rest) {
         return Some(DATE + time);
     }
-    // Digits that go on are no date.
+    // A run that continues with more digits is no date.
     (!rest.trim_start_matches(separates).starts_with(is_digit)).then_some(DATE)
 }
 
-/// Bytes of `T15:00`, ` 15:00:30.123`, each perhaps with `Z` or `+01:00`, that a text begins with.
+/// The length in bytes of a leading `T15:00`, ` 15:00:30.123`, perhaps with `Z` or `+01:00`.
 fn time_of_day(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));

@@ -1,4 +1,4 @@
-//! Values without what must not be shown, cut to a budget.
+//! Redacts values and cuts them to a budget.
 
 use serde_json::{Map, Number, Value};
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::cut::{cut, cut_to, instead_of};
 
-/// No more of a text is looked at than so many times what may be kept of it.
+/// Text examined, as a multiple of the bytes that may be kept.
 const WINDOWS: usize = 8;
-/// Of a name, in bytes.
+/// Bytes.
 const LONGEST_NAME: usize = 160;
 const MOST_NAMES: usize = 50;
 
-/// A walk through a value that keeps what may be kept, as long as there is room.
+/// Walks a value, and keeps the permitted parts while the budget lasts.
 pub(super) struct Redactor<'a> {
     pub(super) hidden: &'a HiddenTexts,
-    /// In bytes, markers apart.
+    /// Bytes, not counting markers.
     pub(super) left: usize,
-    /// Numbers and addresses of people are shown.
+    /// Shows phone numbers and e-mail addresses.
     pub(super) people: bool,
 }
 
@@ -52,7 +52,7 @@ impl Redactor<'_> {
         }
     }
 
-    /// `instead` says what stands in place of a member's value, whatever it is.
+    /// `instead`: a replacement by member name, for any value.
     pub(super) fn members(
         &mut self,
         members: &Map<String, Value>,
@@ -74,7 +74,7 @@ impl Redactor<'_> {
             };
             let mut shown = self.name(name);
             if kept.contains_key(&shown) {
-                // Two names of which the same is left.
+                // Two names became equal by redaction.
                 shown = format!("{shown} {index}");
             }
             kept.insert(shown, value);
@@ -88,19 +88,19 @@ impl Redactor<'_> {
         kept
     }
 
-    /// DynamoDB takes no empty names.
+    /// DynamoDB allows no empty names.
     fn name(&mut self, name: &str) -> String {
         self.take(name.len().clamp(4, LONGEST_NAME));
         let kept = cut(self.clean(window(name, WINDOW)), LONGEST_NAME);
         if kept.is_empty() { "[no name]".into() } else { kept }
     }
 
-    /// A number as it is if it can be no phone number and the table takes it.
+    /// Keeps a number that is no phone number and that DynamoDB can store.
     fn number(&mut self, number: &Number) -> Value {
         let text = number.to_string();
         self.take(text.len());
         let size = number.as_f64().map_or(f64::INFINITY, f64::abs);
-        // Nobody writes a phone number with a decimal point into JSON; places and measures are.
+        // Coordinates and measures have decimal places, phone numbers in JSON do not.
         let measure = number.is_f64() && (1e-6..1e5).contains(&size) && size.fract() != 0.0;
         let clean = if measure { self.hidden.replaced(&text) } else { self.clean(window(&text, WINDOW)) };
         let storable = size == 0.0 || (1e-130..=9.9e125).contains(&size);
@@ -133,8 +133,7 @@ fn more(members: usize) -> String {
     instead_of(format_args!("{members} more"))
 }
 
-/// The beginning of a text that is looked at. It ends between words, and not within a number: what is cut in two could not
-/// be told.
+/// The examined beginning of a text. Ends between words, because half a phone number could not be recognized.
 pub(super) fn window(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;

@@ -1,36 +1,34 @@
-//! What is shown of a run of an automation: what a model wrote, and what it was told.
+//! Redacts a run's texts: model answers, tool calls and results.
 //!
-//! The run needs all of it to go on, so nothing of it is hidden before it is written; it is when it is shown. By look and by
-//! name as in the history; and what the tools' authors marked, in the calls themselves and wherever it stands again: in the
-//! model's own words, in later calls, in other results. What cannot be told apart from what is marked is hidden with it.
+//! Stored steps stay complete, because the run needs them; redaction happens when they are shown. Patterns and names apply as in
+//! the history. Values marked by a tool's author are hidden in the calls and wherever they recur: in the model's words, in later
+//! calls, in other results. Text inseparable from a marked value is hidden with it.
 
 use serde_json::{Map, Value};
 
 use super::{HiddenTexts, marks::Paths, redactor::Redactor};
 
-/// A call, as far as what its tool's author marked matters.
+/// A call with its tool's marks.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkedCall<'a> {
     pub marks: &'a [String],
-    /// By name, or as they were given.
+    /// By name, or by position.
     pub arguments: Option<&'a Value>,
-    /// Text, if it is no JSON.
+    /// Text if it is not JSON.
     pub result: &'a Value,
 }
 
-/// Shows texts and calls of one run.
 #[derive(Default)]
 pub struct Transcript {
     hidden: HiddenTexts,
 }
 
 impl Transcript {
-    /// Of a run with these calls.
     pub fn of<'a>(calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
         Self::beside(HiddenTexts::default(), calls)
     }
 
-    /// As [`Transcript::of`]; other texts are hidden, too.
+    /// As [`Transcript::of`], with further hidden texts.
     pub(super) fn beside<'a>(mut hidden: HiddenTexts, calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
         for MarkedCall { marks, arguments, result } in calls {
             let paths = Paths::of(marks);
@@ -43,17 +41,15 @@ impl Transcript {
         Self { hidden }
     }
 
-    /// A text of the model's or ours, of which at most so many bytes are kept, the marker apart.
+    /// A text of the model or ours, cut to `budget` bytes, not counting the marker.
     pub fn text(&self, text: &str, budget: usize) -> String {
         self.redactor(budget).text(text)
     }
 
-    /// The arguments of a call.
     pub fn arguments(&self, marks: &[String], arguments: &Value, budget: usize) -> Value {
         self.redactor(budget).value(arguments, &Paths::of(marks).of_arguments(arguments), 0)
     }
 
-    /// What a call gave back.
     pub fn result(&self, marks: &[String], result: &Value, budget: usize) -> Value {
         self.redactor(budget).value(result, &Paths::of(marks).of_result(result), 0)
     }
@@ -63,13 +59,13 @@ impl Transcript {
     }
 }
 
-/// What a call is to be given, for whoever decides on it: without secrets and what the tool's author marked, but with the people
-/// whom it names. Of each argument at most so many bytes are kept, the marker apart: a long one costs the others nothing.
+/// Arguments for the person who approves a call: without secrets and marked values, but with recipients. Each argument is cut to
+/// `each` bytes, not counting the marker, so a long one does not shorten others.
 pub fn to_decide_on(marks: &[String], arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(marks, arguments, each, true)
 }
 
-/// The same for whoever only looks on, without people's numbers and addresses.
+/// As [`to_decide_on`], for other readers: without phone numbers and e-mail addresses.
 pub fn to_look_at(arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(&[], arguments, each, false)
 }

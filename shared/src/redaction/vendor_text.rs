@@ -1,5 +1,7 @@
-//! What a service says of a request that it refused: written for whoever sent it, so it repeats what was sent, and names people,
-//! tokens and addresses that nothing marks. It goes into the log, which is read by others.
+//! Redacts error texts of services for the log.
+//!
+//! Such texts address the sender, so they quote the request and name people, tokens and addresses without any mark; the log has
+//! other readers.
 
 use serde_json::Value;
 
@@ -7,11 +9,11 @@ use super::{HiddenTexts, SECRET, WINDOW, redacted};
 use crate::cut::cut;
 
 const NAME: &str = "[name]";
-/// As long as this, letters and digits together are an id or a token.
+/// A longer mix of letters and digits is an id or token.
 const LONGEST_MIXED: usize = 7;
 
-/// The text without what was sent, without what the history hides of any text, and, because here nothing is lost by it, without
-/// what looks like a person's name or like a token; at most so many bytes of it.
+/// Removes the request's texts, everything that the history hides, and also apparent names of people and tokens, since an error
+/// text loses little by it; cuts to `budget` bytes.
 pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     let clean = redacted(&sent.replaced(text), WINDOW);
     let mut shown = String::with_capacity(clean.len());
@@ -34,7 +36,7 @@ pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     cut(shown, budget)
 }
 
-/// Two such words and more are a name; one begins a sentence, or is that of a thing.
+/// Two or more capitalised words are a person's name; a single one begins a sentence or names a thing.
 fn push_names(names: &mut Vec<&str>, shown: &mut String) {
     if let [first, .., last] = names.as_slice() {
         let kept = |word: &&str| word.chars().take_while(|c| !c.is_alphabetic()).collect::<String>();
@@ -56,7 +58,7 @@ fn in_name(c: char) -> bool {
 fn is_capitalised(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphabetic());
     let mut letters = bare.chars();
-    // What stands in quotes is the name of a field, more often.
+    // Quoted words are mostly names of fields.
     !word.starts_with(['\'', '"', '`'])
         && letters.next().is_some_and(char::is_uppercase)
         && letters.clone().all(|c| in_name(c) || c == '\'')
@@ -82,7 +84,7 @@ fn push_without_tokens(word: &str, shown: &mut String) {
 }
 
 impl HiddenTexts {
-    /// What a request held: each of its texts and numbers, and the words in them that mean somebody or something particular.
+    /// The texts and numbers of a request, and the distinctive words in them.
     pub fn of_request(values: &[Value]) -> Self {
         let mut texts = Self::default();
         for value in values {

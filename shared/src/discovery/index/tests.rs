@@ -21,7 +21,6 @@ fn segment(service: &str, tools: &[(&str, &str, &[&str])]) -> Segment {
     )
 }
 
-/// What an agent would look through first.
 fn index() -> ToolIndex {
     ToolIndex::default()
         .with(segment(
@@ -88,7 +87,7 @@ fn what_was_meant_comes_first() {
         ("max results", "gmail_find_email"),
         ("timeMin", "google_calendar_query_free_busy"),
         ("STRIPE_CREATE_REFUND", "stripe_create_refund"),
-        // Mistyped.
+        // Typing errors.
         ("refnud", "stripe_create_refund"),
         ("chanels", "slack_list_channels"),
         ("slakc uplaod", "slack_upload_file"),
@@ -103,7 +102,7 @@ fn what_was_meant_comes_first() {
 fn a_known_word_is_never_taken_for_another() {
     let index = index();
     let all: Vec<&Segment> = index.segments.iter().map(AsRef::as_ref).collect();
-    // `email` and `mail` are one edit apart, and both are known.
+    // `email` and `mail` are one edit apart, but both are known words.
     let ranked = index.rank("mail", &all, |_, _| true);
     assert!(ranked.corrected.is_empty());
     assert!(ranked.found.iter().any(|(_, tool)| tool.name == "stripe_search_customers"));
@@ -143,7 +142,7 @@ fn words_that_say_nothing_find_nothing() {
         let ranked = index.rank(query, &all, |_, _| true);
         assert!(ranked.found.is_empty() && !ranked.has_words, "{query}");
     }
-    // The list is of words as they are compared.
+    // The list has words in their compared form.
     let mut as_compared = Vec::new();
     words(STOP_WORDS, |word| as_compared.push(word.to_owned()));
     assert_eq!(as_compared.join(" "), STOP_WORDS);
@@ -158,7 +157,7 @@ fn an_index_holds_until_the_edition_changes_or_its_rows_may_not_have_followed() 
     assert!(!segment.holds_for(&Service { updated_at: Timestamp::now(), ..service.clone() }));
     let fresh = Service { updated_at: Timestamp::now(), ..service.clone() };
     assert!(!Segment::of_service(fresh.clone(), Vec::new(), Some(Triggers::default())).holds_for(&fresh));
-    // What it can do could not be read: that is tried again.
+    // Capabilities that could not be read are tried again.
     assert!(!Segment::of_service(service.clone(), Vec::new(), None).holds_for(&service));
 }
 

@@ -169,7 +169,7 @@ fn anything() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         "\\PC{0,20}".prop_map(Value::from),
-        // Bare, as text, in a sentence, inside JSON.
+        // As a number, as text, in a sentence, inside JSON.
         (1_000_000_i64..999_999_999_999).prop_map(Value::from),
         "\\+[1-9][0-9]{6,14}".prop_map(Value::from),
         "call [0-9]{3}[ -.][0-9]{3}[ -.][0-9]{4}, yes".prop_map(Value::from),
@@ -184,7 +184,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Digits that stand together anywhere in a value; in fractions they are measures.
+/// The longest run of digits in a value; fractions are measures.
 fn longest_number(value: &Value) -> usize {
     let in_text = |text: &str| text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
     match value {
@@ -220,7 +220,7 @@ proptest! {
     fn what_is_kept_has_its_bounds(value in prop::collection::vec("[ -~é]{0,300}", 0..20)) {
         let (_, result) = redacted(&json!(null), &json!({}), &json!(value));
         let kept: usize = result.as_array().unwrap().iter().map(|text| text.as_str().unwrap().len()).sum();
-        // Each text may have its marker.
+        // Each text may have its own marker.
         prop_assert!(kept <= BUDGET + 20 * 56, "{}", kept);
     }
 

@@ -107,7 +107,7 @@ fn an_email_address_is_hidden() {
     assert_eq!(clean("@harbour meet @ 5"), "@harbour meet @ 5");
 }
 
-/// Looking at a text takes as many steps as it is long: an input that made it quadratic would not come back.
+/// Work is linear: on quadratic input this test would not end.
 #[test]
 fn no_input_makes_it_slow() {
     for piece in
@@ -119,7 +119,7 @@ fn no_input_makes_it_slow() {
     clean(&format!("1{}a", " ".repeat(100_000)));
 }
 
-/// A number in E.164 or a national form, grouped in any way.
+/// A number in E.164 or a national form, in any grouping.
 fn number() -> impl Strategy<Value = (String, String)> {
     let separator = prop::sample::select(vec!["", " ", "-", ".", " - ", ") ", "/", "\u{a0}", "\u{2009}", "%20", "\n"]);
     let prefix = prop::sample::select(vec!["", "+", "00", "(", "tel:", "tel:+", "n°"]);
@@ -133,7 +133,7 @@ fn number() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #[test]
     fn a_phone_number_never_survives((written, digits) in number(), before in "[ -~]{0,12}", after in "[ -~é]{0,12}") {
-        // A date is let through, whoever it calls.
+        // Dates stay, even if they happen to be phone numbers.
         prop_assume!(iso_date("", &written).is_none());
         let clean = clean(&format!("{before}{written}{after}"));
         let left: String = clean.chars().filter(char::is_ascii_digit).collect();
