@@ -1,11 +1,11 @@
-//! What an agent needs to build automations, as tools: find services and their tools, read schemas, deploy.
+//! Tools with which agents build automations: find services and tools, read schemas, deploy.
 //!
-//! One list of descriptions ([`AGENT_TOOLS`]) and one way to carry them out, for three kinds of caller: clients of the Model
-//! Context Protocol, programs that do function calling (both in `functions/mcp`), and runs of automations that name them among
-//! their tools. They act in the name of an organization and a user, who is looked up again where something is changed.
+//! One list ([`AGENT_TOOLS`]) and one implementation serve three kinds of callers: clients of the Model Context Protocol,
+//! programs with function calling (both in `functions/mcp`), and runs of automations that name these tools. Calls act for an
+//! organization and a user; changes check the user's membership again.
 //!
-//! What may be said in a text or as data ([`Told`]) is found out once; an answer that is too large is shortened, and says how to
-//! get the rest.
+//! Each answer is built once, as text or also as data ([`Told`]). An answer that is too large is shortened, with a hint at the
+//! rest.
 
 mod automation_calls;
 mod call_tool;
@@ -42,46 +42,45 @@ use crate::{
     },
 };
 
-/// The argument that is a definition.
+/// The argument with a definition.
 const DEFINITION: &str = "automation";
-/// Of a text or of its data as JSON, in bytes: clients refuse what has more than some 25,000 tokens.
+/// Bytes of the text, and of the data as JSON: clients reject more than about 25,000 tokens.
 const LARGEST_ANSWER: usize = 60_000;
-/// Of the tools in it that are read in full, in bytes. The rest is for the names that have no place.
+/// Bytes of tools read in full; the rest is for the names left out.
 const ROOM_FOR_TOOLS: usize = 30_000;
 
-/// Carries the tools out. Clones share what discovery keeps in memory.
+/// Executes the tools. Clones share discovery's index.
 #[derive(Clone)]
 pub struct AgentTools {
     pub discovery: Discovery,
     pub deployment: Deployment,
     pub members: OrganizationMembers,
-    /// Reads, changes and starts automations; absent where that is not offered.
+    /// Reads, changes and starts automations; absent if not offered.
     pub automations: Option<AutomationTools>,
-    /// Calls any tool of the organization's; absent where that is not offered.
+    /// Calls any tool of the organization; absent if not offered.
     pub caller: Option<ToolCaller>,
 }
 
-/// What a caller is told.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// A text, for a model's context.
+    /// Text for a model's context.
     Text,
     /// `{"text", "data"}`, for [`Answer::of`].
     Both,
 }
 
-/// What came of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub failed: bool,
     /// For a model's context.
     pub text: String,
-    /// The same as data; null where there is none.
+    /// The same as data; null if there is none.
     pub data: Value,
 }
 
 impl AgentTools {
-    /// The tools that are offered here, in the order in which they are listed.
+    /// The offered tools, in order.
     pub fn list(&self) -> impl Iterator<Item = &'static AgentTool> {
         AGENT_TOOLS.iter().filter(|tool| match tool.kind {
             Kind::CallTool => self.caller.is_some(),
@@ -89,19 +88,18 @@ impl AgentTools {
         })
     }
 
-    /// The tool of this name, if it is offered.
     pub fn named(&self, name: &str) -> Option<&'static AgentTool> {
         self.list().find(|tool| tool.spec.name == name)
     }
 
-    /// All of them, to be called.
+    /// All offered tools, executable.
     pub fn toolbox(&self) -> Toolbox {
         let mut toolbox = Toolbox::default();
         self.offered(Told::Both).for_each(|tool| toolbox.offer(tool));
         toolbox
     }
 
-    /// Those that a run may name.
+    /// The tools that a run may name.
     pub fn for_runs(&self) -> Vec<Arc<dyn Tool>> {
         self.offered(Told::Text).collect()
     }
@@ -148,7 +146,7 @@ impl AgentTools {
         self.automations.as_ref().ok_or(Error::NotFound("tool"))
     }
 
-    /// Who acts here, with the least role that this needs.
+    /// The acting user, who must have at least the role `least`.
     async fn member(&self, context: &CallContext<'_>, least: Role) -> Result<Member> {
         let user = context.user.ok_or(Error::Forbidden("this is done in somebody's name, and nobody is known here"))?;
         let member = self.members.still_member(context.organization, user).await?;
@@ -156,7 +154,7 @@ impl AgentTools {
         Ok(member)
     }
 
-    /// The same content again is the same automation, so nothing has to be claimed.
+    /// Needs no claim: the same content yields the same automation.
     async fn deploy(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
         let member = self.member(context, Role::Member).await?;
         let deployed = self.deployment.deploy(&member, &definition_of(arguments), context.deadline).await?;
@@ -173,7 +171,7 @@ impl Answer {
         Self { failed: true, text: sentence.into(), data: Value::Null }
     }
 
-    /// What is wrong with a request, for who made it; an outage and a fault of ours are none of it.
+    /// The answer to a wrong request; outages and our own faults stay errors.
     fn refused(error: Error) -> Result<Self> {
         match error {
             Error::Invalid(problems) => {
@@ -197,7 +195,7 @@ impl Answer {
         }
     }
 
-    /// The same, no larger than a model's context takes.
+    /// Shortens the answer to the size of a model's context.
     fn fitted(self, how_to_get_the_rest: &str) -> Self {
         let Self { failed, mut text, mut data } = self;
         let whole = text.len();
@@ -214,13 +212,13 @@ impl Answer {
         Self { failed, text, data }
     }
 
-    /// What a call of [`AgentTools::toolbox`] came to.
+    /// The answer of a call in [`AgentTools::toolbox`].
     pub fn of(outcome: ToolOutcome) -> Self {
         let failed = outcome.is_failed();
         let mut answer = outcome.answer;
         match answer.remove("result") {
             Some(told @ Value::Object(_)) if told.get("text").is_some() => Self { failed, ..Self::read(&told) },
-            // One that was broken off.
+            // The call was aborted.
             _ => Self::failed(answer.get("error").and_then(Value::as_str).unwrap_or("The tool failed.")),
         }
     }
@@ -249,10 +247,10 @@ impl Answer {
     }
 }
 
-/// The definition that a text holds.
+/// Parses a definition given as text.
 ///
 /// # Errors
-/// A sentence for who wrote it.
+/// A sentence for its author.
 fn definition_in(text: &str) -> Result<Value, String> {
     let refused = Deployment::refuse_size(text.len()).or_else(|| Deployment::refuse_duplicates(text.as_bytes()));
     if let Some(refused) = refused {
@@ -263,7 +261,7 @@ fn definition_in(text: &str) -> Result<Value, String> {
     })
 }
 
-/// One of them, to be called.
+/// One tool, executable.
 struct Offered {
     tools: AgentTools,
     described: &'static AgentTool,
@@ -278,7 +276,7 @@ impl Tool for Offered {
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         let parameters = self.described.spec.parameters.schema();
         match arguments.get(DEFINITION).and_then(Value::as_str).filter(|text| !text.is_empty()) {
-            // Some clients send what is nested as text.
+            // Some clients send nested values as text.
             Some(text) if self.described.spec.parameters.get(DEFINITION).is_some() => {
                 let mut arguments = arguments.clone();
                 arguments.insert(DEFINITION.to_owned(), definition_in(text)?);
@@ -302,7 +300,7 @@ impl Tool for Offered {
     }
 }
 
-/// The tools as a run may name them, for a program that offers them and does not call them.
+/// Descriptions of the tools for runs, for a program that does not execute them.
 pub fn described() -> Vec<Arc<dyn Tool>> {
     let for_runs = AGENT_TOOLS.iter().filter(|tool| !tool.kind.is_for_clients());
     for_runs.map(|tool| Arc::new(Described(tool)) as Arc<dyn Tool>).collect()
@@ -320,7 +318,7 @@ impl Tool for Described {
     }
 }
 
-/// A list of names that was checked against the schema.
+/// `name`: an argument checked to be a list of texts.
 fn names(arguments: &Map<String, Value>, name: &str) -> Vec<String> {
     let names = arguments.get(name).and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()

@@ -1,7 +1,7 @@
-//! Executing a tool: its effect once, within its limits, the outcome on record.
+//! Executes a tool: effect once, within limits, with a history entry.
 //!
-//! The one way from an action and arguments to an outcome, whoever asks: VAPI in the middle of a conversation, the start of
-//! a call, a queue, a run of an automation, or a person who tries the tool out.
+//! All callers use it: VAPI during a conversation or at the start of a call, queues, runs of automations, and people who try a
+//! tool.
 
 mod parts;
 
@@ -29,60 +29,59 @@ use crate::{
 };
 
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
-/// What is left to answer in when a twin has been awaited.
+/// Time reserved for the answer after waiting for a duplicate request.
 const TWIN_RESERVE: Duration = Duration::from_secs(1);
 
-/// Of an execution, that it can be found by.
+/// Recipients by which an execution can be found.
 const MOST_RECIPIENTS: usize = 40;
 
-/// Executes actions.
 #[derive(Clone)]
 pub struct Executor {
     pub executions: Executions,
     pub idempotency: Idempotency,
     pub quotas: Quotas,
-    /// The organizations'.
+    /// Of the organizations.
     pub budgets: Budgets,
     pub services: Services,
-    /// How long an execution is kept in the history.
+    /// Retention in the history.
     pub history: Duration,
 }
 
-/// One execution that is asked for.
+/// A requested execution.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
-    /// Its id in the history.
+    /// Id in the history.
     pub id: ExecutionId,
     pub arguments: &'a Map<String, Value>,
-    /// When it was put on a queue, if it was.
+    /// Set if it came through a queue.
     pub queued_at: Option<Timestamp>,
-    /// Its [significant arguments](ActionTool::significant) when it was put on the queue: the tool may have been edited since.
+    /// Its [significant arguments](ActionTool::significant) when it was queued, because the tool may have been edited since.
     pub significant: Option<&'a Map<String, Value>>,
-    /// Why it is not begun any more, as a sentence; what an earlier delivery did is still told.
+    /// The reason why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
     pub too_late: Option<&'a str>,
 }
 
 impl<'a> ExecutionRequest<'a> {
-    /// One to be carried out now.
+    /// For immediate execution.
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
         Self { id, arguments, queued_at: None, significant: None, too_late: None }
     }
 }
 
-/// An execution that is over: what the asker is told, and its place in the history.
+/// A finished execution with its history entry.
 #[derive(Debug)]
 pub struct Executed {
     pub outcome: ToolOutcome,
-    /// Names of arguments that the tool does not have; they were left out.
+    /// Dropped arguments that the tool lacks.
     pub ignored_arguments: Vec<String>,
     /// Milliseconds.
     pub duration_ms: u64,
     pub execution: Unredacted,
-    /// It did not happen for a fault of ours that may pass: whoever can ask again later should.
+    /// A transient fault of ours prevented it; callers that can repeat should do so.
     pub outage: Option<Error>,
 }
 
-/// A claim that was made before the tool was known: whether one is needed, and which arguments count.
+/// A claim made before the tool was read, so that its need and its key were unknown.
 #[derive(Debug)]
 pub struct ClaimedAhead {
     key: Key,
@@ -91,22 +90,22 @@ pub struct ClaimedAhead {
 
 impl ClaimedAhead {
     /// # Errors
-    /// An outage of ours: whether it happened is not known here, and may be known later.
+    /// An outage of ours; whether the effect happened is unknown for now.
     pub fn made(self) -> Result<Self> {
         let claim = Ok(self.claim?);
         Ok(Self { claim, ..self })
     }
 
-    /// Whether nothing has happened yet, and nobody is at it.
+    /// Whether this request holds the claim.
     pub fn is_mine(&self) -> bool {
         matches!(self.claim, Ok(Claim::Mine(_)))
     }
 }
 
 impl Executor {
-    /// Claims the effect of a tool, for arguments that are guessed to be the [significant](crate::tool::arguments::significant) ones. If
-    /// they are not, the claim is released when the tool is known, and the right one made. Nobody is waited for here: whoever
-    /// claims several effects would wait for one while holding another.
+    /// Claims an effect with guessed [significant](crate::tool::arguments::significant) arguments. If the guess is wrong, the
+    /// claim is released once the tool is known, and the right one is made. Never waits for a duplicate request: a caller with
+    /// several claims would wait while holding others.
     pub async fn claim_ahead(
         &self,
         tool: ToolId,
@@ -120,19 +119,19 @@ impl Executor {
         ClaimedAhead { key, claim }
     }
 
-    /// While a twin runs, its result is awaited.
+    /// Waits for the result of a duplicate request in progress.
     async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
         let deadline = context.deadline;
         let until = deadline.reserving(TWIN_RESERVE);
         self.idempotency.claim(key, context.delivery, lease(deadline), until).await
     }
 
-    /// Releases claims of effects that will not be caused after all.
+    /// Releases claims of effects that will not happen.
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
         self.release_tickets(claims.into_iter().filter_map(|ahead| ahead.claim.ok()?.mine())).await;
     }
 
-    /// Executes the tool unless its effect has happened already. `claim` may have been made ahead for the same subject.
+    /// Executes the tool unless its effect happened before. `claim`: made ahead for the same subject.
     pub async fn execute(
         &self,
         tool: &ActionTool,
@@ -161,14 +160,14 @@ impl Executor {
         }
     }
 
-    /// The tool with its secrets in place, if it has any: they are read once a process, and again after five minutes.
+    /// Fills in the tool's secrets, cached per process for five minutes.
     async fn with_secrets<'a>(&self, tool: &'a ActionTool) -> Result<Cow<'a, ActionTool>> {
         let Some(secret) = &tool.values_secret else { return Ok(Cow::Borrowed(tool)) };
         let values = self.services.secrets.get(secret).await?;
         Ok(Cow::Owned(tool.with_secrets(&values)))
     }
 
-    /// An execution that does not take place here: what the asker is told instead.
+    /// Records an execution that is not performed here, with the answer `told`.
     pub async fn skip(
         &self,
         tool: &ActionTool,
@@ -182,8 +181,7 @@ impl Executor {
         self.finish(tool, request, context, started, told, Vec::new())
     }
 
-    /// Writes the history, redacted, and counts what has begun against the organization's budget. What cannot be written is
-    /// reported, and withholds nothing.
+    /// Writes the redacted history, and counts started executions against the organization's budget. Failures are only logged.
     pub async fn record(&self, history: &[Unredacted]) {
         let put = async |execution: &Unredacted| self.executions.put(&execution.redacted()).await;
         let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
@@ -192,7 +190,7 @@ impl Executor {
         }
     }
 
-    /// All of it is one organization's.
+    /// All entries must belong to one organization.
     async fn count(&self, history: &[Unredacted]) {
         let begun: Vec<_> = history.iter().filter_map(Unredacted::counts_for).collect();
         if let Some(organization) = begun.first()
@@ -202,10 +200,10 @@ impl Executor {
         }
     }
 
-    /// Gives the names of arguments that were left out, too.
+    /// Also returns the dropped arguments.
     ///
     /// # Errors
-    /// An outage of our own, before anything was done.
+    /// An outage of our own before any effect.
     async fn once(
         &self,
         tool: &ActionTool,
@@ -221,7 +219,7 @@ impl Executor {
             }
         };
         if !tool.spec.acts() {
-            // Reading twice does no harm; a claim was made only because nobody could know yet.
+            // Repeated reads are harmless; the claim was made because the tool was unknown.
             self.release(ahead).await;
             return Ok((self.act(tool, request, context, &arguments, &Map::new()).await?, ignored));
         }
@@ -291,7 +289,7 @@ impl Executor {
         };
         let acted = self.run(tool, request, context, arguments, done).await;
         if acted.is_err() {
-            // It will be asked for again; that it did not begin must not count.
+            // The caller will retry, so an execution that did not start must not count.
             self.give_room_back(taken).await;
         }
         acted
@@ -309,11 +307,10 @@ impl Executor {
         actions::run(&tool.action, &self.services, context, arguments, attempt).await
     }
 
-    /// Counts the execution under the tool's limits: each that begins, whatever becomes of it. Without a limit nothing is
-    /// asked.
+    /// Counts the execution under the tool's limits, whatever its outcome. Without limits there is no request.
     ///
     /// # Errors
-    /// When it cannot be known whether an effect would still be within its limits: then it does not happen.
+    /// If the limits of an effect cannot be checked; the effect must not happen.
     async fn take_room(&self, tool: &ActionTool, context: &CallContext<'_>) -> Result<Room> {
         if tool.limits.none() {
             return Ok(Room::free());
@@ -322,7 +319,7 @@ impl Executor {
         let room =
             self.quotas.take(context.organization, tool.id, whose.as_deref(), tool.limits, context.deadline).await;
         match room {
-            // Looking something up once too often does less harm than not knowing it in the middle of a call.
+            // One read too many does less harm than a missing answer in a call.
             Err(error) if !tool.spec.acts() => {
                 report(&error, tool.id, context.trigger);
                 Ok(Room::free())
@@ -337,14 +334,14 @@ impl Executor {
         }
     }
 
-    /// An outcome that cannot be recorded is no reason to withhold the answer: the claim runs out into "unknown" by itself.
+    /// A failed write does not withhold the answer: the claim expires into "unknown".
     async fn settle(&self, ticket: Ticket, outcome: Outcome) {
         if let Err(error) = self.idempotency.record(ticket, outcome).await {
             tracing::error!("the outcome of an execution could not be recorded: {}", error::chain(&error));
         }
     }
 
-    /// The answer, and the execution's place in the history.
+    /// Builds the answer and the history entry.
     fn finish(
         &self,
         tool: &ActionTool,
@@ -364,7 +361,7 @@ impl Executor {
             let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
             outcome.answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
-        // Nothing happened again, whatever is known of the first time.
+        // Nothing happened this time, whatever the first outcome.
         let status = if outcome.repeats { ExecutionStatus::Replayed } else { status };
         telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -383,7 +380,7 @@ impl Executor {
             status,
             error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
             arguments: request.arguments.clone(),
-            // What is told of an execution that waits is no result.
+            // The message about a queued execution is no result.
             result: answer
                 .get("result")
                 .filter(|result| !result.is_null() && status != ExecutionStatus::Queued)
@@ -400,8 +397,7 @@ impl Executor {
     }
 }
 
-/// Whom an execution was to reach: who is told of in its outcome, and the numbers among its arguments. Not the caller, whom it
-/// is found by anyhow.
+/// Hashes of the recipients in the outcome and of the numbers in the arguments, without the caller, who is indexed anyway.
 fn recipients(
     organization: OrganizationId,
     arguments: &Map<String, Value>,
@@ -415,7 +411,7 @@ fn recipients(
     found
 }
 
-/// What is recorded of an outcome.
+/// The outcome for the claim.
 fn recorded(outcome: &ToolOutcome) -> Outcome {
     let answer = || Value::Object(outcome.answer.clone());
     match &outcome.effect {
@@ -428,25 +424,25 @@ fn recorded(outcome: &ToolOutcome) -> Outcome {
     }
 }
 
-/// A twin is at it.
+/// A duplicate request is in progress.
 fn under_way() -> ToolOutcome {
     ToolOutcome::unknown("The same request is still being carried out; wait a moment and do not repeat it.")
 }
 
-/// A claim must outlast whoever holds it.
+/// A claim must outlast its holder.
 fn lease(deadline: Deadline) -> Duration {
     deadline.remaining() + LEASE_RESERVE
 }
 
-/// Names an effect: what the tool does with these arguments, for this subject.
+/// Identifies an effect by tool, subject and arguments.
 fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
     let (kind, whose) = subject.parts();
-    // The name of the delivery is no part of it: a model that repeats itself makes a new tool call of the same effect.
+    // Without the delivery's name: a model that repeats itself makes a new tool call of the same effect.
     Key::new(&["tool", &tool.to_string(), kind, &whose], &Value::Object(significant))
 }
 
-/// Whose executions count together for `per_call`: those of a call or of an automation's run. Where no call is known it is
-/// the caller's within this hour, so that nobody gets round a limit by not naming the call. A person's tries count alone.
+/// The unit of `per_call`: a call or an automation's run. Without a call id it is the caller's current hour, so that omitting the
+/// id evades no limit. Test calls count alone.
 fn counted_for(context: &CallContext<'_>) -> Option<String> {
     match context.subject {
         _ if context.trigger == Trigger::Test => None,
@@ -455,14 +451,14 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
         Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
         Subject::Caller(_) | Subject::Request(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
-            // Hashed: the number is nobody's business where only a count is kept. No call's id has a colon in it.
+            // Hashed, because the counter needs no phone number. Call ids contain no colon.
             let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);
             Some(format!("caller:{}", key.as_str()))
         }
     }
 }
 
-/// What a model hears of a limit.
+/// The model's message about a limit.
 fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
     telemetry::execution_limited(tool.action.kind().as_str(), limit.as_str());
     let sentence = match limit {
@@ -476,7 +472,7 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 
-/// What a model hears of the organization's budget.
+/// The model's message about the organization's budget.
 fn over_budget(tool: &ActionTool) -> ToolOutcome {
     telemetry::execution_limited(tool.action.kind().as_str(), Budget::ExecutionsPerHour.as_str());
     let sentence = "This organization's tools have been used as often as is allowed within one hour; do not call any tool \
@@ -484,12 +480,12 @@ fn over_budget(tool: &ActionTool) -> ToolOutcome {
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 
-/// What is said when the fault is ours.
+/// The message about our own faults.
 pub fn unavailable() -> ToolOutcome {
     ToolOutcome::failed("This tool is not available just now; try again in a moment.")
 }
 
-/// A log line about an execution that failed for a reason of ours. Whatever is no refusal counts.
+/// Logs an execution that failed for a reason of ours; every error with a status of 500 or more counts as a fault.
 pub fn report(error: &Error, tool: ToolId, trigger: Trigger) {
     tracing::error!(tool.id = %tool, code = error.code(), "an execution failed: {}", error::chain(error));
     if error.status() >= 500 {
@@ -509,7 +505,7 @@ impl Started {
     }
 }
 
-/// The answer of the same effect's first execution; one whose owner died has none.
+/// The recorded answer of the effect's first execution. It is missing if that execution died.
 fn replay(answer: Value, status: ExecutionStatus) -> ToolOutcome {
     match answer {
         Value::Object(answer) => {

@@ -1,8 +1,8 @@
-//! JSON that a model made, checked against a JSON Schema that somebody else wrote (docs/adr/0010-checking-final-answers.md).
+//! Validates JSON from models against JSON Schemas of other authors.
 //!
-//! The `jsonschema` crate checks; what stands here decides which schemas are taken, bounds the work, and words the problems.
-//! A schema is read as draft 2020-12; one with a list in `items`, as draft 7 had it, as 2019-09, which still knows that form.
-//! `$schema` is a note. These keywords are known:
+//! The `jsonschema` crate validates; this module restricts the schemas, bounds the work, and words the problems
+//! (docs/adr/0010-checking-final-answers.md). A schema is read as draft 2020-12, or as 2019-09 if `items` is a list, draft 7's
+//! form, which 2019-09 still accepts. `$schema` is only an annotation. Known keywords:
 //!
 //! | of | keywords |
 //! |---|---|
@@ -15,9 +15,9 @@
 //! | references | `$ref` to `#` or a local JSON pointer, `$defs`, `definitions` |
 //! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
-//! Any other keyword is refused when the schema is compiled, and so is one that can have no effect: what an author wrote is
-//! checked, or the author is told. `format` is checked, not a note ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it
-//! admits null too. A `pattern` runs in linear time, so it has no look-around and no back-reference.
+//! Any other keyword is rejected at compilation, and so is one without effect: every rule of the author is checked or reported.
+//! `format` is checked ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it also admits null. A `pattern` runs
+//! in linear time, so look-around and back-references are unavailable.
 
 mod assertions;
 mod cost;
@@ -40,19 +40,19 @@ use self::{
 };
 use crate::error::Problems;
 
-/// How deep an instance may be nested, as deep as `serde_json` reads.
+/// Nesting of an instance, as in `serde_json`.
 const DEEPEST: usize = 128;
 
-/// The most violations that are told; a model mends a few at a time.
+/// Violations per answer; a model corrects only a few at a time.
 const MOST_TOLD: usize = 20;
 
-/// The most problems of a schema that are told.
+/// Problems reported per schema.
 const MOST_PROBLEMS: usize = 50;
 
-/// What the matching of a pattern may keep in memory beside the pattern, in bytes.
+/// Bytes of a pattern's cache, beside the pattern itself.
 const PATTERN_CACHE: usize = 128 * 1024;
 
-/// A schema that can be checked.
+/// A compiled schema.
 #[derive(Debug, Clone)]
 pub struct JsonSchema {
     schema: Value,
@@ -60,7 +60,7 @@ pub struct JsonSchema {
     costs: Costs,
 }
 
-/// What does not fit, in words that a model can act on.
+/// A mismatch, worded for models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// `orders[0].price`; empty for the whole.
@@ -79,14 +79,14 @@ impl fmt::Display for Violation {
 }
 
 impl JsonSchema {
-    /// Reads a schema and decides whether every check against it ends soon. Do so before a schema is stored.
+    /// Compiles a schema if every validation against it ends soon. Call it before storing a schema.
     ///
     /// # Errors
-    /// Everything in it that cannot be checked, by its place (`properties.x.type`; empty for the whole).
+    /// All unsupported parts, by place (`properties.x.type`; empty for the whole).
     pub fn compile(schema: &Value) -> Result<Self, Problems> {
         let reading = Reading::of(schema)?;
         let draft = reading.draft();
-        // The draft's own schema of schemas says which values a keyword may have.
+        // The draft's meta-schema checks the values of keywords.
         let meta = match draft {
             Draft::Draft201909 => jsonschema::draft201909::meta::validator(),
             _ => jsonschema::draft202012::meta::validator(),
@@ -110,7 +110,7 @@ impl JsonSchema {
         Ok(Self { schema: prepared, validator, costs })
     }
 
-    /// What of `instance` does not fit: empty if it fits, at most twenty and a last one that counts the rest.
+    /// All mismatches: empty if `instance` is valid; at most twenty, and a last one with the number of the others.
     pub fn validate(&self, instance: &Value) -> Vec<Violation> {
         let whole = |problem: String| vec![Violation { path: String::new(), pointer: String::new(), problem }];
         if extent(instance).0 > DEEPEST {
@@ -133,8 +133,7 @@ impl JsonSchema {
     }
 }
 
-/// How the crate checks for us: nothing is fetched, formats and unique items are judged by our own code, and every pattern is
-/// linear.
+/// Configures the crate: no network access, our own `format` and `uniqueItems`, linear patterns.
 fn options(draft: Draft, largest_pattern: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .offline()
@@ -151,7 +150,7 @@ fn one(field: impl Into<String>, problem: impl Into<String>) -> Problems {
     problems
 }
 
-/// How deep a value is nested, and about how many bytes it is. Without recursion: nobody has looked at it yet.
+/// Depth and approximate bytes of a value. Not recursive, because the value is unchecked input.
 pub(crate) fn extent(value: &Value) -> (usize, usize) {
     let (mut deepest, mut bytes) = (0, 0);
     let mut ahead = vec![(value, 1)];

@@ -1,8 +1,8 @@
-//! Which of many texts fit some words best: the words of the texts in postings, scored by BM25.
+//! Full-text ranking: postings of words, scored by BM25.
 //!
-//! BM25 as in Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants and the
-//! inverse document frequency that is never negative (docs/adr/0006-bm25.md). Texts may stand in several [`Postings`], each
-//! made anew by itself; then they are scored as one [`Collection`].
+//! BM25 follows Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants and the
+//! non-negative inverse document frequency (docs/adr/0006-bm25.md). Texts may be split over several [`Postings`], rebuilt
+//! independently and scored as one [`Collection`].
 
 mod near;
 mod words;
@@ -14,43 +14,42 @@ pub use self::{
     words::{folded, words},
 };
 
-/// How fast the repetition of a word counts less.
+/// Saturation of repeated words.
 const K1: f32 = 1.2;
-/// How much a long text is held against it.
+/// Penalty for long texts.
 const B: f32 = 0.75;
 
-/// Which words stand in which texts; the texts themselves are not kept.
+/// The occurrences of words in texts; the texts are not kept.
 #[derive(Debug, Default)]
 pub struct Postings {
-    /// Words of each text.
+    /// Words per text.
     lengths: Vec<u16>,
     terms: HashMap<Box<str>, Term>,
     postings: Vec<Posting>,
     collection: Collection,
 }
 
-/// A word that stands in some texts: where its postings are.
+/// The range of a word's postings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
     from: u32,
     to: u32,
 }
 
-/// That a word occurs in a text.
+/// Occurrences of a word in one text.
 #[derive(Debug, Clone, Copy)]
 pub struct Posting {
     pub text: u16,
     times: u16,
 }
 
-/// Of all texts together, what a score depends on.
+/// Statistics of all texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Collection {
     texts: f32,
     length: f32,
 }
 
-/// [`Postings`] in the making.
 #[derive(Debug, Default)]
 pub struct PostingsBuilder {
     lengths: Vec<u16>,
@@ -58,7 +57,7 @@ pub struct PostingsBuilder {
 }
 
 impl PostingsBuilder {
-    /// Begins the next text. False: there are 65,535 already, and it has no place.
+    /// Begins the next text. Returns false at the limit of 65,535 texts.
     pub fn next_text(&mut self) -> bool {
         let has_place = self.lengths.len() < usize::from(u16::MAX);
         if has_place {
@@ -67,7 +66,7 @@ impl PostingsBuilder {
         has_place
     }
 
-    /// Adds words to the text that was begun last. Each counts as if it stood there `times`; the text is no longer for that.
+    /// Adds words to the current text. Each counts `times`, without making the text longer.
     pub fn add(&mut self, text: &str, times: u16) {
         let Some(number) = self.lengths.len().checked_sub(1).and_then(|last| u16::try_from(last).ok()) else { return };
         let Some(length) = self.lengths.last_mut() else { return };
@@ -105,7 +104,7 @@ fn count(postings: &mut Vec<Posting>, text: u16, times: u16) {
 }
 
 impl Postings {
-    /// A word as [`words()`] gives it.
+    /// `word` must be in the form of [`words()`].
     pub fn term(&self, word: &str) -> Option<Term> {
         self.terms.get(word).copied()
     }
@@ -122,7 +121,7 @@ impl Postings {
         self.collection
     }
 
-    /// Adds to each text's score (by its number) what a word is worth there.
+    /// Adds a word's contribution to the scores, by text number.
     pub fn score(&self, term: Term, rarity: f32, collection: Collection, scores: &mut [f32]) {
         let average = collection.average_length();
         for posting in self.postings(term) {
@@ -135,9 +134,9 @@ impl Postings {
         }
     }
 
-    /// About what it takes in memory, in bytes.
+    /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
-        // An entry of a map: the box, the value, and the map's own share.
+        // Per map entry: box, value and the map's overhead.
         const ENTRY: usize = 40;
         self.terms.keys().map(|word| word.len() + ENTRY).sum::<usize>()
             + self.lengths.len() * 2
@@ -146,20 +145,20 @@ impl Postings {
 }
 
 impl Term {
-    /// In how many texts the word stands.
+    /// The number of texts with the word.
     pub fn texts(self) -> usize {
         (self.to - self.from) as usize
     }
 }
 
 impl Collection {
-    /// Both together.
+    /// Adds two collections.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { texts: self.texts + other.texts, length: self.length + other.length }
     }
 
-    /// What a word is worth that stands in so many of the texts: the rarer, the more.
+    /// The weight of a word in `with` texts; rarer words weigh more.
     pub fn rarity(self, with: usize) -> f32 {
         let with = number(with);
         (1.0 + (self.texts - with + 0.5) / (with + 0.5)).ln()

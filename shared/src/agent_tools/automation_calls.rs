@@ -1,4 +1,4 @@
-//! What clients do with the automations that there are: with the roles and tenants of the routes that do the same.
+//! Tools for existing automations, with the roles and tenants of the corresponding routes.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,6 @@ use crate::{
 const USUAL_PAGE: i64 = 50;
 const LARGEST_PAGE: i64 = 100;
 
-/// What reads and starts them.
 #[derive(Clone)]
 pub struct AutomationTools {
     pub reader: AutomationReader,
@@ -143,13 +142,13 @@ impl AutomationTools {
     }
 }
 
-/// What was deployed, or why it was not.
+/// The result of a deployment.
 pub(super) fn deployment_answer(deployed: &Deployed) -> Answer {
     let failed = deployed.report.result == Outcome::Failed;
     Answer { failed, text: deployed.to_text(), data: json!(deployed) }
 }
 
-/// The definition among arguments, as the body of a route would have it.
+/// The definition in the arguments, as the body of a route.
 pub(super) fn definition_of(mut arguments: Map<String, Value>) -> Value {
     let dry_run = arguments.get("dry_run").is_some_and(|dry_run| *dry_run == true);
     let mut body = arguments.remove("automation").unwrap_or_default();
@@ -163,12 +162,12 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     arguments.get(name).and_then(Value::as_str)
 }
 
-/// What is no id is the id of no automation.
+/// A malformed id counts as not found.
 fn automation_id(arguments: &Map<String, Value>) -> Result<AutomationId> {
     text(arguments, "id").and_then(|id| id.parse().ok()).ok_or(Error::NotFound("automation"))
 }
 
-/// A run as its view shows it, in lines.
+/// A run's view as lines of text.
 fn run_in_words(run: &Value) -> String {
     let of = |value: &Value, name: &str| match value.get(name) {
         None | Some(Value::Null) => String::new(),

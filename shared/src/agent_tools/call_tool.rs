@@ -1,4 +1,4 @@
-//! `call_tool`: any tool that can be found, called as the organization, once.
+//! `call_tool`: calls any discoverable tool of the organization once.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,6 @@ use crate::{
     tool::{CallContext, NotBound, Toolbox},
 };
 
-/// What calls them.
 #[derive(Clone)]
 pub struct ToolCaller {
     pub catalogue: Catalogue,
@@ -55,7 +54,7 @@ impl ToolCaller {
             Some(Err(why)) => return Ok(Answer::failed(format!("The tool {name} {}.", why.for_author()))),
             None => return Ok(Answer::failed(format!("There is no tool {name}."))),
         };
-        // What is used of the hour's budget is known only from the last count.
+        // Refreshes the count of the hour's budget.
         self.executor.budgets.usage(organization, deadline).await?;
         let called = found.spec().name.clone();
         let mut toolbox = Toolbox::default();
@@ -72,7 +71,7 @@ impl ToolCaller {
     }
 }
 
-/// The tool as it was read.
+/// Pins the version of the details.
 fn reference(tool: &ToolDetails) -> ToolRef {
     match (tool.source, tool.id) {
         (Source::Organization, Some(id)) => {

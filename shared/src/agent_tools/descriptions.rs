@@ -1,4 +1,4 @@
-//! What the tools are, for the models that call them: names, schemas, and what calling them may do.
+//! Descriptions of the agent tools: names, schemas and hints.
 
 mod automations;
 mod definition_schema;
@@ -16,21 +16,20 @@ use crate::{
     tool::{Parameters, ToolSpec},
 };
 
-/// The argument that makes two calls of a tool the same one, however far apart they are.
+/// Identifies repeats of the same call, also much later.
 pub const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// A tool for agents, described.
 #[derive(Debug)]
 pub struct AgentTool {
     pub(super) kind: Kind,
-    /// Its arguments are held against these parameters.
+    /// Arguments are checked against its parameters.
     pub spec: ToolSpec,
-    /// The schema that models are shown, where it says more than what is checked before the call.
+    /// A schema for models that is more detailed than the checked one.
     shown: Option<Value>,
     /// For people.
     pub title: &'static str,
     pub hints: Hints,
-    /// What to do about an answer that was shortened, to follow a colon.
+    /// The remedy for a shortened answer, to follow a colon.
     pub(super) how_to_get_the_rest: &'static str,
 }
 
@@ -49,7 +48,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is for clients only: a run that could start and change automations could start itself.
+    /// Whether only clients may use it: a run with it could start itself.
     pub(super) const fn is_for_clients(self) -> bool {
         match self {
             Self::InitialMdFetch | Self::FetchToolData | Self::SearchTools | Self::DeployAutomation => false,
@@ -64,13 +63,13 @@ impl Kind {
 }
 
 impl AgentTool {
-    /// JSON schema of its arguments, as models are shown it.
+    /// JSON schema of the arguments, as shown to models.
     pub fn schema(&self) -> &Value {
         self.shown.as_ref().unwrap_or_else(|| self.spec.parameters.schema())
     }
 }
 
-/// The annotations of the Model Context Protocol: the worst that the tool can do.
+/// Annotations of the Model Context Protocol, for the worst case.
 #[expect(clippy::struct_excessive_bools, reason = "each is an annotation of its own in the protocol")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
@@ -81,11 +80,11 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// It reads what we know ourselves.
+    /// Reads our own data only.
     const READS: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: false };
 }
 
-/// All of them, in the order in which they are listed and used.
+/// In the order of listing and typical use.
 pub static AGENT_TOOLS: LazyLock<[AgentTool; 10]> = LazyLock::new(|| {
     [
         initial_md_fetch(),
@@ -206,7 +205,7 @@ fn search_tools() -> AgentTool {
     }
 }
 
-/// The argument of a definition, as it is checked before the call: the validation tells what is wrong in it, all at once.
+/// The definition's argument in the checked schema, which admits any object: the validation reports all mistakes together.
 fn definition() -> Value {
     json!({
         "type": "object",
@@ -218,7 +217,7 @@ fn definition() -> Value {
     })
 }
 
-/// The parameters with the whole schema of the definition among them.
+/// The parameters with the complete schema of definitions.
 fn with_definition_schema(parameters: &Parameters) -> Value {
     let mut shown = parameters.schema().clone();
     if let Some(place) = shown.pointer_mut("/properties/automation") {
@@ -252,7 +251,7 @@ fn deploy_automation() -> AgentTool {
             effect: ToolEffect::Record,
             repeatable: false,
         },
-        // It adds a version that waits for a person, and polling asks a service once.
+        // The new version waits for review; a polled service is called once.
         hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: true },
         how_to_get_the_rest: "correct what is told here and deploy again",
     }

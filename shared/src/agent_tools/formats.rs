@@ -1,17 +1,16 @@
-//! The tools as the makers of models want functions described.
+//! Formats of tool descriptions, by model provider.
 
 use serde_json::{Map, Value, json};
 
 use super::AgentTool;
 
-/// How tools are described to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// `tools` of the chat completions of OpenAI's and whoever speaks like it.
+    /// `tools` of OpenAI's chat completions and compatible services.
     OpenAi,
     /// `tools` of Anthropic's messages.
     Anthropic,
-    /// Everything that is known, with plain JSON schemas.
+    /// All data, with plain JSON schemas.
     JsonSchema,
 }
 
@@ -53,8 +52,8 @@ impl AgentTool {
     }
 }
 
-/// The schema in the form that makes a model keep to it: every member required, those that may be left out nullable. None where
-/// an object has members of any name, which that form does not have.
+/// The schema for strict function calling: all members required, optional ones nullable. `None` if an object allows arbitrary
+/// members, which strict mode lacks.
 fn strict(schema: &Value) -> Option<Value> {
     let Value::Object(schema) = schema else { return None };
     let mut schema = schema.clone();

@@ -1,4 +1,4 @@
-//! In whose name, and as which request, an agent from outside calls a tool.
+//! The user and the request behind an external agent's tool call.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,11 @@ use crate::{
     tool::{CallContext, Conversation, Subject},
 };
 
-/// A user of an organization, and the request of theirs that a call is.
+/// A user of an organization, with the request of a call.
 ///
-/// A request has no name of its own that says what is the same: an id of JSON-RPC is counted anew in each session, and an agent
-/// that heard no answer asks again under another one. So what is the same is decided by the user and the arguments: within the
-/// window of [`crate::idempotency`], the same call of the same user is the same effect. With a key of the caller's choice it is the
-/// same for as long as effects are remembered, and two with different keys are two.
+/// Requests have no reliable name: JSON-RPC ids restart in each session, and an agent that missed an answer repeats its call
+/// under another id. So equal calls (user and arguments) within the window of [`crate::idempotency`] are the same effect. With a
+/// caller's key they are the same for as long as effects are remembered, and calls with different keys differ.
 #[derive(Debug)]
 pub struct InWhoseName {
     organization: OrganizationId,
@@ -27,7 +26,7 @@ pub struct InWhoseName {
 }
 
 impl InWhoseName {
-    /// `key` is the header `Idempotency-Key`, if there is one; else the argument of that name counts.
+    /// `key`: the header `Idempotency-Key`; without it the argument of that name is used.
     pub fn of(member: Member, key: Option<&str>, arguments: &Map<String, Value>) -> Self {
         let Member { organization_id: organization, user_id: user, .. } = member;
         let key = key.or_else(|| arguments.get(IDEMPOTENCY_KEY).and_then(Value::as_str)).filter(|key| !key.is_empty());

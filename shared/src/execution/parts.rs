@@ -1,8 +1,8 @@
-//! An effect with several parts: each part is claimed by itself, so that nobody gets a message twice because it also goes to
-//! somebody else (docs/adr/0025-one-claim-a-recipient.md).
+//! Effects with several parts, such as one message to several recipients.
 //!
-//! The whole keeps its claim, too. Under its key the same request gets the same answer, also from rows of older versions, which
-//! claimed nothing else.
+//! Each part has its own claim, so that nobody gets a message twice because it also goes to others
+//! (docs/adr/0025-one-claim-a-recipient.md). The whole has a claim too: its key returns the same answer to the same request, also
+//! from rows of older versions, which had no other claims.
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
@@ -15,14 +15,14 @@ use crate::{
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
-/// The parts of an effect; none where the claim of the whole is the claim of its only part.
+/// Empty if the claim of the whole is also that of its only part.
 pub(super) struct Parts(Vec<(Part, Key)>);
 
-/// An effect whose whole is claimed.
+/// An effect with the claim of the whole.
 pub(super) struct ClaimedParts {
     pub(super) whole: Ticket,
     pub(super) parts: Parts,
-    /// The claims of the parts, if they were made beside that of the whole.
+    /// The parts' claims, if made together with that of the whole.
     pub(super) held: Option<Vec<Claim>>,
 }
 
@@ -45,14 +45,14 @@ impl Parts {
         self.0.is_empty()
     }
 
-    /// Their keys. Only the whole has the name of the delivery: a redelivery gets the answer of the whole.
+    /// The parts' keys. Only the whole has the delivery's name: a redelivery returns the answer of the whole.
     fn keys(&self) -> impl Iterator<Item = (&Key, Option<&str>)> {
         self.0.iter().map(|(_, key)| (key, None))
     }
 }
 
 impl Executor {
-    /// Claims the whole, and its parts beside it. While a twin runs, its result is awaited.
+    /// Claims the whole and its parts in parallel. Waits for a duplicate request in progress.
     pub(super) async fn claim_with_parts(
         &self,
         key: &Key,
@@ -77,10 +77,10 @@ impl Executor {
         join_all(tickets.into_iter().map(|ticket| self.settle(ticket, Outcome::Released))).await;
     }
 
-    /// Causes the parts that nobody has caused, and records the outcome of each and of the whole.
+    /// Performs the unclaimed parts, and records the outcomes of each part and the whole.
     ///
     /// # Errors
-    /// An outage of our own, before anything was done.
+    /// An outage of our own before any effect.
     pub(super) async fn act_in_parts(
         &self,
         tool: &ActionTool,
@@ -124,7 +124,7 @@ impl Executor {
             }
         }
         let acted = if mine.is_empty() {
-            // To tell an earlier outcome begins nothing, so no limit counts it.
+            // Repeating an outcome starts nothing, so no limit applies.
             let told = self.run(tool, request, context, arguments, &done).await;
             told.map(|told| ToolOutcome { repeats: true, ..told })
         } else {
@@ -134,7 +134,7 @@ impl Executor {
             let Ok(outcome) = &acted else { return Outcome::Released };
             let theirs = |one: &&RecipientOutcome| part.recipients.contains(&one.to);
             let theirs: Vec<_> = outcome.recipients.iter().filter(theirs).cloned().collect();
-            // A limit, for example, held back all of it.
+            // For example, a limit prevented all of it.
             if theirs.is_empty() { Outcome::Released } else { recorded(&actions::told(&tool.action, context, theirs)) }
         };
         let each = mine.into_iter().map(|(part, ticket)| {

@@ -1,5 +1,7 @@
-//! The keywords that the crate leaves to us. `format` must mean the same as in a tool's arguments. The crate does not bound the
-//! time that `uniqueItems` takes, nor does its error say which items are alike. `contentMediaType` is only a note in the drafts.
+//! Keywords with our own implementation.
+//!
+//! `format` must mean the same as for a tool's arguments. The crate's `uniqueItems` has unbounded time and does not name the
+//! equal items. `contentMediaType` is only an annotation in the drafts.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use super::format;
 
-/// `format`, of text and of numbers.
+/// `format`, for text and numbers.
 pub(super) struct Format(pub(super) String);
 
 impl Format {
@@ -37,7 +39,7 @@ impl<'i> Keyword<'i> for Format {
     }
 }
 
-/// `uniqueItems`, if it is true.
+/// `uniqueItems`, if true.
 pub(super) struct UniqueItems(pub(super) bool);
 
 impl<'i> Keyword<'i> for UniqueItems {
@@ -50,7 +52,7 @@ impl<'i> Keyword<'i> for UniqueItems {
     }
 }
 
-/// `contentMediaType: application/json`: text that is JSON.
+/// `contentMediaType: application/json`: text that contains JSON.
 pub(super) struct JsonText;
 
 impl JsonText {
@@ -70,7 +72,7 @@ impl<'i> Keyword<'i> for JsonText {
     }
 }
 
-/// Items that equal an earlier one: the index of that one, and their own.
+/// Indexes of items equal to an earlier one: the earlier index, then their own.
 pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     let mut seen = HashMap::new();
     let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -82,7 +84,7 @@ pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// A text that equal values share, and no others: 1 and 1.0 are equal, and the order of members does not matter.
+/// Writes the same text for equal values only: 1 equals 1.0, and the order of members is irrelevant.
 fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => {

@@ -1,41 +1,41 @@
-//! What a check can cost at most, before it begins.
+//! Computes an upper bound on the cost of a validation before it begins.
 //!
-//! The crate bounds neither its time nor its memory: references may multiply (of four that lead to four each, sixteen
-//! schemas apply), and each failed alternative keeps a copy of its value. So it is counted first how often each schema
-//! applies to each value, with every reference followed. Counting is quick: how often is one number, however large.
+//! The crate bounds neither time nor memory: references may multiply (four that lead to four each make sixteen schemas), and each
+//! failed alternative copies its value. So this module first counts how often each schema applies to each value, following all
+//! references. Counting is fast, since a multiplicity is one number of any size.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-/// In comparisons of short values, of 20 ns each: 5 s, if schema and value are both made to be slow.
+/// In comparisons of short values, of 20 ns each: 5 s for the slowest schemas and values.
 const MOST_WORK: u64 = 250_000_000;
 
-/// What it costs to come to a schema at all, be it only to count it.
+/// The cost of visiting a schema, also while counting.
 pub(super) const LOOK: u64 = 5;
 
-/// In copied values of about 100 bytes: a failed check may take 100 MB for a moment, of the 256 MB of a function.
+/// In copied values of about 100 bytes: a failed validation may briefly take 100 MB of a function's 256 MB.
 const MOST_COPIES: u64 = 1_000_000;
 
-/// The size of an error beside the copy of its value.
+/// The size of an error beside its copied value.
 const ERROR_SIZE: u64 = 4;
 
-/// Schemas within each other at one time, each with up to six kilobytes of stack in an unoptimized build.
+/// Nested schemas at one time, each with up to 6 KB of stack in an unoptimized build.
 const MOST_FRAMES: u64 = 256;
 
-/// The work that one short value may cause. Beyond that a schema is refused: too much would apply to a value for any check.
+/// The work for one short value. A schema beyond this is rejected, because every validation would be too slow.
 const MOST_UNFOLDED: u64 = 10_000_000;
 
-/// A schema, as far as its cost is concerned.
+/// The costs of one schema.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
-    /// What it costs to look at a short value, beside what is in it and the schemas for that.
+    /// Work for a short value itself, without its parts and subschemas.
     pub(super) work: u64,
-    /// Whether it looks at all that is in a value.
+    /// Whether it inspects the entire value.
     pub(super) looks_within: bool,
-    /// How many errors may come of that.
+    /// Errors that the inspection may yield.
     pub(super) errors: u64,
-    /// The schemas in it that apply to the same value.
+    /// Subschemas for the same value.
     pub(super) same: Vec<usize>,
     pub(super) properties: HashMap<String, usize>,
     pub(super) other_members: Vec<usize>,
@@ -45,18 +45,18 @@ pub(super) struct Node {
     pub(super) every_item: Vec<usize>,
 }
 
-/// To which values a schema within another one applies.
+/// The values to which a subschema applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     Same,
     Property,
-    /// A member that no property names.
+    /// A member without a property schema.
     OtherMember,
     EveryMember,
     FirstItems,
     OtherItem,
     EveryItem,
-    /// None, unless a reference leads there.
+    /// Applies only through a reference.
     Unused,
 }
 
@@ -87,26 +87,26 @@ impl Node {
     }
 }
 
-/// All schemas within one. Each comes before those that it applies to the same value.
+/// All schemas within one, each before the schemas that it applies to the same value.
 #[derive(Debug, Clone)]
 pub(super) struct Costs {
     nodes: Vec<Node>,
-    /// The nodes in that order, and the place of each in it.
+    /// Nodes in that order, and the rank of each node.
     order: Vec<usize>,
     rank: Vec<usize>,
 }
 
-/// Why a schema can never be checked.
+/// The reason why a schema can never be checked.
 #[derive(Debug)]
 pub(super) enum Unbounded {
-    /// These nodes lead back to themselves for the same value, or to others that do.
+    /// Nodes that lead back to themselves for the same value, or lead to such nodes.
     Circles(Vec<usize>),
     /// Too many schemas apply to one value.
     Unfolded,
 }
 
 impl Costs {
-    /// The first of `nodes` is the whole.
+    /// `nodes[0]` is the whole schema.
     pub(super) fn of(nodes: Vec<Node>) -> Result<Self, Unbounded> {
         let mut parents = vec![Vec::new(); nodes.len()];
         let mut waits_for: Vec<usize> = nodes.iter().map(|node| node.same.len()).collect();
@@ -152,7 +152,7 @@ impl Costs {
     }
 }
 
-/// How often a schema applies to a value, and how many schemas were entered on the way.
+/// The number of applications, and of schemas entered on the way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     count: u64,
@@ -169,10 +169,10 @@ impl Times {
     }
 }
 
-/// Schemas that apply to a value, by their rank.
+/// Schemas for one value, by rank.
 type Applied = BTreeMap<usize, Times>;
 
-/// What the check of one value can cost.
+/// The maximal cost of one validation.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     work: u64,
@@ -181,15 +181,15 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// `instance` is not nested too deeply for a recursion.
+    /// `instance` must be shallow enough for recursion.
     pub(super) fn of(costs: &Costs, instance: &Value) -> Self {
         let mut demand = Self::default();
         demand.add(costs, instance, 0, Applied::from([(costs.rank(0), Times { count: 1, frames: 1 })]));
         demand
     }
 
-    /// Returns the value's size: one, one more for each 16 bytes of text, and the size of what is in it. `name` is the size of
-    /// the name it stands under, which may be checked too.
+    /// Returns the value's size: 1, plus 1 per 16 bytes of text, plus the size of its parts. `name`: the size of its member name,
+    /// which may be checked too.
     fn add(&mut self, costs: &Costs, value: &Value, name: u64, mut applied: Applied) -> u64 {
         if self.is_too_much() || self.is_too_deep() {
             return 1;
@@ -237,13 +237,13 @@ impl Cost {
         self.work > MOST_WORK
     }
 
-    /// To list the errors, what is within alternatives is checked again at each level.
+    /// Listing the errors validates alternatives again at each level.
     pub(super) const fn is_too_much_to_explain(&self) -> bool {
         self.copies > MOST_COPIES || self.work.saturating_mul(self.frames) > MOST_WORK
     }
 }
 
-/// What of the schemas that apply to a value applies to a part of it.
+/// The schemas that apply to a part of a value.
 fn below<'n, C: Iterator<Item = &'n usize>>(
     costs: &Costs,
     all: &[(&'n Node, Times)],

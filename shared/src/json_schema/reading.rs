@@ -1,5 +1,4 @@
-//! Going through a schema before the crate compiles it: refuses what would be ignored in silence, finds where references
-//! lead, and notes what each schema costs.
+//! Reads a schema before compilation: rejects ignored keywords, resolves references, and computes costs.
 
 use std::collections::HashMap;
 
@@ -15,27 +14,27 @@ use super::{
 };
 use crate::{error::Problems, fields::kind};
 
-/// Of the schema itself.
+/// Limits of the schema itself.
 const DEEPEST: usize = 64;
 const MOST_BYTES: usize = 65_536;
 const MOST_SCHEMAS: usize = 2_000;
 
 const LONGEST_PATTERN: usize = 1_000;
 pub(super) const LARGEST_PATTERN: usize = 256 * 1024;
-/// Sizes of a compiled pattern in bytes, and what 16 bytes of text cost then if the text is made to be slow.
+/// Bytes of a compiled pattern, and the cost per 16 bytes of the slowest text.
 const PATTERN_SIZES: [(usize, u64); 4] =
     [(4 * 1024, 50), (16 * 1024, 1_500), (64 * 1024, 40_000), (LARGEST_PATTERN, 100_000)];
-/// What all patterns together may take in memory, in bytes.
+/// Bytes of all compiled patterns.
 const MOST_PATTERNS: usize = 32 * 1024 * 1024;
 
-/// What stands in a keyword, and to which values it applies.
+/// The content of a keyword, and the values to which it applies.
 #[derive(Clone, Copy)]
 enum Role {
-    /// A rule of its own.
+    /// A rule without subschemas.
     Plain,
-    /// Nothing that is checked, or not by itself.
+    /// Not checked, or not by itself.
     Note,
-    /// A schema, or a list of them.
+    /// A schema or a list of schemas.
     Schemas(Edge),
     /// Schemas by name.
     Named(Edge),
@@ -65,11 +64,11 @@ const KEYWORDS: [(&str, Role); 53] = {
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Keywords that have no effect unless the other one stands beside them.
+/// Keywords without effect unless the other one is present.
 const WITHOUT_EFFECT: [(&str, &str); 5] =
     [("minContains", "contains"), ("maxContains", "contains"), ("then", "if"), ("else", "if"), ("nullable", "type")];
 
-/// What to write in place of a keyword that is not known.
+/// A replacement for an unsupported keyword.
 fn instead(keyword: &str) -> String {
     let known = match keyword {
         "dependencies" => "write dependentRequired, or dependentSchemas",
@@ -92,26 +91,26 @@ fn instead(keyword: &str) -> String {
     known.to_owned()
 }
 
-/// A schema that was gone through.
+/// The result of reading a schema.
 pub(super) struct Reading<'s> {
     root: &'s Value,
-    /// Where draft 7's lists in `items` stand, and whether there is a `prefixItems` anywhere.
+    /// Places of draft 7's lists in `items`, and whether `prefixItems` occurs.
     lists: Vec<String>,
     prefixed: bool,
-    /// As the crate gets it: without the notes that would change how it is read, and with `nullable` in `type`.
+    /// The schema for the crate: without annotations that would change its meaning, and with `nullable` merged into `type`.
     prepared: Value,
     pub(super) problems: Problems,
     nodes: Vec<Node>,
     /// Each schema by its JSON pointer.
     places: HashMap<String, usize>,
     references: Vec<Reference>,
-    /// What each pattern costs.
+    /// The cost of each pattern.
     patterns: HashMap<&'s str, u64>,
-    /// What they take in memory.
+    /// Their bytes.
     patterns_size: usize,
 }
 
-/// A `$ref`: the schema it stands in, and where it stands.
+/// A `$ref` with its schema and place.
 struct Reference {
     from: usize,
     to: String,
@@ -120,7 +119,7 @@ struct Reference {
 
 impl<'s> Reading<'s> {
     /// # Errors
-    /// When the schema is too large to go through.
+    /// If the schema is too large to read.
     pub(super) fn of(root: &'s Value) -> Result<Self, Problems> {
         let (depth, bytes) = extent(root);
         if depth > DEEPEST {
@@ -162,10 +161,10 @@ impl<'s> Reading<'s> {
         if self.lists.is_empty() { Draft::Draft202012 } else { Draft::Draft201909 }
     }
 
-    /// What the schema costs, and the schema as the crate gets it.
+    /// The costs, and the schema for the crate.
     ///
     /// # Errors
-    /// References that never end, or that unfold to too much.
+    /// References that never end or unfold too far.
     pub(super) fn finish(self) -> Result<(Costs, Value), Problems> {
         let costs = Costs::of(self.nodes).map_err(|endless| match endless {
             Unbounded::Circles(nodes) => {
@@ -189,7 +188,7 @@ impl<'s> Reading<'s> {
         self.problems.add(place(self.root, pointer), problem);
     }
 
-    /// Goes through a schema and all that is in it; returns its node.
+    /// Reads a schema with all subschemas, and returns its node.
     fn schema(&mut self, value: &'s Value, pointer: String) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Node { work: LOOK, errors: u64::from(value == &Value::Bool(false)), ..Node::default() });
@@ -234,7 +233,7 @@ impl<'s> Reading<'s> {
         index
     }
 
-    /// What the draft's own schema does not say about a keyword, or not as well.
+    /// Rules about a keyword that the meta-schema lacks or words badly.
     fn read(&mut self, node: usize, name: &str, value: &Value, pointer: &str) {
         match (name, value) {
             ("type", value) if !value.is_array() && !TYPES.iter().any(|known| value == known) => {
@@ -289,7 +288,7 @@ impl<'s> Reading<'s> {
         self.prefixed |= members.contains_key("prefixItems");
     }
 
-    /// Changes what the crate would read otherwise than we do.
+    /// Adapts the parts that the crate would interpret differently.
     fn prepare(&mut self, members: &Map<String, Value>, pointer: &str) {
         let nullable = members.get("nullable") == Some(&Value::Bool(true));
         if nullable && members.get("enum").and_then(Value::as_array).is_some_and(|all| !all.contains(&Value::Null)) {
@@ -324,7 +323,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// What a keyword costs beside the schemas in it.
+    /// The cost of a keyword without its subschemas.
     fn work(&mut self, name: &str, value: &'s Value, pointer: &str) -> u64 {
         match (name, value) {
             ("enum" | "const" | "dependentRequired", value) => extent(value).1 as u64 / 16,
@@ -342,7 +341,7 @@ impl<'s> Reading<'s> {
         if let Some(work) = self.patterns.get(pattern) {
             return *work;
         }
-        // Either is refused, whatever else is found.
+        // Both are rejected anyway.
         if self.patterns_size > MOST_PATTERNS || self.problems.iter().count() > MOST_PROBLEMS {
             return 0;
         }
@@ -367,7 +366,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// Why the crate refuses a pattern; it says only that it does.
+/// The reason why a pattern is rejected; the crate does not tell.
 fn what_is_wrong(pattern: &str) -> &'static str {
     let mut after_backslash = false;
     for (at, letter) in pattern.char_indices() {
@@ -383,12 +382,12 @@ fn what_is_wrong(pattern: &str) -> &'static str {
     "it is not a regular expression, or a far too large one"
 }
 
-/// How many errors a keyword may give, beside those of the schemas in it.
+/// Errors that a keyword may yield, without those of its subschemas.
 fn errors_of(name: &str, role: Option<Role>, value: &Value) -> u64 {
     match (name, value, role) {
         ("required", Value::Array(names), _) => names.len() as u64,
         ("dependentRequired", value, _) => extent(value).1 as u64 / 4,
-        // Its error has a copy of the schema.
+        // The error contains a copy of the schema.
         ("not", value, _) => 1 + extent(value).1 as u64 / 64,
         ("anyOf" | "oneOf" | "contains" | "propertyNames" | "additionalProperties" | "additionalItems", ..) => 1,
         (_, _, role) => u64::from(matches!(role, Some(Role::Plain))),

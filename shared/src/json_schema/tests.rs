@@ -277,7 +277,7 @@ fn text_may_have_to_be_json() {
     assert_eq!(violations(schema.clone(), json!({"blocks": "[{\"a\": 1}]"})), Vec::<String>::new());
     let told = violations(schema.clone(), json!({"blocks": "[{a: 1}]"}));
     assert_eq!(told, ["blocks: must be JSON as text; it cannot be read at line 1 column 3"]);
-    // Nothing of the text is repeated, and depth is bounded.
+    // The message never quotes the text, and the depth is bounded.
     let deep = violations(schema, json!({"blocks": "[".repeat(100_000)}));
     assert_eq!(deep.len(), 1);
     assert!(deep[0].starts_with("blocks: must be JSON as text"), "{deep:?}");
@@ -321,9 +321,9 @@ fn a_problem_of_the_whole_stands_at_the_schemas_own_place() {
     assert_eq!(problems.iter().next().unwrap().field, "schema.type");
 }
 
-// ------------------------------------------------------------------------------------------------------ ill will
+// ------------------------------------------------------------------------------------------------------ hostile input
 
-/// On a stack of 1.5 MB, of the 2 MB that the smallest thread of ours has; an optimized build needs far less.
+/// Runs on a stack of 1.5 MB, of the 2 MB of our smallest thread; an optimized build needs far less.
 fn with_little_stack(run: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(1536 * 1024).spawn(run).unwrap().join().unwrap();
 }
@@ -366,7 +366,7 @@ fn a_pattern_that_is_not_linear_is_refused_by_name() {
         assert!(fields.contains(&"properties.x.pattern"), "{pattern}: {found:?}");
         assert!(found.iter().all(|(_, problem)| problem.contains(says)), "{pattern}: {found:?}");
     }
-    // An escaped backslash or a group is neither.
+    // An escaped backslash or a plain group is allowed.
     for pattern in [r"^a\\1$", "(?:a)", "(?i)a", r"\(?=", r"[(?=]"] {
         compiled(&json!({"pattern": pattern}));
     }
@@ -378,7 +378,7 @@ fn a_schema_that_is_too_much_is_refused() {
         let deep = nested(10_000, json!(true), |inner| Value::Object(Map::from_iter([("not".to_owned(), inner)])));
         assert!(refused(json!({"not": null, "const": 1}))[0].1.contains("must be a schema"));
         assert!(JsonSchema::compile(&deep).unwrap_err().to_string().contains("nested more than 64"));
-        // Dropping a value goes as deep as it is.
+        // Dropping recurses into the value.
         std::mem::forget(deep);
     });
     assert!(refused(json!({"enum": ["x".repeat(70_000)]}))[0].1.contains("larger than"));
@@ -407,7 +407,7 @@ fn references_that_unfold_to_too_much_are_refused_when_the_schema_is_compiled() 
         assert!(found[0].1.contains("unfolds to more than can be checked"), "{keyword}: {found:?}");
         assert!(!violations(doubling(8, both(keyword)), json!(1)).is_empty(), "{keyword}");
     }
-    // One after the other, and each for a value of its own, they do not multiply.
+    // Sequential references, and references for separate values, do not multiply.
     for linear in [|next: Value| json!({"allOf": [next]}), |next: Value| json!({"properties": {"a": next, "b": next}})]
     {
         compiled(&doubling(100, linear));
@@ -416,7 +416,7 @@ fn references_that_unfold_to_too_much_are_refused_when_the_schema_is_compiled() 
     assert!(refused(chain)[0].1.contains("unfolds"));
 }
 
-/// Without a bound each of these would take longer than the universe has.
+/// Without bounds each of these would take longer than the age of the universe.
 #[test]
 fn what_a_recursive_schema_costs_is_told_by_the_depth_of_the_value() {
     let deep = |levels| nested(levels, json!({}), |inner| Value::Object(Map::from_iter([("x".to_owned(), inner)])));
@@ -424,10 +424,10 @@ fn what_a_recursive_schema_costs_is_told_by_the_depth_of_the_value() {
     let twice = json!({"allOf": [both.clone(), both.clone()], "minProperties": 1});
     assert!(violations(twice.clone(), deep(40))[0].contains("too large to be checked"));
     assert_eq!(violations(twice, deep(5)), ["x.x.x.x.x: must have at least 1 property, not 0"]);
-    // A tree may be as deep as a value can be: each branch has one schema.
+    // A tree may be as deep as any value: each branch has one schema.
     let tree = json!({"anyOf": [{"type": "null"}, both]});
     assert!(violations(tree, deep(60)).is_empty());
-    // The kinds of nodes in a language.
+    // The kinds of nodes of a programming language.
     let kind = |kind: &str| json!({"type": "object", "required": ["kind"], "properties": {"kind": {"const": kind}, "of": {"$ref": "#"}}});
     let kinds: Vec<Value> = ["add", "call", "get", "if", "list", "not"].map(kind).to_vec();
     let tree = json!({"oneOf": kinds});
@@ -454,12 +454,12 @@ fn much_data_against_much_schema_is_given_up() {
 
 #[test]
 fn no_pattern_is_slow() {
-    // Each would be exponential for a matcher that goes back.
+    // Exponential for a backtracking matcher.
     for pattern in ["^(a+)+$", "^(a|a)*$", "^(\\w{1,20}){1,20}$", "(.*a){20}", "^(a?){50}a{50}$"] {
         let found = violations(json!({"pattern": pattern}), json!(format!("{}!", "a".repeat(50_000))));
         assert_eq!(found.len(), usize::from(pattern != "(.*a){20}"), "{pattern}");
     }
-    // One that is linear and yet slow may see short texts only.
+    // A linear but slow pattern is allowed on short texts only.
     let slow = json!({"items": {"pattern": "[ab]*a[ab]{900}c"}});
     assert_eq!(violations(slow.clone(), json!(["ab"])), ["[0]: must match the pattern [ab]*a[ab]{900}c"]);
     let long = "ab".repeat(50_000);
@@ -475,7 +475,7 @@ fn unique_items_are_found_in_linear_time() {
     assert!(violations(unique.clone(), Value::from(numbers.clone())).is_empty());
     let twice: Vec<Value> = numbers.into_iter().chain([json!(7.0)]).collect();
     assert_eq!(violations(unique.clone(), Value::from(twice)), ["[50000]: must not be the same as the item [7]"]);
-    // Nests of empty lists, all different: a hash of their leaves is the same for all.
+    // Distinct nests of empty lists: a hash of their leaves would be equal for all.
     let nests: Vec<Value> = (0..16_384_u32)
         .map(|bits| {
             (0..14).fold(json!([]), |inner, bit| if bits >> bit & 1 == 1 { json!([inner]) } else { json!([inner, []]) })
@@ -503,7 +503,7 @@ fn depth_does_not_overflow_the_stack() {
         assert!(tree.validate(&deeper)[0].problem.contains("more than 128 levels"));
         std::mem::forget(deeper);
 
-        // The deepest schema that is taken, of the deepest parts, one within the other.
+        // The deepest accepted schema of the deepest parts, nested.
         let nots = |innermost: Value| nested(60, innermost, |inner| json!({"not": inner}));
         let mut definitions: Map<String, Value> = (0..3)
             .map(|level| (format!("d{level}"), nots(json!({"$ref": format!("#/$defs/d{}", level + 1)}))))

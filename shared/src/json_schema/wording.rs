@@ -1,5 +1,6 @@
-//! The crate's errors as a person or a model reads them: where, what stands there, what was expected. On one line, and never
-//! long: of a value no more is shown than its kind, or a number.
+//! Words the crate's errors for people and models: place, value, expectation.
+//!
+//! A problem is one short line; a value is shown by its kind, except numbers.
 
 use std::fmt::{self, Write};
 
@@ -16,27 +17,27 @@ const LONGEST_VALUE: usize = 60;
 const LONGEST_NAME: usize = 60;
 const LONGEST_LIST: usize = 300;
 const LONGEST_SCHEMA: usize = 120;
-/// In steps: the middle of a longer path is left out.
+/// In steps; a longer path omits its middle.
 const LONGEST_PATH: usize = 20;
 
-/// A constant tells alternatives apart: another one is further from what was meant than any other mistake.
+/// A constant distinguishes alternatives, so another constant is worse than any other mistake.
 const FAR: u64 = 20;
 
-/// How a problem ends that is told of one alternative.
+/// The end of a problem about one alternative.
 const CLOSEST: &str = "the closest)";
 
-/// What errors speak about.
+/// The context of errors.
 #[derive(Clone, Copy)]
 pub(super) struct Wording<'w> {
     pub(super) schema: &'w Value,
     pub(super) instance: &'w Value,
 }
 
-/// What an error comes to.
+/// The problems of an error.
 #[derive(Default)]
 struct Explained {
     violations: Vec<Violation>,
-    /// How far it is from what may have been meant.
+    /// Distance from the likely intention.
     distance: u64,
 }
 
@@ -44,7 +45,7 @@ impl<'w> Wording<'w> {
     pub(super) fn all<'e>(self, errors: impl Iterator<Item = ValidationError<'e>>) -> Vec<Violation> {
         let (mut violations, mut more): (Vec<Violation>, usize) = (Vec::new(), 0);
         for violation in errors.flat_map(|error| self.told(&error).violations) {
-            // Two ways may lead to the same schema.
+            // Two paths may lead to the same schema.
             if violations.contains(&violation) {
                 continue;
             }
@@ -138,13 +139,13 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// The schema with the keyword that an error is about.
+    /// The schema that contains the error's keyword.
     fn parent(self, error: &ValidationError<'_>) -> Option<&'w Value> {
         let (parent, _) = error.schema_path().as_str().rsplit_once('/')?;
         self.schema.pointer(parent)
     }
 
-    /// What properties there are, to follow "is not a property of the schema; ".
+    /// The existing properties, to follow "is not a property of the schema; ".
     fn known(self, error: &ValidationError<'_>) -> String {
         let names = |keyword| self.parent(error)?.get(keyword)?.as_object().filter(|schemas| !schemas.is_empty());
         let list = |schemas: &serde_json::Map<String, Value>| listed(schemas.keys().map(|name| bare(name)));
@@ -156,7 +157,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// A property that is missing may be missed only because of another one.
+    /// Also names the property that requires the missing one.
     fn required(self, error: &ValidationError<'_>, name: &str) -> String {
         let because = error.schema_path().as_str().ends_with("/dependentRequired").then(|| {
             let asked = self.schema.pointer(error.schema_path().as_str())?.as_object()?.iter();
@@ -184,7 +185,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// Of alternatives of which none fits, the closest.
+    /// The closest alternative, if none is valid.
     fn closest(self, alternatives: &[Vec<ValidationError<'static>>], pointer: &str, value: &Value) -> Explained {
         let count = alternatives.len();
         let here = place(self.instance, pointer);
@@ -197,7 +198,7 @@ impl<'w> Wording<'w> {
             })
         };
         let others: Vec<Explained> = alternatives.iter().map(told).collect();
-        // Of another kind altogether: "must be text or null, not true" is all there is to say.
+        // Another kind for all alternatives: "must be text or null, not true" suffices.
         let kind_wanted = |told: &Explained| match told.violations.as_slice() {
             [only] if only.path == here => only.problem.strip_suffix(&end)?.strip_prefix("must be ").map(str::to_owned),
             _ => None,
@@ -251,7 +252,7 @@ fn sized(bound: &str, limit: u64, unit: &str, value: &Value) -> String {
     format!("must have {bound} {limit} {unit}, not {count}")
 }
 
-/// What a value is; of a number, which.
+/// The kind of a value, or a number itself.
 fn shown_kind(value: &Value) -> String {
     if value.is_number() { value.to_string() } else { kind(value).to_owned() }
 }
@@ -260,7 +261,7 @@ fn short_schema(schema: &Value) -> String {
     shortened(LONGEST_SCHEMA, format_args!("{schema}"))
 }
 
-/// A step of a JSON pointer.
+/// Escapes a step of a JSON pointer.
 pub(super) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -294,7 +295,7 @@ pub(super) fn place(root: &Value, pointer: &str) -> String {
     text
 }
 
-/// A value as JSON, cut short.
+/// A value as JSON, cut.
 pub(super) struct Shown<'v>(pub(super) &'v Value);
 
 impl fmt::Display for Shown<'_> {
@@ -303,20 +304,20 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A text in quotes, cut short.
+/// A text in quotes, cut.
 pub(super) fn quoted(text: &str) -> String {
-    // No more than is shown is copied.
+    // Copies only the shown part.
     let start: String = text.chars().take(LONGEST_NAME + 1).collect();
     Shown(&Value::String(start)).to_string()
 }
 
-/// A text of the author's without quotes, cut short.
+/// An author's text without quotes, cut.
 fn bare(text: &str) -> String {
     let text = shortened(LONGEST_LIST, format_args!("{text}"));
     text.replace(char::is_control, " ")
 }
 
-/// `a, b, c`: as many as there is room for, and how many there are in all.
+/// `a, b, c`: as many as fit, then the total number.
 fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     let count = all.len();
     let mut text = String::new();
@@ -331,7 +332,7 @@ fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     text
 }
 
-/// At most so many characters of what is written, and not much more work than that.
+/// Stops writing after `longest` characters.
 fn shortened(longest: usize, text: fmt::Arguments<'_>) -> String {
     let mut short = Short { text: String::new(), left: longest };
     if short.write_fmt(text).is_err() {

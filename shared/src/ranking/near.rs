@@ -1,27 +1,26 @@
-//! Words and names that somebody may have meant: by edit distance, in which two letters that changed places are one edit.
+//! Similar words and names, by edit distance; swapping two neighbouring letters is one edit.
 
 use std::collections::HashMap;
 
 use strsim::osa_distance;
 
-/// Of a word that was mistyped, at most so many are taken as what was meant.
+/// Candidates per mistyped word.
 const MOST_NEAR: usize = 4;
-/// Names of fewer letters are in too many others.
+/// Letters; shorter names are part of too many others.
 const SHORTEST: usize = 3;
-/// From here on one edit may be a mistake: shorter words are too like each other to guess.
+/// Letters from which one edit is allowed; shorter words are too similar to guess.
 const ONE_EDIT: usize = 4;
-/// From here on two may be: `remind` is no `refund`, and `invite` no `invoice`.
+/// Letters from which two edits are allowed: `remind` is no `refund`, and `invite` no `invoice`.
 const TWO_EDITS: usize = 8;
-/// The beginning of a word says enough from here on.
+/// Letters from which the beginning of a word matches.
 const SHORTEST_BEGINNING: usize = 4;
 
-/// The names nearest to what somebody wrote, nearest first, at most `most`; none that is altogether different. Case does not
-/// matter.
+/// The `most` nearest names, nearest first, ignoring case. Names too different are left out.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     Names::of(names).nearest(written, most)
 }
 
-/// Names among which several are looked for.
+/// Prepared names for several searches.
 pub struct Names<'a>(Vec<Name<'a>>);
 
 struct Name<'a> {
@@ -46,7 +45,7 @@ impl<'a> Names<'a> {
         let (length, letters) = (written.chars().count(), letters(&written));
         let near = |Name { name, folded, length: other, letters: in_other }: &Name<'a>| {
             let allowed = (length.max(*other) / 3).max(1);
-            // An edit changes two letters at most.
+            // An edit changes at most two letters.
             let may_be =
                 length.abs_diff(*other) <= allowed && (letters ^ in_other).count_ones() as usize <= 2 * allowed;
             if may_be {
@@ -68,8 +67,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// For each of some words that are not in the vocabulary, the words in it that may have been meant, with how much a match
-/// counts: mistyped, or another form of the same (`posting`, `post`). The vocabulary may name a word many times.
+/// For each unknown word, similar words of the vocabulary with the weight of a match: corrections of typing errors and other
+/// forms (`posting`, `post`). The vocabulary may repeat words.
 pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a str>) -> Vec<Vec<(&'a str, f32)>> {
     let wanted: Vec<Wanted<'_>> = unknown.iter().map(|word| Wanted::new(word)).collect();
     let mut found: Vec<HashMap<&str, usize>> = vec![HashMap::new(); unknown.len()];
@@ -93,13 +92,13 @@ pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a s
     found.into_iter().map(best).collect()
 }
 
-/// A word that is looked for among many: what tells most of them at a glance.
+/// A word to find, with data for a quick rejection.
 struct Wanted<'a> {
     word: &'a str,
     stem: &'a str,
     length: usize,
     letters: u64,
-    /// How many edits may lie between.
+    /// Allowed edits.
     edits: usize,
 }
 
@@ -116,7 +115,7 @@ impl<'a> Wanted<'a> {
         }
         let edited = self.edits > 0
             && self.word.len().abs_diff(word.len()) <= 4 * self.edits
-            // An edit changes two letters at most.
+            // An edit changes at most two letters.
             && (self.letters ^ letters).count_ones() as usize <= 2 * self.edits
             && self.length.abs_diff(word.chars().count()) <= self.edits;
         let distance = if edited { osa_distance(self.word, word) } else { usize::MAX };
@@ -129,7 +128,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What forms of a word have in common: `schedul` of `schedule`, `scheduled` and `scheduling`.
+/// The common part of a word's forms: `schedul` for `schedule`, `scheduled` and `scheduling`.
 fn stem(word: &str) -> &str {
     let endings = ["ing", "ed", "er", "e"].iter();
     let mut stems =
@@ -137,7 +136,7 @@ fn stem(word: &str) -> &str {
     stems.next().unwrap_or(word)
 }
 
-/// Which letters a word has, a bit each; letters beyond ASCII share bits.
+/// A bit set of the word's letters; non-ASCII letters share bits.
 fn letters(word: &str) -> u64 {
     word.chars().fold(0, |letters, letter| letters | 1 << (u32::from(letter) % 64))
 }

@@ -1,12 +1,12 @@
-//! Words as they are compared: without case, accents and the plural.
+//! Words in comparable form: without case, accents and plural.
 
-/// Text without case and accents, its words one blank apart: how values of fields are compared.
+/// Text without case and accents, with single spaces: the compared form of field values.
 pub fn folded(text: &str) -> String {
     fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Hands each word of a text to `take`. Scripts that set no blanks between words, and Korean, whose particles cling to them,
-/// give a word per character.
+/// Calls `take` for each word. Scripts without spaces between words, and Korean, whose particles join words, yield a word per
+/// character.
 pub fn words(text: &str, mut take: impl FnMut(&str)) {
     for run in fold(text).split(|letter: char| !letter.is_alphanumeric()) {
         let mut rest = run;
@@ -23,7 +23,7 @@ pub fn words(text: &str, mut take: impl FnMut(&str)) {
 }
 
 fn one(word: &str, take: &mut impl FnMut(&str)) {
-    // A single letter is no word: it is what is left of `garden's` and the like.
+    // A single letter is a remnant, as of `garden's`.
     if word.chars().nth(1).is_none() && !word.chars().any(char::is_numeric) {
         return;
     }
@@ -36,8 +36,8 @@ fn stands_alone(letter: char) -> bool {
     matches!(letter, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Small letters without accents, of the Latin alphabets of Europe; other letters stay what they are. (`deunicode` would do
-/// all of Unicode, and add more than half a megabyte to the function that is on the phone.)
+/// Lower case without accents for Latin alphabets of Europe; other letters stay. (`deunicode` would cover all of Unicode, but add
+/// more than half a megabyte to the function on the phone.)
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -65,7 +65,7 @@ fn fold(text: &str) -> String {
             'ŵ' => folded.push('w'),
             'ý' | 'ÿ' | 'ŷ' => folded.push('y'),
             'ź' | 'ż' | 'ž' => folded.push('z'),
-            // An accent written after its letter.
+            // A combining accent.
             '\u{300}'..='\u{36f}' => {}
             other => folded.push(other),
         }
@@ -73,8 +73,8 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// Without the plural's ending, by the three rules of Harman's S-stemmer (How Effective Is Suffixing?, 1991): they do good
-/// for English, Spanish or Portuguese and no harm for others. Both halves together are the word.
+/// Removes a plural ending by the three rules of Harman's S-stemmer (How Effective Is Suffixing?, 1991), useful for English,
+/// Spanish and Portuguese and harmless for others. The word is both parts together.
 fn singular(word: &str) -> (&str, &'static str) {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     if word.len() < 4 || !word.ends_with('s') {

@@ -1,4 +1,4 @@
-//! The tools for automations that there are already.
+//! Descriptions of the tools for existing automations.
 
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ pub(super) fn update_automation() -> AgentTool {
             effect: ToolEffect::Record,
             repeatable: false,
         },
-        // It adds a version that waits for a person.
+        // The new version waits for review.
         hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: true },
         how_to_get_the_rest: "correct what is told here and send it again",
     }

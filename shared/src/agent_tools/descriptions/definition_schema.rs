@@ -1,5 +1,6 @@
-//! The JSON schema of a definition, as models are shown it. What it says is a help: the validation decides, and tells everything
-//! that is wrong at once. `docs/automations.md` is the reference.
+//! The JSON schema of definitions, as a help for models.
+//!
+//! The validation is authoritative, and reports all mistakes together. `docs/automations.md` is the reference.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::{
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
 
-/// An object with these members and no others.
+/// An object without other members.
 fn object(description: &str, properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object", "description": description, "properties": properties, "required": required,
@@ -126,7 +127,7 @@ fn action() -> Value {
     object("One call of a tool", &properties, &["id", "tool"])
 }
 
-/// A clause or a group. Groups in groups are described in words: a schema that refers to itself is refused by some clients.
+/// A clause or a group. Nested groups are described in words, since some clients reject recursive schemas.
 fn condition(description: &str) -> Value {
     let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
     let clause = json!({
@@ -195,7 +196,7 @@ mod tests {
         unknown.map(|one| format!("{} {}", one.pointer, one.message)).collect()
     }
 
-    /// Every member of the schema is a field of a definition with some type of trigger.
+    /// Every member of the schema is a field of some definition.
     #[test]
     fn the_schema_names_nothing_that_is_not_read() {
         let schema = definition_schema();
