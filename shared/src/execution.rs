@@ -361,7 +361,7 @@ impl Executor {
             let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
             outcome.answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
-        // Nothing happened this time, whatever the first outcome.
+        // Nothing happened this time, even if the first outcome is unknown.
         let status = if outcome.repeats { ExecutionStatus::Replayed } else { status };
         telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -442,7 +442,7 @@ fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value
 }
 
 /// The unit of `per_call`: a call or an automation's run. Without a call id it is the caller's current hour, so that omitting the
-/// id evades no limit. Test calls count alone.
+/// id evades no limit. Test calls have no such limit.
 fn counted_for(context: &CallContext<'_>) -> Option<String> {
     match context.subject {
         _ if context.trigger == Trigger::Test => None,

@@ -1,7 +1,7 @@
-//! `cargo bench -p tool-calls --bench parser`, or `make bench`: bytes that the parser reads in a second, as it is deployed.
+//! `cargo bench -p tool-calls --bench parser`, or `make bench`: bytes parsed per second, built as deployed.
 //!
-//! Every input has its size in its name. What each is to reach is in docs/adr/0009-tool-call-parser.md. Where node is installed, it
-//! ends with a comparison in the same run: with a parser by regular expressions on V8 (`regex.mjs`).
+//! Names of inputs contain their sizes; docs/adr/0009-tool-call-parser.md has the targets. If node is installed, the last
+//! comparison is with a parser by regular expressions on V8 (`regex.mjs`) in the same run.
 
 #[path = "../../benches/measuring/mod.rs"]
 mod measuring;
@@ -40,14 +40,14 @@ const CALLS: [&str; 6] = [
 
 const JSON: &str = "updateRow(\"orders\", 48213, {\"status\": \"paid\", \"total\": 129.95, \"items\": [{\"sku\": \"A-1\", \"n\": 2}, {\"sku\": \"B-7\", \"n\": 1}], \"note\": null});\n";
 
-/// `unit` again and again, to a megabyte.
+/// Repeats `unit` to a megabyte.
 fn megabyte(unit: &str) -> String {
     let mut text = unit.repeat(MEGABYTE / unit.len() + 1);
     text.truncate(MEGABYTE - MEGABYTE % unit.len());
     text
 }
 
-/// So many calls, each of them one of [`CALLS`], in one block.
+/// A block filled with the calls of [`CALLS`].
 fn dense(bytes: usize) -> String {
     let mut text = "```tool\n".to_owned();
     for call in CALLS.iter().cycle() {
@@ -59,13 +59,13 @@ fn dense(bytes: usize) -> String {
     text + "```\n"
 }
 
-/// One call in each block, again and again.
+/// Repeats blocks with one call each.
 fn blocks(call: &str, bytes: usize) -> String {
     let block = format!("I look it up.\n\n```tool\n{call}```\n\n");
     block.repeat(bytes / block.len())
 }
 
-/// How many times as fast as a parser by regular expressions on V8, each at its best in half a second.
+/// Compares the best half second of both parsers.
 #[expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
 fn against_v8() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/regex.mjs");
@@ -99,7 +99,7 @@ fn against_v8() {
         let (ours, theirs) = (size / best / 1e6, theirs.unwrap_or(f64::NAN) / 1e6);
         println!("{name}: {ours:.0} MB/s, {:.2} times as fast as V8's {theirs:.0}", ours / theirs);
     }
-    // It is a file for a moment only.
+    // A temporary file; errors do not matter.
     let _ = fs::remove_file(&file);
 }
 

@@ -1,7 +1,7 @@
-// A parser of tool calls by regular expressions, as agents written in JavaScript have them: what the benchmark holds ours against.
-// It reads what is well-formed and nothing else, and says nothing of what is wrong.
+// A parser of tool calls by regular expressions, as common in JavaScript agents, for comparison in the benchmark.
+// It reads only well-formed input and reports no errors.
 //
-// node regex.mjs <file> [seconds]  prints the bytes that it reads in a second.
+// node regex.mjs <file> [seconds]  prints the bytes parsed per second.
 
 import { readFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-//! What a text gives as an answer: the values that are written out in it, in whatever stands around them.
+//! Finds values written in a text, as candidates for an answer.
 
 use std::collections::HashSet;
 
@@ -14,22 +14,22 @@ use crate::{
     work::look_at,
 };
 
-/// Places with a comment behind them at which a value is looked for in vain.
+/// Failed attempts with comments before the search stops.
 const MOST_COMMENTED: usize = 16;
 
-/// A block of a text, whatever its language is.
+/// A fenced block of any language.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block<'t> {
-    /// What stands behind the marks of its fence; empty if nothing does.
+    /// The text after the opening marks; may be empty.
     pub word: &'t str,
     pub inside: &'t str,
-    /// Of the fence, from 1.
+    /// The line of the fence, from 1.
     pub line: usize,
-    /// The first byte of the inside.
+    /// Offset of the inside.
     begin: usize,
 }
 
-/// The blocks of a text, one behind the other: also those that are quoted.
+/// All blocks of a text in sequence, including quoted ones.
 pub fn blocks(text: &str) -> Vec<Block<'_>> {
     let (mut fences, mut places, mut blocks, mut from) = (Fences::new(text), Report::new(text), Vec::new(), 0);
     while let Some(fence) = fences.opening(from) {
@@ -43,34 +43,34 @@ pub fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// A value that is written out in a text, in JSON or as JavaScript writes it.
+/// A value in JSON or JavaScript notation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     pub value: Value,
     pub place: Place,
-    /// Where it begins: from 1.
+    /// The line of its beginning, from 1.
     pub line: usize,
 }
 
-/// Where a value stands; what comes first is the likeliest to be meant as the answer.
+/// The place of a value; earlier variants are likelier to be the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// It is the whole text.
+    /// The whole text.
     Whole,
-    /// It is the whole of a block.
+    /// The whole content of a block.
     Block,
-    /// It begins somewhere in the text.
+    /// Anywhere in the text.
     Within,
-    /// It is the last line.
+    /// The last line.
     Line,
 }
 
-/// The values of a text in their order, but for what the model only thought and what it gives to a call of another function
-/// than `answers`; and what is wrong with the last one that cannot be read. What is the whole text is the only one.
+/// The values of a text in order, and the mistake in the last unreadable one. Thoughts are skipped, and so are arguments of calls
+/// to functions other than `answers`. If the whole text is a value, it is the only one.
 pub fn values(text: &str, answers: &str) -> (Vec<Found>, Option<Malformed>) {
     let seen = without_thoughts(text);
     let mut search = Search { text: &seen, answers, report: Report::new(text), found: Vec::new(), problem: None };
-    // What is a value as it stands has no thoughts: `</think>` is a part of its text then.
+    // If the raw text is a value, `</think>` can only be a part of a string.
     let as_it_stands = Search { text, answers, report: Report::new(text), found: Vec::new(), problem: None };
     if let Ok(value) = as_it_stands.whole(0, text.len()).or_else(|_| search.whole(0, seen.len())) {
         search.found.push(Found { value, place: Place::Whole, line: 1 });
@@ -113,7 +113,7 @@ impl Search<'_> {
         self.found.push(Found { value, place, line });
     }
 
-    /// The only value between two places.
+    /// The value that fills the range.
     fn whole(&self, begin: usize, end: usize) -> Parse<Value> {
         let mut cursor = Cursor::within(self.text, begin, end);
         cursor.blanks()?;
@@ -126,8 +126,7 @@ impl Search<'_> {
         if cursor.peek().is_some() { cursor.expected("nothing behind the value") } else { Ok(value) }
     }
 
-    /// The objects and lists between two places. A bracket that was found to have no end is not tried again, so that nothing is
-    /// read more than twice.
+    /// The objects and lists in a range. A bracket without an end is not tried again, so nothing is read more than twice.
     fn within(&mut self, begin: usize, end: usize) {
         let (bytes, mut at, mut open, mut closes, mut commented) =
             (self.text.as_bytes(), begin, HashSet::new(), true, 0);
@@ -156,7 +155,7 @@ impl Search<'_> {
                     }
                 }
                 Err(problem) => {
-                    // What a comment may hide is looked at again and again.
+                    // Text hidden by comments may be read many times, so the number of attempts is bounded.
                     commented += usize::from(cursor.has_comment);
                     if commented > MOST_COMMENTED {
                         break;
@@ -177,7 +176,7 @@ impl Search<'_> {
         look_at(ahead(at).len());
     }
 
-    /// Whether a name stands before the parenthesis, which is not that of the call that gives the answer.
+    /// Whether the parenthesis at `at` belongs to a call of another function than `answers`.
     fn is_call(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or_default();
         let is_name = before.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | '$'));

@@ -1,4 +1,4 @@
-//! Where the parser is in a tool block, what stands there, and what went wrong.
+//! The parser's position in a tool block.
 
 use std::borrow::Cow;
 
@@ -11,31 +11,31 @@ use crate::{
 
 pub(crate) type Parse<T> = Result<T, Box<Problem>>;
 
-/// Something else was expected.
+/// A syntax error.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) at: usize,
     pub(crate) expected: Cow<'static, str>,
 }
 
-/// A position in a tool block, or in a part of a text that is no block.
+/// A position in a tool block, or in other text.
 ///
-/// A block's end is found as the parser gets there: what is known ends at the next line that begins with a fence, and only
-/// when that limit is reached is it looked at. So a block that ends early leaves nothing that was searched in vain.
+/// The block's end is found lazily: the known part ends at the next line that begins with a fence, and that fence is examined
+/// only when the position reaches it. So a block that ends early causes no wasted search.
 pub(crate) struct Cursor<'t, 'f> {
     pub(crate) text: &'t str,
     pub(crate) bytes: &'t [u8],
     pub(crate) at: usize,
-    /// The answer to the limit: nothing at or behind it is looked at yet.
+    /// The answer up to the limit; no later byte was read yet.
     known: &'t [u8],
-    /// Where the brackets stand that are open.
+    /// Offsets of the open brackets.
     pub(crate) open: Vec<usize>,
     block: Option<(&'f mut Fences<'t>, Fence)>,
-    /// The fence whose line begins at the limit; none at the end of the answer.
+    /// The fence at the limit; `None` at the end of the answer.
     next: Option<Fence>,
-    /// What the limit is, once the block is known to end there.
+    /// Set once the block is known to end at the limit.
     end: Option<Bearing>,
-    /// Whether something was looked for behind the end of the answer.
+    /// Whether parsing reached the end of the answer.
     pub(crate) is_over: bool,
     pub(crate) has_comment: bool,
 }
@@ -47,7 +47,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         Self { known, next, block: Some((fences, *opening)), ..Self::within(text, at, text.len()) }
     }
 
-    /// In `text` between two places.
+    /// In `text` from `at` to `end`.
     pub(crate) fn within(text: &'t str, at: usize, end: usize) -> Self {
         let bytes = text.as_bytes();
         let known = bytes.get(..end).unwrap_or(bytes);
@@ -69,7 +69,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.known.len()
     }
 
-    /// The byte here; none at the end of the block.
+    /// The current byte; `None` at the end of the block.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         look_at(1);
@@ -90,7 +90,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Moves the limit on; false if it is the end of the block.
+    /// Extends the limit. Returns false if it is the end of the block.
     pub(crate) fn more(&mut self) -> bool {
         let (Some(fence), Some((fences, opening)), None) = (self.next, &mut self.block, self.end) else {
             return false;
@@ -105,7 +105,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         true
     }
 
-    /// The block's end was reached: where to go on, and whether it was the end of the answer.
+    /// After the block: the offset to continue at, and whether it is the end of the answer.
     pub(crate) fn behind_block(&self) -> (usize, bool) {
         match (self.next, self.end) {
             (Some(fence), Some(Bearing::Closes)) => (fence.end, false),
@@ -114,7 +114,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// Marks that close the block here, behind a call on the same line or on a line of their own; where they end.
+    /// The end of closing marks here, after a call on the same line or on their own line.
     pub(crate) fn closing_here(&mut self) -> Option<usize> {
         let mark = self.peek()?;
         let (fences, opening) = self.block.as_mut().filter(|(_, opening)| opening.mark == mark)?;
@@ -126,14 +126,14 @@ impl<'t, 'f> Cursor<'t, 'f> {
         (fences.closes_short(opening, &short) && !self.is_call_at(end)).then_some(end)
     }
 
-    /// Whether a call seems to stand there.
+    /// Whether a call seems to begin at `at`.
     fn is_call_at(&self, at: usize) -> bool {
         let mut here = Self::within(self.text, at, self.text.len());
         let word = here.blanks().ok().and_then(|_line_ended| here.identifier());
         matches!(word, Some("return" | "await")) || word.is_some() && here.ahead_by(0) == Some(b'(')
     }
 
-    /// Goes into the tool block that begins here, if it is a shorter one within this one. Gives the fence of this one.
+    /// Enters a shorter tool block that begins here, and returns the outer fence.
     pub(crate) fn enter_doubled(&mut self) -> Option<Fence> {
         let mark = self.ahead_by(0)?;
         let (fences, opening) = self.block.as_mut().filter(|(_, opening)| opening.mark == mark)?;
@@ -145,30 +145,30 @@ impl<'t, 'f> Cursor<'t, 'f> {
         Some(outer)
     }
 
-    /// The byte that many behind this one, if it is known to be in the block: lines are known to their end.
+    /// The byte at that distance, if known to be in the block. Lines are known to their end.
     #[inline]
     pub(crate) fn ahead_by(&self, count: usize) -> Option<u8> {
         self.known.get(self.at + count).copied()
     }
 
-    /// What is known to be in the block; to the end of the line at least.
+    /// The known rest of the block, at least to the end of the line.
     #[inline]
     pub(crate) fn ahead(&self) -> &'t [u8] {
         self.known.get(self.at..).unwrap_or_default()
     }
 
-    /// The character here, which is not at the limit.
+    /// The current character; must not be at the limit.
     pub(crate) fn character(&self) -> Option<char> {
         self.text.get(self.at..).and_then(|rest| rest.chars().next())
     }
 
-    /// Goes over blanks, ends of lines and comments; true if a line ended.
+    /// Skips blanks, line ends and comments. Returns true if a line ended.
     ///
     /// # Errors
-    /// A comment is not closed.
+    /// An unclosed comment.
     #[inline]
     pub(crate) fn blanks(&mut self) -> Parse<bool> {
-        // Mostly there is one blank, or none: that much is read where it is asked for.
+        // Fast path: usually there is at most one blank.
         self.at += usize::from(self.peek() == Some(b' '));
         match self.ahead_by(0) {
             Some(b'!' | b'"' | b'$'..=b'.' | b'0'..=b'~') => Ok(false),
@@ -186,7 +186,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
                     self.at += 1;
                     ended = true;
                 }
-                // A comment of Python's: to JavaScript it is nothing at all.
+                // A Python comment, which is no JavaScript.
                 Some(b'#') if self.ahead_by(1) == Some(b' ') => self.pass_line(),
                 Some(b'/') => match self.ahead_by(1) {
                     Some(b'/') => self.pass_line(),
@@ -205,7 +205,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// Over `// …` to the end of the line, before it. To JavaScript it ends at U+2028, too, where no reader sees an end.
+    /// Skips `// …` to the end of the line. For JavaScript U+2028 also ends it, but no reader sees that.
     fn pass_line(&mut self) {
         self.has_comment = true;
         let line = self.ahead();
@@ -214,7 +214,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.at += length;
     }
 
-    /// Over `/* … */`; true if a line ends in it.
+    /// Skips `/* … */`. Returns true if it contains a line end.
     fn comment(&mut self) -> Parse<bool> {
         self.has_comment = true;
         let start = self.at;
@@ -233,7 +233,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.expected("`*/` at the end of the comment")
     }
 
-    /// The identifier here, if there is one.
+    /// The identifier here, if any.
     #[inline]
     pub(crate) fn identifier(&mut self) -> Option<&'t str> {
         let start = self.at;
@@ -257,7 +257,7 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.text.get(start..self.at)
     }
 
-    /// Whether a character stands here that would lengthen a number or a name.
+    /// Whether the next character would extend a number or name.
     pub(crate) fn at_identifier_part(&self) -> bool {
         match self.ahead_by(0) {
             Some(0x80..) => self.character().is_some_and(is_identifier_character),
@@ -266,13 +266,12 @@ impl<'t, 'f> Cursor<'t, 'f> {
         }
     }
 
-    /// Whether three marks or more are the first thing in the line here: they were meant for a fence, though they are none.
+    /// Whether the line begins with three or more marks here: an attempted fence.
     pub(crate) fn at_marks(&self) -> bool {
         let marks = self.ahead_by(0).filter(|mark| matches!(mark, b'`' | b'~')).map(|mark| run(self.ahead(), mark));
         marks.is_some_and(|marks| marks >= 3) && line_of_first(self.bytes, self.at).is_some()
     }
 
-    /// A problem here.
     #[cold]
     pub(crate) fn expected<T>(&mut self, expected: impl Into<Cow<'static, str>>) -> Parse<T> {
         Err(Box::new(Problem { at: self.at, expected: expected.into() }))
@@ -288,12 +287,12 @@ fn is_identifier_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// What JavaScript takes for a blank, beyond ASCII.
+/// JavaScript's blanks beyond ASCII.
 fn is_blank_character(character: char) -> bool {
     character == '\u{FEFF}' || character.is_whitespace() && character != '\u{85}'
 }
 
-/// What ends a line in JavaScript; text is in lines of `\n` and `\r` alone for all else.
+/// JavaScript's line ends; elsewhere in this crate only `\n` and `\r` end a line.
 fn is_end_of_line(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }

@@ -1,5 +1,6 @@
-//! The elements of a text, comments, `CDATA` and processing instructions among them, wherever they stand. They are found once,
-//! and only in a text with a tag before a tool block.
+//! Finds elements, comments, `CDATA` and processing instructions in a text.
+//!
+//! Runs once, and only for a text with a tag before a tool block.
 
 use std::collections::HashMap;
 
@@ -10,31 +11,31 @@ use crate::{
     work::look_at,
 };
 
-/// The beginnings of sections behind `<`, each with its end.
+/// Beginnings of sections after `<`, with their ends.
 const SECTIONS: [(&[u8], &[u8]); 3] = [(b"!--", b"-->"), (b"![CDATA[", b"]]>"), (b"?", b"?>")];
 
-/// Elements that have no end, or need none.
+/// Elements with no end tag, or an optional one.
 const WITHOUT_END: &str =
     "area base br col embed hr img input link meta source track wbr p li dt dd td th tr thead tbody option";
 
-/// Elements that last to the end of the answer if they do not end and begin a line. Others must stand in that line alone.
+/// Unclosed elements that extend to the end of the answer if they begin a line. Other elements must be alone on that line.
 const OURS: &str = "think thinking result error blockquote pre";
 
 pub(crate) struct Element {
     pub(crate) start: usize,
-    /// Of its name in `Elements::strays`; none of a section.
+    /// Index into `Elements::strays`; `None` for a section.
     name: Option<usize>,
-    /// Behind its end.
+    /// The offset after its end.
     end: Option<usize>,
-    /// Whether it lasts to the end of the answer if it does not end.
+    /// Whether it extends to the end of the answer if unclosed.
     lasts: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Elements {
-    /// In the order in which they begin.
+    /// By offset.
     openings: Vec<Element>,
-    /// Of each name: behind the end tags that nothing begins.
+    /// Per name: offsets after end tags without a beginning.
     strays: Vec<Vec<usize>>,
 }
 
@@ -56,13 +57,13 @@ impl Elements {
         search.elements
     }
 
-    /// The first element that begins at `from` or later.
+    /// The first element at or after `from`.
     pub(crate) fn next(&self, from: usize) -> Option<&Element> {
         let at = self.openings.partition_point(|element| element.start < from);
         self.openings.get(at)
     }
 
-    /// Where an element ends. An end tag in a block or a comment within it ends it only if no other does.
+    /// The end of an element. An end tag inside a block or comment counts only if there is no other.
     pub(crate) fn end(&self, bytes: &[u8], element: &Element, is_within: bool) -> Option<usize> {
         let Some(end) = element.end else { return (element.lasts && !is_within).then_some(usize::MAX) };
         let strays = element.name.and_then(|name| self.strays.get(name)).filter(|_| !is_within);
@@ -80,7 +81,7 @@ impl Element {
     }
 }
 
-/// Whether a block or a comment is open at the end of the text.
+/// Whether a block or comment is open at the end of the text.
 fn is_hidden(text: &[u8]) -> bool {
     look_at(2 * text.len());
     let lines = text.split(|byte| matches!(byte, b'\n' | b'\r')).skip(1);
@@ -95,16 +96,16 @@ fn is_hidden(text: &[u8]) -> bool {
 struct Search<'t> {
     bytes: &'t [u8],
     elements: Elements,
-    /// Numbers of names, in small letters.
+    /// Indexes of names, in lower case.
     names: HashMap<String, usize>,
-    /// Of each name: the elements that are open.
+    /// Per name: the open elements.
     open: Vec<Vec<usize>>,
-    /// For each kind of section: the end that was found last, `usize::MAX` if there is none any more.
+    /// Per kind of section: the latest end found; `usize::MAX` if there are no more.
     ends: [Option<usize>; SECTIONS.len()],
 }
 
 impl Search<'_> {
-    /// The tags of a line, but for those in code.
+    /// Reads the tags of a line, except those in code.
     fn line(&mut self, text: &str, begin: usize, end: usize) {
         let line = self.bytes.get(begin..end).unwrap_or_default();
         let (mut ticks, mut runs, mut after) = (Vec::new(), 0, None);
@@ -191,7 +192,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether nothing stands behind it in its line.
+/// Whether the rest of the line is blank.
 fn is_last(rest: &[u8]) -> bool {
     matches!(rest.get(blanks(rest)), None | Some(b'\n' | b'\r'))
 }

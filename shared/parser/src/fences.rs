@@ -1,24 +1,25 @@
-//! Where fenced blocks begin and end. Prose is passed over by a vectorised search for three back-ticks or tildes in a row, and
-//! no part of the answer is searched twice. Where no `tool` fence follows any more, nothing is looked at at all.
+//! Finds the beginnings and ends of fenced blocks.
+//!
+//! Prose is skipped by a vectorised search for three back-ticks or tildes, and no part is searched twice. Without a further
+//! `tool` fence nothing is read at all.
 
 use memchr::{memchr, memchr2, memchr3, memmem, memrchr2};
 
 use crate::{marks, quotations::Quotations, work::look_at};
 
-/// Up to this length of a block's fence it is looked whether a shorter one closes the block; more than anybody writes.
+/// Longest fence that a shorter one may close; nobody writes longer ones.
 const LONGEST_LEFT_OPEN: usize = 8;
 
-/// Three or more marks in a row, back-ticks or tildes, that are the first thing in their line; or behind a text, if they can only
-/// be meant to begin a block.
+/// Three or more back-ticks or tildes, first in their line, or after text if they can only open a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fence {
     pub(crate) mark: u8,
     pub(crate) is_first: bool,
-    /// Where its line begins.
+    /// Offset of its line.
     pub(crate) line: usize,
-    /// Where the marks begin.
+    /// Offset of the marks.
     pub(crate) start: usize,
-    /// Behind the marks.
+    /// Offset after the marks.
     pub(crate) end: usize,
 }
 
@@ -28,31 +29,31 @@ impl Fence {
     }
 }
 
-/// What stands behind the marks of a fence, on its line.
+/// The text after a fence's marks, on its line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Behind {
     Nothing,
-    /// The word `tool`; where the calls may begin.
+    /// The word `tool`; with the first possible offset of calls.
     Tool(usize),
     Other,
 }
 
-/// How a fence in a block bears on the block.
+/// The effect of a fence inside a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bearing {
     Closes,
-    /// It begins a tool block of its own: the one before was not closed.
+    /// Begins another tool block; the current one was not closed.
     Begins,
     Inside,
 }
 
-/// How a tool block stands in a fence without a word.
+/// The relation of a tool block to a surrounding fence without a word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Outer {
     None,
-    /// Nothing else stands in it, and it ends there.
+    /// The surrounding block contains nothing else; with its end.
     Doubles(usize),
-    /// Something else does, and it ends there.
+    /// The surrounding block contains other text; with its end.
     Quotes(usize),
     /// Another tool block follows.
     GoesOn,
@@ -61,15 +62,15 @@ pub(crate) enum Outer {
 pub(crate) struct Fences<'t> {
     bytes: &'t [u8],
     marks: [(u8, Search); 2],
-    /// For the word `tool`, in small letters and in capital ones.
+    /// For the word `tool`, in lower and upper case.
     words: [Search; 2],
     text: &'t str,
     quotations: Quotations<'t>,
-    /// Where the text begins that stands before the block.
+    /// The beginning of the text before the block.
     prose: usize,
-    /// A fence without a word between which and the block nothing stands.
+    /// A fence without a word, directly before the block.
     outer: Option<Fence>,
-    /// Where the first tool block begins that was passed over, because it is quoted.
+    /// The first tool block skipped as quoted.
     pub(crate) passed: Option<usize>,
 }
 
@@ -87,8 +88,7 @@ impl<'t> Fences<'t> {
         }
     }
 
-    /// The next tool block that begins at `from` or later, and is not quoted as far as can be seen before it is read: its fence,
-    /// and where its calls begin.
+    /// The next tool block from `from`, unless it is visibly quoted before its content: its fence, and the offset of its calls.
     pub(crate) fn tool_block(&mut self, mut from: usize) -> Option<(Fence, usize)> {
         self.prose = from;
         loop {
@@ -112,7 +112,7 @@ impl<'t> Fences<'t> {
         }
     }
 
-    /// Behind a fence that is quoted, and behind the one that closes its block if that is the next.
+    /// The offset after a quoted fence, or after its closing fence if that is the next one.
     fn behind_held(&mut self, fence: &Fence) -> usize {
         self.outer = None;
         let next = self.fence(usize::from(fence.mark == b'~'), fence.end);
@@ -120,7 +120,7 @@ impl<'t> Fences<'t> {
         next.map_or(fence.end, |next| next.end)
     }
 
-    /// Passes over a block that is no tool block, up to a tool block that it does not hide.
+    /// Skips a block other than `tool`, up to a tool block that it does not hide.
     fn behind_other(&mut self, fence: &Fence, hides: bool) -> usize {
         self.outer = None;
         let behind = match self.closing(fence, false) {
@@ -138,8 +138,7 @@ impl<'t> Fences<'t> {
         behind
     }
 
-    /// Where a block ends that quotes a tool block, which begins at `at`: behind the second of two fences that close, if there
-    /// are two.
+    /// The end of a block that quotes the tool block at `at`: after the second of two closing fences, if there are two.
     fn behind_quoting(&mut self, outer: &Fence, at: usize) -> usize {
         let (mut from, mut closed) = (at, None);
         while let Some(fence) = self.first_of(outer.mark, from) {
@@ -154,13 +153,13 @@ impl<'t> Fences<'t> {
         closed.unwrap_or(self.bytes.len())
     }
 
-    /// That a tool block is not read.
+    /// Records a skipped tool block.
     pub(crate) fn pass(&mut self, start: usize) {
         let first = self.passed.get_or_insert(start);
         *first = start.min(*first);
     }
 
-    /// Whether nothing stands in a tool block but another one: then it is the fence around that.
+    /// Whether a tool block contains only another one, and so merely surrounds it.
     pub(crate) fn is_doubled(&mut self, fence: &Fence, calls: usize, end: usize) -> bool {
         let is_doubled = end < self.bytes.len() && self.is_blank(calls, end);
         if is_doubled {
@@ -169,7 +168,7 @@ impl<'t> Fences<'t> {
         is_doubled
     }
 
-    /// How a block that ends at `end` stands in a fence without a word.
+    /// The relation of a block that ends at `end` to a surrounding fence without a word.
     pub(crate) fn within_outer(&mut self, end: usize) -> Outer {
         let Some(outer) = self.outer.take() else { return Outer::None };
         let Some(next) = self.first_of(outer.mark, end) else { return Outer::None };
@@ -185,17 +184,17 @@ impl<'t> Fences<'t> {
         }
     }
 
-    /// Whether the block stands in the open between marks, as far as can be seen before its end.
+    /// Whether quotation marks stand directly before the block.
     pub(crate) fn is_behind_mark(&self, fence: &Fence) -> bool {
         self.text.get(self.prose..fence.start).is_some_and(marks::is_behind_mark)
     }
 
-    /// The mark of a quotation that is open before the block.
+    /// The quotation mark open before the block.
     pub(crate) fn open_mark(&self, fence: &Fence) -> Option<char> {
         self.text.get(self.prose..fence.start).and_then(|prose| marks::open_mark(prose, None))
     }
 
-    /// Whether the text between a block and the next one ends the quotation that a mark began; none if there is no text.
+    /// Whether the text up to the next block closes the quotation; `None` without any text.
     pub(crate) fn closes_mark(&mut self, end: usize, mark: char) -> Option<bool> {
         let next = self.opening(end).map_or(self.bytes.len(), |fence| fence.start);
         let behind = self.text.get(end..next)?;
@@ -203,7 +202,7 @@ impl<'t> Fences<'t> {
         (!behind.trim_ascii().is_empty()).then(|| marks::closes(behind, mark))
     }
 
-    /// Whether anything follows.
+    /// Whether only blanks follow.
     pub(crate) fn is_last(&self, end: usize) -> bool {
         self.is_blank(end, self.bytes.len())
     }
@@ -215,7 +214,7 @@ impl<'t> Fences<'t> {
         rest.is_empty()
     }
 
-    /// The next fence at `from` or later that begins a block.
+    /// The next opening fence from `from`.
     pub(crate) fn opening(&mut self, mut from: usize) -> Option<Fence> {
         loop {
             let [ticks, tildes] = [0, 1].map(|mark| self.fence(mark, from));
@@ -230,8 +229,8 @@ impl<'t> Fences<'t> {
         }
     }
 
-    /// Where the inside of a block ends that is no tool block, and where to go on. One that names a language hides what is in
-    /// it; one that does not is often but the end of a block that was not seen, and ends where a tool block begins.
+    /// The end of the content of a block other than `tool`, and the offset to continue at. A block with a language hides its
+    /// content. A fence without one is often the end of an unseen block, so such a block ends where a tool block begins.
     pub(crate) fn closing(&mut self, opening: &Fence, hides: bool) -> (usize, usize) {
         let mut from = opening.end;
         while let Some(fence) = self.first_of(opening.mark, from) {
@@ -248,7 +247,7 @@ impl<'t> Fences<'t> {
         (self.bytes.len(), self.bytes.len())
     }
 
-    /// The next fence of that mark at `from` or later that is the first thing in its line, whatever stands behind it.
+    /// The next fence of this mark from `from` that is first in its line, with any text after it.
     pub(crate) fn first_of(&mut self, mark: u8, mut from: usize) -> Option<Fence> {
         loop {
             let fence = self.fence(usize::from(mark == b'~'), from)?;
@@ -265,8 +264,8 @@ impl<'t> Fences<'t> {
         search.at(from, |finder| fence(self.bytes, *mark, finder, from))
     }
 
-    /// Whether a fence that is too short closes a tool block all the same: nothing stands behind it, and no fence that is long
-    /// enough follows before another block begins.
+    /// Whether a fence that is too short still closes a tool block: nothing follows on its line, and no sufficient fence comes
+    /// before another block.
     pub(crate) fn closes_short(&mut self, opening: &Fence, short: &Fence) -> bool {
         if opening.length() > LONGEST_LEFT_OPEN || behind(self.bytes, short) != Behind::Nothing {
             return false;
@@ -281,7 +280,7 @@ impl<'t> Fences<'t> {
         true
     }
 
-    /// Behind the fence that closes a block, if nothing but blanks stands before it.
+    /// The offset after the fence that closes the outer block, if only blanks precede it.
     pub(crate) fn behind_doubled(&mut self, outer: &Fence, at: usize) -> usize {
         let fence = self.first_of(outer.mark, at).filter(|fence| bearing(self.bytes, outer, fence) == Bearing::Closes);
         let is_next =
@@ -289,7 +288,7 @@ impl<'t> Fences<'t> {
         fence.filter(is_next).map_or(at, |fence| fence.end)
     }
 
-    /// Where the next marks are that the word `tool` stands behind.
+    /// The next marks before the word `tool`.
     fn tool_fence(&mut self, from: usize) -> Option<usize> {
         let bytes = self.bytes;
         let [small, capital] =
@@ -298,7 +297,7 @@ impl<'t> Fences<'t> {
     }
 }
 
-/// The next mark with the word `tool` behind it: whether it is a fence is not asked.
+/// The next mark before the word `tool`, whether a fence or not.
 fn tool_fence(bytes: &[u8], finder: &memmem::Finder<'_>, from: usize) -> Option<Fence> {
     let rest = bytes.get(from..)?;
     let found = finder.find_iter(rest).find_map(|at| {
@@ -321,7 +320,7 @@ pub(crate) fn bearing(bytes: &[u8], opening: &Fence, fence: &Fence) -> Bearing {
     }
 }
 
-/// `CommonMark`: no back-tick stands behind a fence of back-ticks, or it would be code within a line.
+/// `CommonMark`: back-ticks after a fence of back-ticks make it inline code.
 fn is_code_in_a_line(bytes: &[u8], fence: &Fence) -> bool {
     let line = bytes.get(fence.end..).unwrap_or_default();
     let found = memchr3(b'`', b'\n', b'\r', line);
@@ -329,7 +328,7 @@ fn is_code_in_a_line(bytes: &[u8], fence: &Fence) -> bool {
     fence.mark == b'`' && found.is_some_and(|found| line.get(found) == Some(&b'`'))
 }
 
-/// Marks of bold text are as good as blanks.
+/// Skips marks of bold text like blanks.
 pub(crate) fn behind(bytes: &[u8], fence: &Fence) -> Behind {
     let bold = |at: usize| at + bytes.get(at..).map_or(0, |rest| rest.iter().take_while(|byte| **byte == b'*').count());
     let at = |from: usize| from + blanks(bytes.get(from..).unwrap_or_default());
@@ -348,7 +347,7 @@ pub(crate) fn behind(bytes: &[u8], fence: &Fence) -> Behind {
     }
 }
 
-/// How many bytes of blanks begin the text, and of characters that nobody sees.
+/// Bytes of leading blanks and invisible characters.
 pub(crate) fn blanks(bytes: &[u8]) -> usize {
     let mut count = 0;
     loop {
@@ -361,7 +360,7 @@ pub(crate) fn blanks(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many of them end it.
+/// Bytes of trailing ones.
 fn blanks_before(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     loop {
@@ -376,7 +375,7 @@ fn blanks_before(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many times `byte` stands at the beginning.
+/// The number of leading `byte`s.
 pub(crate) fn run(bytes: &[u8], byte: u8) -> usize {
     const WIDE: usize = 32;
     let wide = bytes.chunks_exact(WIDE).take_while(|chunk| **chunk == [byte; WIDE]).count() * WIDE;
@@ -385,7 +384,7 @@ pub(crate) fn run(bytes: &[u8], byte: u8) -> usize {
     length
 }
 
-/// Where the line of `at` begins, if there are only blanks between.
+/// The beginning of the line of `at`, if only blanks stand between.
 pub(crate) fn line_of_first(bytes: &[u8], at: usize) -> Option<usize> {
     let before = bytes.get(..at).unwrap_or_default();
     let line = at - blanks_before(before);
@@ -395,10 +394,10 @@ pub(crate) fn line_of_first(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// A search that goes on from where it was.
+/// A resumable search.
 struct Search {
     finder: memmem::Finder<'static>,
-    /// From where was searched last, and what was found.
+    /// The last start and its result.
     searched: Option<(usize, Option<Fence>)>,
 }
 
@@ -424,7 +423,7 @@ impl Search {
 fn fence(bytes: &[u8], mark: u8, finder: &memmem::Finder<'_>, mut from: usize) -> Option<Fence> {
     loop {
         let rest = bytes.get(from..)?;
-        // A fence on the next line needs no search.
+        // Fast path: a fence on the next line.
         let next = rest.strip_prefix(b"\n").is_some_and(|line| line.starts_with(&[mark; 3]));
         let found = if next { Some(1) } else { finder.find(rest) };
         look_at(found.unwrap_or(rest.len()));
@@ -433,7 +432,7 @@ fn fence(bytes: &[u8], mark: u8, finder: &memmem::Finder<'_>, mut from: usize) -
         if let Some(line) = line_of_first(bytes, start) {
             return Some(Fence { mark, is_first: true, line, start, end });
         }
-        // Behind a text, it is one only with a word and the end of the line behind it; nothing else in its line is.
+        // After text, a fence needs a word and the line end behind it, and nothing else in its line can be a fence.
         let rest = bytes.get(end..)?;
         let length = memchr2(b'\n', b'\r', rest);
         look_at(length.unwrap_or(rest.len()));
@@ -445,18 +444,18 @@ fn fence(bytes: &[u8], mark: u8, finder: &memmem::Finder<'_>, mut from: usize) -
     }
 }
 
-/// Where the line of a fence begins that stands behind a text, if a word ends the line and no code is left open before it.
+/// The beginning of the line of a fence after text, if a word ends the line and no inline code is open before it.
 fn behind_text(bytes: &[u8], fence: &Fence, rest: &[u8]) -> Option<usize> {
     let word = rest.trim_ascii().strip_suffix(b"**").unwrap_or(rest.trim_ascii());
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'#' | b'.');
     if fence.mark != b'`' || word.is_empty() || !word.iter().all(is_word) {
         return None;
     }
-    // An escaped one is none: so we write what a tool gave back.
+    // Results of tools contain escaped fences.
     let before = bytes.get(..fence.start).filter(|before| !before.ends_with(b"\\"))?;
     let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
     let (mut open, mut from, before) = (None, 0, before.get(line..)?);
-    // Code ends with as many back-ticks as it began with.
+    // Inline code ends with as many back-ticks as it began with.
     while let Some(found) = memchr(b'`', before.get(from..)?) {
         let length = run(before.get(from + found..)?, b'`');
         open = match open {

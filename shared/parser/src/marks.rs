@@ -1,10 +1,10 @@
-//! Marks that a quotation stands between, and those of a text that is struck out.
+//! Quotation marks, and marks of struck-out text.
 
 use memchr::memchr3;
 
 use crate::work::look_at;
 
-/// Marks that begin a quotation, each with the marks that may end it.
+/// Opening marks, each with its possible closing marks.
 const PAIRS: [(char, &str); 12] = [
     ('"', "\""),
     ('＂', "＂"),
@@ -31,7 +31,7 @@ pub(crate) fn is_behind_mark(before: &str) -> bool {
     }
 }
 
-/// The mark that a text leaves open; `open` is one that it found open.
+/// The mark left open by a text; `open`: the mark open before it.
 pub(crate) fn open_mark(text: &str, mut open: Option<char>) -> Option<char> {
     for mark in marks(text) {
         open = match open {
@@ -43,7 +43,7 @@ pub(crate) fn open_mark(text: &str, mut open: Option<char>) -> Option<char> {
     open
 }
 
-/// Whether a text ends the quotation that a mark began. Of a mark that begins quotations, too, it takes an odd number.
+/// Whether a text closes the quotation. A mark that both opens and closes must occur an odd number of times.
 pub(crate) fn closes(text: &str, begun: char) -> bool {
     let ends = closing(begun).unwrap_or_default();
     if ends.contains(begun) {
@@ -57,7 +57,7 @@ fn closing(mark: char) -> Option<&'static str> {
     PAIRS.iter().find(|(begin, _ends)| *begin == mark).map(|(_begin, ends)| *ends)
 }
 
-/// The marks of a text; two tildes in a row are one.
+/// The marks of a text; two adjacent tildes are one.
 fn marks(text: &str) -> impl Iterator<Item = char> {
     let bytes = text.as_bytes();
     look_at(bytes.len());

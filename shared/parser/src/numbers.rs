@@ -1,4 +1,4 @@
-//! Numbers in every form that JavaScript has. Whole numbers stay exact as far as 64 bits go; the others are doubles.
+//! Numbers in all JavaScript notations: whole numbers exact up to 64 bits, others as doubles.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,6 @@ use crate::{
 
 const TOO_LONG: &str = "a whole number of at most 64 bits (or text in quotes)";
 
-/// A literal without its sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Literal {
     Whole(u64),
@@ -19,7 +18,7 @@ enum Literal {
 }
 
 impl<'t> Cursor<'t, '_> {
-    /// A number; `start` is where its sign stands.
+    /// `start`: offset of the sign.
     pub(crate) fn number(&mut self, start: usize, negative: bool) -> Parse<Number> {
         let value = match self.literal(start)? {
             Literal::Whole(0) => Some(Number::from(0)),
@@ -36,7 +35,7 @@ impl<'t> Cursor<'t, '_> {
         }
     }
 
-    /// A whole number as the key of an object.
+    /// A whole number as a member name.
     pub(crate) fn number_as_key(&mut self) -> Parse<String> {
         let start = self.at;
         match self.literal(start)? {
@@ -103,7 +102,6 @@ impl<'t> Cursor<'t, '_> {
         }
     }
 
-    /// Hexadecimal, octal or binary.
     fn whole_of(&mut self, start: usize, radix: u32) -> Parse<Literal> {
         self.at += 2;
         let from = self.at;
@@ -119,7 +117,7 @@ impl<'t> Cursor<'t, '_> {
         }
     }
 
-    /// Over digits; whether there are separators among them.
+    /// Skips digits, and returns whether there are separators.
     fn digits(&mut self, start: usize, radix: u32) -> Parse<bool> {
         let (mut separated, mut after_digit) = (false, false);
         loop {
@@ -144,7 +142,7 @@ impl<'t> Cursor<'t, '_> {
         if separated { digits.replace('_', "").into() } else { digits.into() }
     }
 
-    /// The whole number is wrong.
+    /// Reports the whole number as wrong.
     #[cold]
     fn expected_in_number<T>(&mut self, start: usize, expected: &'static str) -> Parse<T> {
         self.at = start;
@@ -157,7 +155,7 @@ fn nearest(whole: u64) -> f64 {
     whole as f64
 }
 
-/// A double; as a whole number, if it is one: `1.0` and `1e3` are 1 and 1000 in JavaScript. None if JSON has no such number.
+/// A double, as a whole number if it is one: `1.0` and `1e3` are 1 and 1000 in JavaScript. `None` if JSON lacks the number.
 fn json_double(double: f64) -> Option<Number> {
     const WHOLE: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0;
     if double.fract() == 0.0 && WHOLE.contains(&double) {

@@ -1,10 +1,10 @@
-//! Line and column of what is reported, counted once from the beginning to the end.
+//! Lines and columns of offsets, counted in one pass.
 
 use memchr::{memchr, memchr_iter, memrchr2};
 
 use crate::work::look_at;
 
-/// How far the lines have been counted.
+/// The position counted so far.
 pub(crate) struct Place<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -17,7 +17,7 @@ impl<'t> Place<'t> {
         Self { bytes: text.as_bytes(), at: 0, line: 1, column: 1 }
     }
 
-    /// Line and column at `at`, which is not before the last one asked for.
+    /// Line and column of `at`; calls must have ascending offsets.
     pub(crate) fn of(&mut self, at: usize) -> (usize, usize) {
         let passed = self.bytes.get(self.at..at).unwrap_or_default();
         look_at(passed.len());
@@ -33,7 +33,7 @@ impl<'t> Place<'t> {
         (self.line, self.column)
     }
 
-    /// Ends of lines in what was passed: LF, CRLF, and CR by itself.
+    /// Counts line ends: LF, CRLF, and CR alone.
     fn breaks(&self, passed: &[u8]) -> usize {
         let feeds = memchr_iter(b'\n', passed).count();
         if memchr(b'\r', passed).is_none() {
@@ -44,7 +44,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// Characters of UTF-8: the bytes that begin one.
+/// Counts characters by their first UTF-8 bytes.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }

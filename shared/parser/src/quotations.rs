@@ -1,5 +1,6 @@
-//! Quotations of a model: code that is indented, text behind `>`, and the inside of elements. Prose is searched for them only up to
-//! a fence.
+//! Quotations by the model: indented code, text after `>`, and content of elements.
+//!
+//! Prose is searched only up to a fence.
 
 use std::borrow::Cow;
 
@@ -11,14 +12,14 @@ use crate::{
     work::look_at,
 };
 
-/// From here on a line is code, in `CommonMark`.
+/// Code begins at this column, in `CommonMark`.
 const CODE_COLUMN: usize = 4;
 
 pub(crate) struct Quotations<'t> {
     text: &'t str,
-    /// How far was searched for what begins an element.
+    /// The offset searched so far for elements.
     searched: usize,
-    /// Where the last one ends; and the last that is a section, in which nothing begins.
+    /// The end of the last element, and of the last section, whose content has no elements.
     end: usize,
     section: usize,
     elements: Option<Elements>,
@@ -29,19 +30,19 @@ impl<'t> Quotations<'t> {
         Self { text, searched: 0, end: 0, section: 0, elements: None }
     }
 
-    /// Nothing before `from` begins an element: it stands in a block.
+    /// Skips the part before `from`, which is inside a block.
     pub(crate) fn go_on(&mut self, from: usize) {
         self.searched = self.searched.max(from);
     }
 
-    /// Whether what a fence begins is quoted. It is not before the last one asked for.
+    /// Whether a fence is quoted. Calls must have ascending offsets.
     pub(crate) fn hold(&mut self, fence: &Fence) -> bool {
         let (line, start) = (fence.line, fence.start);
         self.search(start);
         self.end > start || is_behind_mark_or_indented(self.text.as_bytes(), line)
     }
 
-    /// Goes over the elements that begin before `start`.
+    /// Reads the elements that begin before `start`.
     fn search(&mut self, start: usize) {
         let (text, bytes) = (self.text, self.text.as_bytes());
         let between = bytes.get(self.searched..start).unwrap_or_default();
@@ -63,7 +64,7 @@ impl<'t> Quotations<'t> {
     }
 }
 
-/// Whether a line is quoted by `>`, in the item of a list or not, or indented as code is and not as what belongs to the item of a list before it.
+/// Whether a line is quoted by `>`, also within a list item, or is indented as code rather than as content of a list item.
 fn is_behind_mark_or_indented(bytes: &[u8], line: usize) -> bool {
     let (before, rest) = bytes.split_at_checked(line).unwrap_or_default();
     let indent = blanks(rest);
@@ -82,7 +83,7 @@ fn is_behind_mark_or_indented(bytes: &[u8], line: usize) -> bool {
     !content_column(item).is_some_and(|content| (content..content + CODE_COLUMN).contains(&column))
 }
 
-/// How many bytes stand before the content of a list's item, if the line begins one.
+/// Bytes before the content of a list item, if the line begins one.
 fn item_marker(line: &[u8]) -> Option<usize> {
     let (indent, item) = line.split_at_checked(blanks(line))?;
     let digits = item.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -92,17 +93,17 @@ fn item_marker(line: &[u8]) -> Option<usize> {
         _ => return None,
     };
     let gap = blanks(item.get(marker..)?);
-    // Five and more are code within the item.
+    // Five or more blanks make code within the item.
     (1..=CODE_COLUMN).contains(&gap).then(|| indent.len() + marker + gap)
 }
 
-/// Where the content of a list's item begins, if the line begins one.
+/// The column of a list item's content, if the line begins one.
 fn content_column(line: &[u8]) -> Option<usize> {
     let (indent, length) = (blanks(line), item_marker(line)?);
     Some(columns(line.get(..indent)?) + length - indent)
 }
 
-/// How wide blanks are: a tab goes to the next column of four.
+/// The width of blanks; a tab advances to a multiple of four.
 fn columns(blanks: &[u8]) -> usize {
     look_at(blanks.len());
     blanks.iter().fold(0, |column, byte| match byte {
@@ -112,7 +113,7 @@ fn columns(blanks: &[u8]) -> usize {
     })
 }
 
-/// A text without what the model thought, each byte where it was. A value that a thought stands in cannot be read any more.
+/// Blanks out thoughts, so that offsets stay valid. A value around a thought becomes unreadable.
 pub(crate) fn without_thoughts(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut thoughts, mut open): (Vec<(usize, usize)>, Option<usize>) = (Vec::new(), None);

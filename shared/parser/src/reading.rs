@@ -1,4 +1,6 @@
-//! An answer, block by block. Whether a block is quoted is often seen only behind it: then its calls are taken back.
+//! Reads an answer block by block.
+//!
+//! A quotation is often recognized only after its block; then the block's calls are taken back.
 
 use memchr::memmem;
 
@@ -44,26 +46,25 @@ struct Reading<'t> {
     fences: Fences<'t>,
     report: Report<'t>,
     thought: Thought,
-    /// How far the text was searched for `<think`.
+    /// The offset searched so far for `<think`.
     searched: usize,
-    /// Where the first block begins that was read.
+    /// Offset of the first block read.
     first: Option<usize>,
     /// The state before the blocks in a fence without a word.
     doubled: Option<Before>,
-    /// An open mark of quotation, and the state before the blocks behind it.
+    /// An open quotation mark, with the state before the blocks after it.
     marked: Option<(char, Before)>,
 }
 
-/// The thought that an answer begins with, though nothing says so but its end.
+/// A thought from the beginning of the answer, recognizable only by its end tag.
 #[derive(Clone, Copy)]
 enum Thought {
-    /// Its end was not looked for yet, from the first fence on.
+    /// Not searched yet, from the first fence on.
     Unknown(usize),
     EndsAt(usize),
     None,
 }
 
-/// The state before a block.
 #[derive(Clone, Copy)]
 struct Before {
     entries: usize,
@@ -72,7 +73,7 @@ struct Before {
 }
 
 impl Reading<'_> {
-    /// Reads a block, and says where to go on.
+    /// Reads a block, and returns the offset to continue at.
     fn block(&mut self, fence: &Fence, calls: usize) -> Option<usize> {
         let parsed = &self.report.parsed;
         let before = Before { entries: parsed.entries.len(), blocks: parsed.blocks, start: fence.start };
@@ -84,7 +85,7 @@ impl Reading<'_> {
         {
             match end {
                 None => return Some(self.forget(thought)),
-                // It stands in an argument, or in a comment.
+                // The tag is inside an argument or comment.
                 Some(end) if thought < end => self.look_for_thought(end),
                 Some(_) => {}
             }
@@ -120,7 +121,7 @@ impl Reading<'_> {
         Some(end)
     }
 
-    /// Where a thought ends that everything before `block` is a part of.
+    /// The end of a thought that contains everything before `block`.
     fn thought_before(&mut self, block: Option<usize>) -> Option<usize> {
         if let Thought::Unknown(first) = self.thought
             && (block.is_some() || self.fences.passed.is_some())
@@ -150,7 +151,7 @@ impl Reading<'_> {
         memmem::find(before, b"<think").is_some()
     }
 
-    /// Takes all back that was read before the end of a thought, and goes on there.
+    /// Discards all results before the end of a thought, and continues there.
     fn forget(&mut self, end: usize) -> usize {
         let passed = self.fences.passed.into_iter().chain(self.first).min();
         self.report = Report::new(self.text);
@@ -160,7 +161,7 @@ impl Reading<'_> {
         end
     }
 
-    /// Takes back the calls read since then: they were quoted.
+    /// Removes the calls read since `before`, because they are quoted.
     fn take_back(&mut self, before: Before) {
         let parsed = &mut self.report.parsed;
         parsed.entries.truncate(before.entries);

@@ -1,10 +1,10 @@
-//! What is found, as it is found.
+//! Collects the results of parsing.
 
 use std::borrow::Cow;
 
 use crate::{Entry, Malformed, Parsed, ToolCall, place::Place};
 
-/// Characters of what stood in the wrong place; enough to find it.
+/// Characters of the text at a mistake; enough to find it.
 const LONGEST_TEXT: usize = 48;
 
 pub(crate) struct Report<'t> {
@@ -18,7 +18,7 @@ impl<'t> Report<'t> {
         Self { text, place: Place::new(text), parsed: Parsed::default() }
     }
 
-    /// The line of `at`, which is not before what was reported last.
+    /// The line of `at`; calls must have ascending offsets.
     pub(crate) fn line(&mut self, at: usize) -> usize {
         self.place.of(at).0
     }
@@ -28,7 +28,7 @@ impl<'t> Report<'t> {
         self.parsed.entries.push(Entry::Call(call));
     }
 
-    /// That something else was expected where the text is that begins at `at`; the block ends at `end`.
+    /// Records a mistake at `at`, in a block that ends at `end`.
     pub(crate) fn malformed(
         &mut self,
         at: usize,
@@ -44,7 +44,7 @@ impl<'t> Report<'t> {
     }
 }
 
-/// The beginning of a line.
+/// The beginning of a line, cut.
 fn excerpt(text: &str) -> String {
     let mut end = 0;
     for (count, (at, character)) in text.char_indices().enumerate() {

@@ -1,8 +1,8 @@
-//! A tool block: calls, one after the other, up to the first statement that is none.
+//! Parses a tool block: calls in sequence, up to the first other statement.
 //!
-//! A statement is read as JavaScript reads it: it ends at `;`, at the end of a line if what follows cannot carry it on, or with
-//! the block. Whatever is no call that stands by itself (a branch, a definition, half of a text) cannot be read, and what
-//! stands behind it may belong to it. So it ends the reading, and nobody guesses where it ends itself.
+//! Statements end as in JavaScript: at `;`, at a line end if the next line cannot continue it, or with the block. Any other
+//! statement (a branch, a definition, half of a string) is unreadable, and the text after it may belong to it. So reading stops
+//! there rather than guess where it ends.
 
 use memchr::{memchr_iter, memchr2, memmem};
 
@@ -18,7 +18,7 @@ use crate::{
 const CALL: &str = "a call, `name(argument, …)`";
 const NO_VARIABLE: &str = "a call by itself, without a variable: what it gives comes in the next message";
 
-/// Words that begin another statement or expression of JavaScript, or cannot be called; by their length.
+/// Words that begin other statements or expressions of JavaScript, or cannot be called; by length.
 const RESERVED: [&[&str]; 11] = [
     &[],
     &[],
@@ -33,8 +33,7 @@ const RESERVED: [&[&str]; 11] = [
     &["instanceof"],
 ];
 
-/// Reports the calls of the block that `opening` begins, and says where to go on: nowhere behind a statement that cannot be
-/// read.
+/// Reports the calls of the block after `opening`, and returns the offset to continue at; `None` after an unreadable statement.
 pub(crate) fn block<'t>(
     text: &'t str,
     fences: &mut Fences<'t>,
@@ -57,7 +56,7 @@ pub(crate) fn block<'t>(
             behind
         }
         Err(problem) => {
-            // The line's end is known, and a problem's text is no longer than its line.
+            // The line's end is known, and the reported text does not exceed the line.
             let (end, is_over) = (cursor.limit().max(problem.at), cursor.is_over);
             let malformed = report.malformed(problem.at, end, problem.expected, name, is_over);
             report.parsed.entries.push(Entry::Malformed(malformed));
@@ -69,14 +68,14 @@ pub(crate) fn block<'t>(
 
 struct Block<'t, 'f> {
     cursor: Cursor<'t, 'f>,
-    /// Of the statement: the name, once it is known to be a call.
+    /// The name in the current statement, once it is known to be a call.
     name: Option<&'t str>,
-    /// The fence of the block that this one is all of.
+    /// The fence around this block, if it contains only this block.
     outer: Option<Fence>,
 }
 
 impl<'t> Block<'t, '_> {
-    /// All statements; where the block's closing marks end, if they stand behind a statement.
+    /// All statements. Returns the end of closing marks on a statement's line.
     fn statements(&mut self, report: &mut Report<'t>) -> Parse<Option<usize>> {
         let mut is_first = true;
         loop {
@@ -95,7 +94,7 @@ impl<'t> Block<'t, '_> {
                         return self.no_call();
                     }
                 }
-                // What programs begin with, and does nothing.
+                // Program headers without effect.
                 Some(b'i' | b'f') if self.cursor.is_import() => self.cursor.at += self.cursor.line().len(),
                 Some(b'\'' | b'"') if matches!(self.cursor.ahead().get(1..11), Some(b"use strict")) => {
                     let quote = self.cursor.peek().unwrap_or_default();
@@ -115,11 +114,11 @@ impl<'t> Block<'t, '_> {
         }
     }
 
-    /// Calls with commas between them, mostly one.
+    /// A list of calls separated by commas, usually one.
     fn statement(&mut self, report: &mut Report<'t>) -> Parse<()> {
         let start = self.cursor.at;
         if self.cursor.identifier() == Some("return") {
-            // JavaScript returns nothing where the line ends.
+            // In JavaScript a `return` ends with its line.
             if self.cursor.blanks()? {
                 self.cursor.at = start;
                 return self.cursor.expected("a call on the line of its `return`");
@@ -137,7 +136,7 @@ impl<'t> Block<'t, '_> {
         }
     }
 
-    /// A call, in parentheses or not, and what TypeScript may say of its type; whether a line ended behind it.
+    /// A call, perhaps in parentheses or with a TypeScript type. Returns whether a line ended after it.
     fn call(&mut self, report: &mut Report<'t>) -> Parse<bool> {
         self.name = None;
         let cursor = &mut self.cursor;
@@ -195,7 +194,7 @@ impl<'t> Block<'t, '_> {
         Ok(line_ended)
     }
 
-    /// Something that does not begin with a word.
+    /// A statement that does not begin with a word.
     #[cold]
     fn no_call<T>(&mut self) -> Parse<T> {
         let cursor = &mut self.cursor;
@@ -210,7 +209,7 @@ impl<'t> Block<'t, '_> {
         }
     }
 
-    /// What stands behind a call must be the end of the statement: nothing can be done with what it gives.
+    /// Only the end of the statement may follow a call, because results cannot be used.
     fn behind_call(&mut self, line_ended: bool) -> Parse<()> {
         let cursor = &mut self.cursor;
         match cursor.peek() {
@@ -228,7 +227,7 @@ impl<'t> Block<'t, '_> {
 }
 
 impl Cursor<'_, '_> {
-    /// In parentheses; the cursor is on the first.
+    /// The cursor must be on the opening parenthesis.
     pub(crate) fn arguments(&mut self) -> Parse<Vec<serde_json::Value>> {
         self.enter()?;
         let mut arguments = Vec::new();
@@ -249,7 +248,7 @@ impl Cursor<'_, '_> {
         Ok(arguments)
     }
 
-    /// Over `!`, `as T`, and the parentheses around a call; whether a line ended behind that.
+    /// Skips `!`, `as T`, and closing parentheses. Returns whether a line ended after them.
     fn behind_arguments(&mut self, mut parentheses: usize) -> Parse<bool> {
         loop {
             let line_ended = self.blanks()?;
@@ -301,7 +300,7 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// `<T>`, as many deep as there may be lists and objects.
+    /// `<T>`, nested as deep as values may be.
     fn type_arguments(&mut self) -> Parse<()> {
         self.enter()?;
         loop {
@@ -317,7 +316,7 @@ impl Cursor<'_, '_> {
         Ok(())
     }
 
-    /// Whether the line here only imports, by names: nothing is called in it, and it ends where it ends.
+    /// Whether the line is an import of names only; it contains no call and ends with the line.
     fn is_import(&self) -> bool {
         let is_from = self.ahead().starts_with(b"from ");
         if !is_from && !self.ahead().starts_with(b"import ") {
@@ -341,12 +340,12 @@ impl Cursor<'_, '_> {
         line
     }
 
-    /// Whether JavaScript takes what begins with `next`, on a new line, for more of the expression before it.
+    /// Whether JavaScript continues the expression on a new line that begins with `next`.
     fn carries_on(&mut self, next: u8) -> bool {
         match next {
             b'(' | b'[' | b'.' | b'?' | b',' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'&' | b'|' | b'^' => true,
             b'`' => !self.at_marks(),
-            // `-->` begins a comment, and what stands behind that may carry on.
+            // `-->` begins a comment, and the text after it may continue the expression.
             b'+' | b'-' => self.ahead_by(1) != Some(next) || self.ahead_by(2) == Some(b'>'),
             b'!' => self.ahead_by(1) == Some(b'='),
             b'i' => self.is_word("in") || self.is_word("instanceof"),

@@ -1,4 +1,4 @@
-//! Text in quotes, with every escape that JavaScript has.
+//! Strings, with all JavaScript escapes.
 
 use memchr::{memchr, memchr3};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Cursor<'_, '_> {
-    /// Text in `'` or `"`, which ends on its line.
+    /// A string in `'` or `"`; ends on its line.
     pub(crate) fn quoted(&mut self, quote: u8) -> Parse<String> {
         let start = self.at;
         self.at += 1;
@@ -45,7 +45,7 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// Text in back-ticks, over any number of lines.
+    /// A string in back-ticks, over any number of lines.
     pub(crate) fn back_ticked(&mut self) -> Parse<String> {
         let start = self.at;
         self.at += 1;
@@ -88,8 +88,8 @@ impl Cursor<'_, '_> {
         )
     }
 
-    /// Whether the back-ticks here are a fence within the text: its length. JavaScript would have the text end at the
-    /// first, and what follows could not be right.
+    /// The length of a fence inside the string, if the back-ticks here are one. For JavaScript the string would end there, and
+    /// the following text could not be valid.
     fn fence_in_text(&self, start: usize) -> Option<usize> {
         let marks = run(self.ahead(), b'`');
         if marks < 3 || line_of_first(self.bytes, self.at)? <= start {
@@ -101,7 +101,6 @@ impl Cursor<'_, '_> {
         found.is_some_and(|found| behind.get(found) != Some(&b'`')).then_some(marks)
     }
 
-    /// An escape.
     fn escape(&mut self, value: &mut String) -> Parse<()> {
         self.at += 1;
         let character = match self.ahead_by(0) {
@@ -123,7 +122,7 @@ impl Cursor<'_, '_> {
                 self.at += 1;
                 return Ok(());
             }
-            // The other two ends of lines that JavaScript knows.
+            // JavaScript's other two line ends.
             Some(_) => match self.character() {
                 Some(end @ ('\u{2028}' | '\u{2029}')) => {
                     self.at += end.len_utf8();
@@ -134,7 +133,7 @@ impl Cursor<'_, '_> {
             },
             None => return self.expected("something after `\\`"),
         };
-        // What was read is as long as what it stands for, but for the letters, which are one byte like theirs.
+        // Only single-letter escapes differ from their character, and both have one byte.
         self.at += character.len_utf8();
         value.push(character);
         Ok(())
@@ -152,8 +151,8 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// `\uHHHH` or `\u{…}`, and a second one if they are a pair; the cursor is on the `u`. Half a pair becomes U+FFFD, as it
-    /// does wherever JavaScript's text is sent as UTF-8.
+    /// `\uHHHH` or `\u{…}`, with its second half if it is a surrogate pair; the cursor is on the `u`. An unpaired half becomes
+    /// U+FFFD, as when JavaScript text is sent as UTF-8.
     fn unicode(&mut self, value: &mut String) -> Parse<()> {
         let code = self.code()?;
         if (0xD800..0xDC00).contains(&code) && self.ahead_by(0) == Some(b'\\') && self.ahead_by(1) == Some(b'u') {
@@ -202,8 +201,8 @@ impl Cursor<'_, '_> {
     }
 }
 
-/// How far to the quote, a backslash or the end of the line; eight bytes at a time, for most texts are too short to call a
-/// vectorised search for.
+/// Bytes before the quote, a backslash or the line end. Reads eight bytes at a time: most strings are too short for a vectorised
+/// search.
 fn plain(bytes: &[u8], quote: u8) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGHEST: u64 = EACH << 7;
@@ -211,7 +210,7 @@ fn plain(bytes: &[u8], quote: u8) -> usize {
     let mut length = 0;
     while let Some(eight) = bytes.get(length..).and_then(<[u8]>::first_chunk) {
         let eight = u64::from_le_bytes(*eight);
-        // The highest bit of each byte that is an end. The borrow may mark what follows one, but never what stands before.
+        // Sets the highest bit of each matching byte. The borrow may mark bytes after a match, never before it.
         let found = ends.iter().fold(0, |found, end| {
             let zero = eight ^ (EACH * u64::from(*end));
             found | zero.wrapping_sub(EACH) & !zero & HIGHEST
@@ -229,7 +228,7 @@ fn plain(bytes: &[u8], quote: u8) -> usize {
     length
 }
 
-/// Ends of lines are one LF each in a text over several lines, however the answer was written.
+/// Normalizes line ends to LF.
 fn push_lines(value: &mut String, piece: &str) {
     let mut rest = piece;
     while let Some((line, behind)) = memchr(b'\r', rest.as_bytes()).and_then(|end| rest.split_at_checked(end)) {

@@ -1,4 +1,4 @@
-//! What a model may write, and what comes of it.
+//! Tests of the parser, by topic.
 
 mod answers;
 mod asked;
@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::{Entry, Parsed, ToolCall, parse};
 
-/// A block of three back-ticks around it.
 fn block(calls: &str) -> String {
     format!("```tool\n{calls}\n```\n")
 }
@@ -28,7 +27,7 @@ fn calls(parsed: &Parsed) -> Vec<&ToolCall> {
     calls.collect()
 }
 
-/// The sentences for the model.
+/// The errors for the model.
 fn errors(parsed: &Parsed) -> Vec<String> {
     let malformed = parsed.entries.iter().filter_map(|entry| match entry {
         Entry::Call(_) => None,
@@ -37,7 +36,7 @@ fn errors(parsed: &Parsed) -> Vec<String> {
     malformed.collect()
 }
 
-/// `name(arguments)` of each call in an answer in which nothing is malformed.
+/// `name(arguments)` of each call; the answer must have no error.
 fn good(answer: &str) -> Vec<String> {
     let parsed = parse(answer);
     assert_eq!(errors(&parsed), Vec::<String>::new(), "{answer}");
@@ -52,13 +51,12 @@ fn brief(parsed: &Parsed) -> Vec<String> {
     calls(parsed).iter().map(brief).collect()
 }
 
-/// What is malformed about a block, behind its good calls.
+/// The calls and the errors of a block.
 fn wrong(calls: &str) -> (Vec<String>, Vec<String>) {
     let parsed = parse(&block(calls));
     (brief(&parsed), errors(&parsed))
 }
 
-/// The value of a literal.
 fn value(literal: &str) -> Value {
     let parsed = parse(&block(&format!("f({literal})")));
     assert_eq!(errors(&parsed), Vec::<String>::new(), "{literal}");
@@ -67,7 +65,7 @@ fn value(literal: &str) -> Value {
     value.clone()
 }
 
-/// The only problem of a literal.
+/// The only error of a literal.
 fn refused(literal: &str) -> String {
     let (calls, errors) = wrong(&format!("f({literal})"));
     assert_eq!((calls.len(), errors.len()), (0, 1), "{literal}: {calls:?} {errors:?}");

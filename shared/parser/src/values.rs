@@ -1,4 +1,4 @@
-//! Arguments: JavaScript literals, as JSON.
+//! Arguments: JavaScript literals as JSON.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use serde_json::{Map, Number, Value};
 
 use crate::cursor::{Cursor, Parse};
 
-/// So many lists and objects may stand inside each other.
+/// Nesting of lists and objects.
 pub const DEEPEST: usize = 64;
 
 const VALUE: &str = "a value (text in quotes, a number, `true`, `false`, `null`, a list or an object)";
 
 impl Cursor<'_, '_> {
-    /// Puts a literal into `slot`, which is null: there it is built, for a value is slow to move. False for `undefined`.
+    /// Parses a literal into `slot`, which must be null: building in place avoids moving values. Returns false for `undefined`.
     pub(crate) fn value(&mut self, slot: &mut Value) -> Parse<bool> {
         let Some(byte) = self.peek() else { return self.expected(VALUE) };
         match byte {
@@ -30,7 +30,7 @@ impl Cursor<'_, '_> {
         Ok(true)
     }
 
-    /// One more value at the end of `values`; null for `undefined`.
+    /// Appends a value; null for `undefined`.
     pub(crate) fn one_more(&mut self, values: &mut Vec<Value>) -> Parse<()> {
         values.push(Value::Null);
         if let Some(slot) = values.last_mut() {
@@ -50,7 +50,7 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// `true`, `false`, `null` and `undefined`, and what is no literal.
+    /// `true`, `false`, `null` and `undefined`; other words are errors.
     fn word(&mut self, byte: u8, slot: &mut Value) -> Parse<bool> {
         let start = self.at;
         match self.identifier() {
@@ -88,7 +88,7 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// What to write instead of a name. The cursor is behind it.
+    /// The replacement for a name; the cursor is after it.
     #[cold]
     fn instead_of(&mut self, name: &str) -> Parse<Cow<'static, str>> {
         Ok(match name {
@@ -120,9 +120,9 @@ impl Cursor<'_, '_> {
         })
     }
 
-    /// One deeper, unless that is too deep.
+    /// Enters a bracket, up to the maximal depth.
     pub(crate) fn enter(&mut self) -> Parse<()> {
-        // The parentheses of the call are the first that are open.
+        // The call's own parenthesis is the first open bracket.
         if self.open.len() > DEEPEST {
             return self.expected(format!("at most {DEEPEST} lists and objects inside each other"));
         }
@@ -219,7 +219,7 @@ impl Cursor<'_, '_> {
         }
     }
 
-    /// Something else than what separates values stands behind one.
+    /// Reports an unexpected character after a value.
     #[cold]
     pub(crate) fn behind_value<T>(&mut self, expected: &'static str) -> Parse<T> {
         match self.peek() {
@@ -241,7 +241,7 @@ impl Cursor<'_, '_> {
     }
 }
 
-/// A name as it may stand in a sentence.
+/// A name cut for a sentence.
 pub(crate) fn short(name: &str) -> Cow<'_, str> {
     const LONGEST: usize = 40;
     match name.char_indices().nth(LONGEST) {

@@ -41,7 +41,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Each call, written with its arguments as JSON, is read as the same call.
+/// Each call, printed with JSON arguments, parses to the same call.
 fn is_read_as_written(entries: &[Entry]) {
     for entry in entries {
         let Entry::Call(call) = entry else { continue };

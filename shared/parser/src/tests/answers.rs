@@ -21,12 +21,12 @@ fn values_are_found_where_they_stand() {
         ("So:\n\n8", vec![(json!(8), Place::Line, 3)]),
         ("```\nSo {a: 1}\n```", vec![(object.clone(), Place::Within, 2)]),
         ("{a: [{b: 2}], oops, {a: 1}", vec![(json!([{"b": 2}]), Place::Within, 1), (object.clone(), Place::Within, 1)]),
-        // What is given to a call is no answer, but to this one.
+        // Arguments of other calls are no answers.
         ("```tool_code\nwget({a: 2})\n```", vec![]),
         ("wget('x', [1], {a: 2}) and wget(url={a: 2}) and {a: 1}", vec![(object.clone(), Place::Within, 1)]),
         ("wget(url) gave {a: 1}", vec![(object.clone(), Place::Within, 1)]),
         ("```tool_code\nreturn finalResponse({a: 1})\n```", vec![(object.clone(), Place::Within, 2)]),
-        // Nor is what was only thought.
+        // Nor are thoughts.
         ("<think>{a: 2}</think>\n{a: 1}", vec![(object.clone(), Place::Whole, 1)]),
         ("<thinking>\n{a: 2}\n</thinking>\nSo {a: 1}.", vec![(object.clone(), Place::Within, 4)]),
         ("{a: 2}</think>So {a: 1}.", vec![(object.clone(), Place::Within, 1)]),
@@ -65,7 +65,7 @@ fn blocks_of_every_language() {
     assert_eq!(words, [("js", "a", 1), ("tool_code", "b", 4), ("", "```tool\nc", 7), ("tool", "d", 11)]);
 }
 
-/// Any number of brackets, of thoughts and of blocks costs nothing but its length.
+/// Linear for any number of brackets, thoughts and blocks.
 #[test]
 fn work_is_linear_in_the_length() {
     const UNITS: &[&str] = &[

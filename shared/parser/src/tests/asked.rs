@@ -1,4 +1,4 @@
-//! What is quoted and what is asked for. `§` stands for a block that calls `f(1)`.
+//! Quoted and unquoted blocks. `§` stands for a block that calls `f(1)`.
 
 use super::{brief, good};
 use crate::parse;
@@ -82,7 +82,7 @@ const QUOTED: &[&str] = &[
     "- > ```tool\nreturn f(1);\n```",
     "1. > - ```tool\nreturn f(1);\n```",
     "> ```tool\n> return f(1);\n> ```",
-    // Comments of the block itself, as a reader sees them.
+    // Comments in the block, as a reader sees them.
     "```tool\n// never do this:\u{2028}return f(1);\n```",
     "```tool\n// never do this:\u{2029}return f(1);\n```",
     "```tool\n// never do this:\u{b}return f(1);\n```",
@@ -103,7 +103,7 @@ const ASKED: &[&str] = &[
     "§",
     "I fetch it.\n\n§",
     "§\n\nI wait for the result.",
-    // Elements that are over, or none.
+    // Closed elements, or none.
     "<details>\n<summary>Why</summary>\nBecause.\n</details>\n\n§",
     "<p>I fetch it.</p>\n§",
     "<p>I fetch it.\n§",
@@ -139,7 +139,7 @@ const ASKED: &[&str] = &[
     "<![CDATA[ a ]]>\n§",
     "I saw <!-- in it.\n§",
     "A <![CDATA[ is there.\n§",
-    // Quotation marks that are over, or none.
+    // Closed quotation marks, or none.
     "He says \"hello\".\n§",
     "He says \"hello\".\n§\nI wait for \"yes\".",
     "A pipe of 5\".\n§",
@@ -151,7 +151,7 @@ const ASKED: &[&str] = &[
     "It's Ana's page.\n§\nIt's hers.",
     "I don't know, let's see\n§\nthat's it",
     "\"\"\n§",
-    // Struck out before.
+    // Struck out earlier.
     "~~Not this.~~\n§",
     "~~Not this.~~ But this:\n§\n~~Nor that.~~",
     "~~~js\na\n~~~\n§",
@@ -173,13 +173,13 @@ const ASKED: &[&str] = &[
     "-> ```tool\nreturn f(1);\n```",
     "> I was asked to look.\n\n§",
     "§\n> noted",
-    // Comments end where a reader sees them end.
+    // Comments end where a reader sees their end.
     "```tool\n// look\nreturn f(1);\n```",
     "```tool\r\n// look\r\nreturn f(1); // here\r\n```",
     "```tool\n/* look */ return f(1);\n```",
     "```tool\n/* a\u{2028}b */\nreturn f(1); // a\u{2028}b\n```",
     "```tool\n# look\nreturn f(1);\n```",
-    // Thoughts that are over.
+    // Finished thoughts.
     "<think>Hm.</think>\n§",
     "Hm.\n</think>\n§",
     "<thinking>\n```tool\nreturn f(2);\n```\n</thinking>\n§",
@@ -195,7 +195,7 @@ fn written(answer: &str) -> String {
 fn what_is_quoted_is_not_asked_for() {
     let ran: Vec<&str> = QUOTED.iter().copied().filter(|answer| !brief(&parse(&written(answer))).is_empty()).collect();
     assert!(ran.is_empty(), "{} of {} ran: {ran:#?}", ran.len(), QUOTED.len());
-    // The model is told which block did not run, but for comments of its own.
+    // The model learns which block did not run, except for its own comments.
     let untold = |answer: &&str| {
         let parsed = parse(&written(answer));
         parsed.quoted.is_none()
@@ -214,7 +214,7 @@ fn what_is_plainly_asked_for_is_read() {
     assert!(lost.is_empty(), "{} of {} are lost: {lost:#?}", lost.len(), ASKED.len());
 }
 
-/// What stands behind a quotation is read, and one block is as good as another.
+/// Blocks after a quotation are read.
 #[test]
 fn a_quotation_ends() {
     for quoted in QUOTED {
@@ -227,7 +227,7 @@ fn a_quotation_ends() {
     }
 }
 
-/// Tags, marks and thoughts in an argument are what the model says.
+/// Tags, marks and thoughts inside arguments are text.
 #[test]
 fn an_argument_is_no_prose() {
     for argument in [
@@ -251,7 +251,7 @@ fn an_argument_is_no_prose() {
             assert_eq!(good(&answer).len(), calls, "{answer}");
             assert_eq!(parse(&answer).quoted, None, "{answer}");
         }
-        // Behind an argument a thought may end nevertheless.
+        // A thought may still end after an argument.
         let thought = format!("{call}\nNo.\n</think>\n```tool\nmine()\n```");
         if !argument.contains("<think>") {
             assert_eq!(good(&thought), ["mine()"], "{thought}");

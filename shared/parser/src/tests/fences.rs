@@ -79,7 +79,7 @@ fn a_fence_as_models_write_it() {
         "```\n```tool\nf(1)\n```\n```",
         "```tool\n```tool\nf(1)\n```\n```",
         "````tool\n\n```tool\nf(1)\n```\n````",
-        // Behind the end of a block that was not seen, or of none.
+        // After the end of an unseen block, or without one.
         "As in ```a b\nf(2)\n```\n\n```tool\nf(1)\n```",
         "Done.\n```\n\n```tool\nf(1)\n```",
     ] {
@@ -91,7 +91,7 @@ fn a_fence_as_models_write_it() {
     assert_eq!(good(short), ["f(1)", "f(2)", "f(3)"]);
 }
 
-/// What stands behind a fence that is too short may still be in its block.
+/// The text after a fence that is too short may still be in its block.
 #[test]
 fn a_fence_that_is_too_short_closes_no_block_that_goes_on() {
     for answer in [

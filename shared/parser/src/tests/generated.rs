@@ -1,4 +1,4 @@
-//! Values written in every style, and texts of no sense at all.
+//! Generated values in every notation, and random texts.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Writes JavaScript by the choices it is given, one after the other.
+/// Writes JavaScript according to a list of choices.
 struct Writer {
     choices: Vec<u8>,
     at: usize,
@@ -213,7 +213,7 @@ fn written(arguments: &[Vec<Value>], choices: Vec<u8>) -> String {
     writer.text
 }
 
-/// Pieces of what a model may write.
+/// Fragments of answers.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -228,7 +228,7 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// Lines and columns lie in the text and go forward, and no more is told than there is.
+/// Lines and columns are inside the text and ascend, and counts match.
 fn is_sound(answer: &str, parsed: &Parsed) {
     let unified = answer.replace("\r\n", "\n");
     let lines: Vec<&str> = unified.split(['\n', '\r']).collect();

@@ -1,5 +1,6 @@
-//! Held against a real parser of TypeScript: what comes out of a block stands in it as a statement of its own, before the first
-//! syntax error. What it does not know is put to it as what it is: comments of Python's, and its imports.
+//! Comparison with a TypeScript parser: every returned call must be a statement before the first syntax error.
+//!
+//! Python comments and imports, which that parser lacks, are replaced first.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,15 +12,15 @@ use swc_ecma_parser::{EsSyntax, Lexer, Parser, StringInput, Syntax, TsSyntax};
 use super::{calls, good, wrong};
 use crate::parse;
 
-/// A call: its name, and the byte of the block where that stands.
+/// Name, and its offset in the block.
 type Found = (String, usize);
 
-/// The calls that JavaScript has as statements of their own, with `return` and `await` or without, before its first syntax error.
+/// Calls that are JavaScript statements, with or without `return` and `await`, before the first syntax error.
 pub(super) fn calls_of(block: &str) -> Vec<Found> {
     let block = of_python(block);
     let script = EsSyntax { allow_return_outside_function: true, ..EsSyntax::default() };
     let found = statements(&block, Syntax::Es(script));
-    // TypeScript returns from functions only.
+    // In TypeScript `return` is allowed only in functions.
     let typed = statements(&block.replace("return", "throw "), Syntax::Typescript(TsSyntax::default()));
     if typed.len() > found.len() { typed } else { found }
 }
@@ -30,7 +31,7 @@ fn statements(block: &str, syntax: Syntax) -> Vec<Found> {
     let mut parser = Parser::new_from(lexer);
     parser.allow_module_syntax();
     let mut found = Vec::new();
-    // What it stumbles over, it cannot read: it asserts of a regular expression behind `<!--` that it begins with `/`.
+    // A panic counts as unreadable: the parser asserts that a regular expression after `<!--` begins with `/`.
     while let Ok(Ok(statement)) = catch_unwind(AssertUnwindSafe(|| parser.parse_stmt_list_item())) {
         let errors = parser.take_errors();
         if errors.iter().any(|error| error.span().lo < statement.span().hi) {
@@ -44,7 +45,7 @@ fn statements(block: &str, syntax: Syntax) -> Vec<Found> {
     found
 }
 
-/// As long as it was: a comment for a comment, and a statement that does nothing for a line of imports.
+/// Keeps the length: comments become comments, and imports become an empty statement.
 fn of_python(block: &str) -> String {
     let line = |line: &str| {
         let names = |byte: u8| byte.is_ascii_alphanumeric() || b"_$ \t,.*{}'\"/@-;".contains(&byte);
@@ -91,14 +92,14 @@ fn called_by(expression: &Expr) -> Vec<Found> {
     }
 }
 
-/// What stands between the first fence of an answer and its last.
+/// The text between the first and the last fence.
 pub(super) fn block_of(answer: &str) -> &str {
     let begin = answer.find("```").unwrap();
     let calls = begin + answer[begin..].find(['\n', '\r']).unwrap();
     &answer[calls..answer.rfind(" ```").unwrap()]
 }
 
-/// What comes out of a block, by the bytes of the block.
+/// The returned calls, by offset in the block.
 fn run(block: &str) -> Vec<Found> {
     let answer = format!("`````tool\n{block}\n`````");
     let parsed = parse(&answer);
@@ -132,7 +133,7 @@ fn what_javascript_calls() {
     assert_eq!(calls_of("a(1)\n'b"), [("a".to_owned(), 0)]);
 }
 
-/// None of them calls `wipe`.
+/// No entry calls `wipe`.
 const NO_CALLS: &[&str] = &[
     "return say(\"Dear Ana,\nwipe('all');\nis what to type.\");",
     "return say('Dear Ana,\n\nwipe(\"all\")\n');",
@@ -240,7 +241,7 @@ const NO_CALLS: &[&str] = &[
     "import('x')\n.then(wipe('all'))",
 ];
 
-/// What stands before it runs.
+/// Calls before it run.
 #[test]
 fn no_call_runs_that_stands_in_something_else() {
     for block in NO_CALLS {
@@ -257,7 +258,7 @@ fn no_call_runs_that_stands_in_something_else() {
     }
 }
 
-/// A text that is left open may hold what looks like the end of its block, and like another block.
+/// An open string may contain the apparent end of its block, and another apparent block.
 #[test]
 fn no_block_runs_behind_what_cannot_be_read() {
     for answer in [
@@ -304,7 +305,7 @@ fn what_is_well_formed_runs() {
     }
 }
 
-/// Pieces of statements, with calls among them that are whole.
+/// Fragments of statements, some of them complete calls.
 const PIECES: &[&str] = &[
     "wipe('a')",
     "wipe('a')",
@@ -437,7 +438,7 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..14).prop_map(|pieces| pieces.concat())
 }
 
-/// A whole statement around a call, cut off and put together anew.
+/// Complete statements around a call, cut and recombined.
 fn splices() -> impl Strategy<Value = String> {
     let statements = vec![
         "say('x');\n",
@@ -469,7 +470,7 @@ proptest! {
 
     #[test]
     fn what_runs_is_a_statement_of_javascript(block in prop_oneof![pieces(), splices()]) {
-        // A line of three marks or more is a fence to a model, wherever JavaScript would see texts.
+        // For a model a line of three marks is a fence, even where JavaScript sees a string.
         if !block.contains("```") && !block.contains("~~~") {
             assert_javascript_has_them(&block);
         }

@@ -1,8 +1,8 @@
-//! Work is counted in bytes looked at, not in seconds: twice the input must not take more than twice the work.
+//! Work is counted in bytes read, not in seconds: doubling the input must at most double the work.
 
 use crate::{parse, work::looked_at};
 
-/// Bytes looked at for each byte of the answer, at most.
+/// Bytes read per byte of the answer.
 const MOST: usize = 24;
 
 fn work(answer: &str) -> usize {
@@ -227,7 +227,7 @@ fn work_is_linear_in_the_length() {
     }
 }
 
-/// Fences that get shorter, and calls that end their block early: each block looks for an end of its own.
+/// Fences of decreasing length, and calls that end their block early: each block searches for its own end.
 #[test]
 fn work_is_linear_with_fences_of_every_length() {
     for (separator, closing) in [

@@ -36,7 +36,7 @@ fn text_with_every_escape() {
 
 #[test]
 fn text_of_every_length_ends_where_it_ends() {
-    // What is one bit or one away from an end, or has its lower bits, is text like any other.
+    // Characters close to a delimiter in bits or value are ordinary text.
     for character in ["a", "\t", "\u{B}", "\u{C}", "#", "&", "]", "[", "\u{8D}", "¢", "§", "Ü", "😀", "`"] {
         for length in 0..40 {
             let text = character.repeat(length);

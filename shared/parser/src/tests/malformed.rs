@@ -19,7 +19,7 @@ fn a_long_text_is_cut_short() {
     assert!(errors[0].contains(&format!("`{}…` is a name", "é".repeat(40))), "{errors:?}");
 }
 
-/// Found by fuzzing: the statement in the open text was told of after the end of the text, which stands behind it.
+/// Found by fuzzing: the statement inside an open string was reported after the end of the string.
 #[test]
 fn what_stands_in_a_text_that_does_not_end_is_no_statement() {
     for text in ["f(`a\ng(2)\n\\", "f(`a\ng(2)\n${", "f('a\\\ng(2) \\1'\n", "f('a\\\ng(2) \\1"] {
@@ -36,7 +36,7 @@ fn what_cannot_be_read_is_told_once_and_is_the_last() {
     assert_eq!((parsed.blocks, parsed.unclosed), (1, None));
 }
 
-/// What to write instead of what models write.
+/// Suggested replacements for common mistakes.
 #[test]
 fn each_mistake_gets_the_sentence_that_fits() {
     for (call, sentence) in [
@@ -67,7 +67,7 @@ fn each_mistake_gets_the_sentence_that_fits() {
     }
 }
 
-/// Whether it was the end of the answer that made it so.
+/// Whether the end of the answer caused the error.
 #[test]
 fn what_the_end_of_the_answer_cut_off_is_told_apart() {
     for (text, is_cut) in [

@@ -175,7 +175,7 @@ fn a_line_that_cannot_carry_a_call_on_leaves_it_be() {
 #[test]
 fn ends_of_lines_are_those_of_javascript() {
     assert_eq!(good(&block("f(1)\u{2028}g(2) /*\u{2029}*/ h(3) /*\n*/ i(4)")), ["f(1)", "g(2)", "h(3)", "i(4)"]);
-    // But for a comment, which ends where a reader sees it end.
+    // Except in a comment, which ends where a reader sees its end.
     assert_eq!(good(&block("f(1) // one\u{2028}g(2)\nh(3)")), ["f(1)", "h(3)"]);
     assert_eq!(wrong("f(1)\u{85}g(2)").0, Vec::<String>::new());
 }
