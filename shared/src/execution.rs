@@ -40,14 +40,12 @@ pub struct Executor {
     pub executions: Executions,
     pub idempotency: Idempotency,
     pub quotas: Quotas,
-    /// Of the organizations.
     pub budgets: Budgets,
     pub services: Services,
     /// Retention in the history.
     pub history: Duration,
 }
 
-/// A requested execution.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
     /// Id in the history.
@@ -62,13 +60,11 @@ pub struct ExecutionRequest<'a> {
 }
 
 impl<'a> ExecutionRequest<'a> {
-    /// For immediate execution.
     pub fn new(id: ExecutionId, arguments: &'a Map<String, Value>) -> Self {
         Self { id, arguments, queued_at: None, significant: None, too_late: None }
     }
 }
 
-/// A finished execution with its history entry.
 #[derive(Debug)]
 pub struct Executed {
     pub outcome: ToolOutcome,
@@ -307,7 +303,7 @@ impl Executor {
         actions::run(&tool.action, &self.services, context, arguments, attempt).await
     }
 
-    /// Counts the execution under the tool's limits, whatever its outcome. Without limits there is no request.
+    /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.
     ///
     /// # Errors
     /// If the limits of an effect cannot be checked; the effect must not happen.
@@ -341,7 +337,6 @@ impl Executor {
         }
     }
 
-    /// Builds the answer and the history entry.
     fn finish(
         &self,
         tool: &ActionTool,
@@ -411,7 +406,6 @@ fn recipients(
     found
 }
 
-/// The outcome for the claim.
 fn recorded(outcome: &ToolOutcome) -> Outcome {
     let answer = || Value::Object(outcome.answer.clone());
     match &outcome.effect {
@@ -458,7 +452,6 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
     }
 }
 
-/// The model's message about a limit.
 fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
     telemetry::execution_limited(tool.action.kind().as_str(), limit.as_str());
     let sentence = match limit {
@@ -472,7 +465,6 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 
-/// The model's message about the organization's budget.
 fn over_budget(tool: &ActionTool) -> ToolOutcome {
     telemetry::execution_limited(tool.action.kind().as_str(), Budget::ExecutionsPerHour.as_str());
     let sentence = "This organization's tools have been used as often as is allowed within one hour; do not call any tool \

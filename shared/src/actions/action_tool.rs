@@ -18,7 +18,6 @@ pub struct ActionTool {
     /// Keys its claims, limits and history.
     pub id: ToolId,
     pub spec: ToolSpec,
-    /// The label shown to people.
     pub label: String,
     pub action: Action,
     pub limits: Limits,
@@ -84,7 +83,6 @@ impl ActionTool {
         })
     }
 
-    /// Fills in the secret values.
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let action = self.action.with_secrets(secrets);

@@ -15,7 +15,6 @@ use crate::{
 /// Bytes of a result for a model: VAPI warns of larger ones, and models lose track in them.
 const LONGEST_RESULT: usize = 8_000;
 
-/// The clients and tables that actions use.
 #[derive(Clone)]
 pub struct Services {
     pub agents: Agents,

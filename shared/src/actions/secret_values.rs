@@ -281,7 +281,7 @@ impl Action {
             .collect();
         for mut value in self.fixed_values() {
             let Some((shown, own, mark)) = kept.get(&value.field) else { continue };
-            // A mask marked as public is not replaced: another author wrote the secret.
+            // A mask marked as public does not keep the secret: readers of this version may not be those its author chose.
             if value.get() == *shown && value.mark() != Some(false) {
                 value.set(own.clone());
                 value.set_mark(value.mark().or(*mark));

@@ -384,7 +384,7 @@ impl Target {
             Self::Assistant { id } => {
                 if let Some(briefing) = briefing {
                     let told = control.add_message(call, briefing, deadline).await;
-                    // A failed message proves that no transfer happened.
+                    // Without the briefing no transfer is attempted, so nothing happened.
                     told.map_err(|not_accepted| match not_accepted {
                         NotAccepted::Unknown(error) => NotAccepted::Declined(error),
                         certain => certain,

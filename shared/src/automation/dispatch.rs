@@ -44,7 +44,6 @@ const MOST_OF_ONE: usize = 1 << 30;
 /// With less time left, the remaining automations wait for another message.
 const LEAST_TIME: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Matches events against automations, and starts their runs.
 #[derive(Clone)]
 pub struct Dispatch {
     pub events: Events,
@@ -54,7 +53,6 @@ pub struct Dispatch {
     pub waiting: Queue<WaitingEvent>,
 }
 
-/// The outcome of one listening automation.
 enum Became {
     Run(MatchedRun),
     Nothing(Unmatched),
@@ -70,7 +68,6 @@ struct Held<'a> {
 }
 
 impl Dispatch {
-    /// The work allowed to the filters of one request.
     pub const fn work() -> Work {
         Work::of(BEFORE_THE_ANSWER)
     }
@@ -185,7 +182,6 @@ impl Dispatch {
         }
     }
 
-    /// Starts the run of an automation if its filter accepts the event.
     async fn start(&self, held: &Held<'_>, automation: &Automation) -> Result<Became> {
         let Held { event, data, size, work } = *held;
         let automation_id = automation.id;

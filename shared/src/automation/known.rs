@@ -18,9 +18,7 @@ pub const BUILT_IN_FINGERPRINT: &str = "built-in";
 
 /// The input of the validation, read by [`super::Deployment`] or built by a test.
 pub struct Known {
-    /// By the names in the definition.
     pub tools: HashMap<String, KnownTool>,
-    /// The trigger's service.
     pub trigger_service: KnownService,
     pub preflight: Preflight,
     /// The latest check of each tool by earlier versions.
@@ -32,7 +30,6 @@ pub struct Known {
     pub purpose: Purpose,
 }
 
-/// Answer of the polled tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Preflight {
     NotAsked,
@@ -50,7 +47,6 @@ pub enum Purpose {
     Resumption,
 }
 
-/// The look-up result of a tool name.
 pub enum KnownTool {
     Here(Box<UsableTool>),
     /// Not found, with similar names.

@@ -12,10 +12,8 @@ use crate::{
 };
 
 const NOT_COUNTED: &str = "The run could not be counted, so it did not begin; start it again.";
-/// Time for counting a run.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Starts runs, once per cause.
 #[derive(Clone)]
 pub struct RunStarter {
     pub queue: RunQueue,

@@ -49,7 +49,6 @@ pub struct Triggers {
     pub schedules: Schedules,
     pub intents: Intents,
     pub scheduler: Scheduler,
-    /// The queue of occurrences.
     pub occurrences: Queue<Occurrence>,
     pub pipedream: PipedreamTriggers,
     pub settling: Settling,
@@ -314,7 +313,7 @@ fn resumed(running: &Running, schedule: Option<Schedule>, now: Timestamp) -> (Sc
     let skip = trigger.missed() == Missed::Skip;
     let same = schedule.rule == *rule;
     let next = match (trigger, ScheduleRule::of(trigger)) {
-        // The occurrence is in progress, or was planned before the pause.
+        // The automation was not paused, so its occurrence is still planned.
         _ if same && schedule.due.is_some() => schedule.next_run_at,
         (_, Some(ScheduleRule::Once { at })) => {
             let over = same && (schedule.next_run_at.is_none() || (skip && at <= now));

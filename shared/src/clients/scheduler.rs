@@ -72,7 +72,7 @@ impl Scheduler {
         }
     }
 
-    /// Deletes a schedule; one that fired or never existed is fine.
+    /// Deletes a schedule; a fired or missing one is fine.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         let request = self.client.delete_schedule().name(name).group_name(&self.target.group);
         match Box::pin(request.send()).await {

@@ -67,7 +67,6 @@ pub struct NewTool<'a> {
     pub timeout_seconds: u32,
 }
 
-/// A tool at VAPI: its id and the whole object.
 #[derive(Debug, Clone)]
 pub struct ExternalTool {
     pub id: String,
@@ -92,7 +91,6 @@ pub struct ExternalNumber {
     pub number: Option<String>,
 }
 
-/// The needed parts of a call.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalCall {

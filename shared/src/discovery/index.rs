@@ -247,7 +247,8 @@ impl ToolIndex {
         self
     }
 
-    /// The tools among `among` that pass and match at least one word, best first. An empty query returns all that pass, by name.
+    /// The tools among `among` that pass and match at least one word, best first. An empty query returns all passing tools, by
+    /// name.
     pub fn rank<'a>(
         &self,
         query: &str,

@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 100;
 const LONGEST_KNOWN: usize = 100;
 pub(super) const TOO_LONG: &str = "none has a name of more than 100 characters";
 
-/// Such names are not looked up: DynamoDB keys have at most 2,048 bytes.
+/// Longer names are not looked up: DynamoDB keys have at most 2,048 bytes.
 pub(super) fn is_too_long(name: &str) -> bool {
     name.chars().nth(LONGEST_KNOWN).is_some()
 }
@@ -151,11 +151,9 @@ pub enum ProblemKind {
     Ambiguous,
     /// The row is unreadable for this program.
     Unreadable,
-    /// The answer is full.
     LeftOut,
 }
 
-/// A name that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NameProblem {
     /// As the caller wrote it.

@@ -56,7 +56,6 @@ pub struct ServiceOverview {
     pub connection: ShownConnection,
     /// Active tools by name, as many as fit.
     pub tools: Vec<ListedTool>,
-    /// The number of active tools.
     pub total: usize,
     /// `None` if the catalogue has none, or the look-up failed.
     pub capabilities: Option<ServiceCapabilities>,
@@ -146,7 +145,6 @@ pub(super) async fn read(
     Ok(overviews)
 }
 
-/// Removes duplicates.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names.iter().filter(|name| !name.trim().is_empty()) {
@@ -244,7 +242,6 @@ impl FromStr for Start {
 }
 
 impl ServiceOverviews {
-    /// The text for an agent: each service's tools, capabilities and further facts.
     pub fn to_text(&self) -> String {
         self.to_string()
     }

@@ -40,7 +40,6 @@ const LONGEST_PAGE: usize = 45_000;
 /// filters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
-    /// Words for the tool's purpose.
     pub q: String,
     /// Restricts to these services, in any case.
     pub services: Vec<String>,
@@ -62,7 +61,6 @@ pub enum Trigger {
     Polling,
 }
 
-/// A page of results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoundTools {
     pub items: Vec<FoundTool>,
@@ -419,7 +417,6 @@ fn notes_on(
 }
 
 impl FoundTools {
-    /// The text for an agent, one line per tool.
     pub fn to_text(&self) -> String {
         self.to_string()
     }

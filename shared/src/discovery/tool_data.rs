@@ -43,7 +43,6 @@ pub struct ToolData {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDetails {
-    /// The callable name.
     pub name: String,
     /// Of an organization's tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +50,6 @@ pub struct ToolDetails {
     pub title: String,
     pub description: String,
     pub source: Source,
-    /// The service's display name.
     pub service: Option<String>,
     pub category: String,
     /// JSON schema of type `object`.
@@ -73,21 +71,18 @@ pub struct ToolDetails {
     pub example: ExampleCall,
 }
 
-/// A call as an action of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExampleCall {
     pub tool: String,
     pub parameters: Map<String, Value>,
 }
 
-/// A possible meaning of a name.
 enum Candidate<'a> {
     Service(&'a ServiceTool, &'a Service),
     Own(&'a OwnTool),
     BuiltIn(&'a ToolSpec),
 }
 
-/// Rows read for the names.
 struct Known {
     /// By name in lower case.
     of_services: HashMap<String, ServiceTool>,
@@ -430,7 +425,6 @@ impl fmt::Display for ToolDetails {
 }
 
 impl ToolData {
-    /// The text for an agent, a section per tool.
     pub fn to_text(&self) -> String {
         let tools: String = self.tools.iter().map(ToString::to_string).collect();
         tools + &NameProblem::to_text(&self.problems)

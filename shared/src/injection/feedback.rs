@@ -107,7 +107,7 @@ pub struct FeedbackLoop<'a, M> {
     pub toolbox: &'a Toolbox,
     pub format: &'a FinalFormat,
     pub limits: RunLimits,
-    /// The end of the run's time, whatever its limits.
+    /// The end of the run's time, independent of its limits.
     pub ends_at: Timestamp,
     /// At its deadline the invocation must release the run; another one resumes it.
     pub context: CallContext<'a>,
@@ -139,7 +139,7 @@ pub struct Ending {
 /// instead of letting an incomplete call run.
 const CUT_OFF: &str = "...";
 
-/// Opens a block, with more fence marks than any quoted one has.
+/// Turns the content of another block into a tool block; has more marks than any real fence.
 const READ_AS: &str = "~~~~~~~~~~~~tool\n";
 
 const TOO_EARLY: &str = "The answer in finalResponse was written before the results of the calls beside it.";
@@ -291,9 +291,8 @@ impl<M: Model> FeedbackLoop<'_, M> {
         }
     }
 
-    /// # Errors
-    /// The mistake. An answer that still calls tools is rejected, whatever its calls contain. A description of the answer is
-    /// accepted only after a correction (`corrected`), and not inside a call.
+    /// # Errors The mistake. An answer that still calls tools is rejected, even if a call contains a value. A description of the
+    /// answer is accepted only after a correction (`corrected`), and not inside a call.
     fn final_answer(&self, text: &str, corrected: bool) -> Result<Value, String> {
         let mut insists = corrected;
         if serde_json::from_str::<IgnoredAny>(text).is_err() {

@@ -43,7 +43,7 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
                       waits for it. Works as an action of an automation only."
             .to_owned(),
         parameters,
-        // Whatever the prompt's schema.
+        // The prompt's schema decides at run time.
         returns: json!({}),
         own_examples: vec![
             r#"llm_agent("Find out when the bakery opens on Sundays", ["wget"])"#.to_owned(),
