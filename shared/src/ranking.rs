@@ -43,7 +43,6 @@ pub struct Posting {
     times: u16,
 }
 
-/// Statistics of all texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Collection {
     texts: f32,
@@ -152,7 +151,6 @@ impl Term {
 }
 
 impl Collection {
-    /// Adds two collections.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { texts: self.texts + other.texts, length: self.length + other.length }

@@ -100,8 +100,6 @@ impl ToolConfig {
         problems.into_result(config)
     }
 
-    /// The configuration of a stored tool.
-    ///
     /// # Errors
     /// [`crate::Error::Unreadable`], for example if a newer version wrote it.
     pub fn stored(tool: &Tool) -> Result<Self> {
@@ -320,7 +318,7 @@ impl Action {
         }
     }
 
-    /// Whether it has an effect, which must happen only once.
+    /// An effect must happen only once.
     pub fn has_effect(&self) -> bool {
         match self {
             Self::ApiRequest(action) => action.has_effect(),

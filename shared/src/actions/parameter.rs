@@ -45,7 +45,6 @@ pub enum Parameter {
     },
 }
 
-/// The model's additions to a list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extension {

@@ -38,7 +38,6 @@ impl fmt::Debug for SecretValues {
     }
 }
 
-/// A value fixed by the author.
 pub(super) struct FixedValue<'a> {
     /// Path in the configuration: `headers.X-Api-Key`.
     field: String,
@@ -47,7 +46,6 @@ pub(super) struct FixedValue<'a> {
     slot: Slot<'a>,
 }
 
-/// The use of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SentAs {
     Address,

@@ -247,7 +247,6 @@ impl Sms {
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
     }
 
-    /// Text and recipients of author and model.
     fn merge(
         &self,
         conversation: &Conversation,

@@ -72,7 +72,6 @@ struct Stored {
     strategy: Strategy,
 }
 
-/// The allowed destinations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Allowed {
@@ -106,7 +105,6 @@ enum Target {
     },
 }
 
-/// The briefing of the callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Strategy {

@@ -78,7 +78,6 @@ pub struct Action {
     pub parameters: Map<String, Value>,
     pub output_as: Option<String>,
     pub condition: Option<Condition>,
-    /// Set if the action needs approval.
     pub approval: Option<ApprovalRequest>,
     /// Per tool call.
     pub timeout_seconds: u64,
@@ -87,7 +86,6 @@ pub struct Action {
     pub retries: u32,
 }
 
-/// The effect of a failed action on its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     Continue,

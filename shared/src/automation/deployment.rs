@@ -91,7 +91,6 @@ pub struct DeployedAutomation {
 }
 
 impl Deployed {
-    /// A bulleted list for an agent.
     pub fn to_text(&self) -> String {
         let (errors, warnings) = self.report.count();
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

@@ -24,7 +24,6 @@ const LONGEST_FOUND: usize = 120;
 pub enum Severity {
     /// The definition is not saved.
     Error,
-    /// The definition is saved.
     Warning,
 }
 
@@ -64,7 +63,6 @@ codes! {
     DuplicateId = "duplicate_id",
     /// Two outputs, or an output and another value, with the same name.
     DuplicateName = "duplicate_name",
-    /// Another automation of the organization has this name.
     SameName = "same_name",
     /// An invalid schema of a prompt's answer.
     InvalidSchema = "invalid_schema",
@@ -120,7 +118,6 @@ pub struct Diagnostic {
     pub code: Code,
     /// JSON pointer into the definition; empty for the whole.
     pub pointer: String,
-    /// One sentence.
     pub message: String,
     /// The value at the pointer, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,7 +287,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// A bulleted list for an agent.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for diagnostic in &self.diagnostics {

@@ -28,7 +28,6 @@ const MOST_NAMED: usize = 5;
 /// Bytes of variables and examples substituted for templates; further templates stay unchecked.
 const MOST_FILLED_IN: usize = LARGEST_DEFINITION;
 
-/// The knowledge about a parameter with templates.
 #[derive(Debug, Clone, Copy)]
 enum Spot<'a> {
     /// A template alone.
@@ -39,7 +38,6 @@ enum Spot<'a> {
     Faulty,
 }
 
-/// The values substituted for templates.
 #[derive(Debug, Default)]
 struct Filling<'a> {
     /// Values with templates, by pointer within the parameters.
@@ -196,7 +194,6 @@ pub(super) fn check_templates(
     }
 }
 
-/// Validates the parameters at `pointer` against the schema of `tool`.
 pub(super) fn check(
     (name, tool): (&str, &UsableTool),
     parameters: &Map<String, Value>,
@@ -467,7 +464,6 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Checks all remaining keywords, on known values.
     fn rest(&mut self, compiled: Option<&JsonSchema>, given: &Value) {
         let Some(compiled) = compiled else { return };
         for violation in compiled.validate(given) {

@@ -21,11 +21,8 @@ const LONGEST_NEAR: usize = 200;
 /// Knowledge about a value before the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Knowledge<'a> {
-    /// The exact value.
     Value(&'a Value),
-    /// An example of the same type.
     Like(&'a Value),
-    /// A JSON schema of the value.
     Schema(&'a Value),
     Text,
     Nothing,
@@ -33,7 +30,6 @@ pub(super) enum Knowledge<'a> {
     ToldElsewhere,
 }
 
-/// Knowledge about `trigger_data`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TriggerData<'a> {
     /// Schedules bring no data.

@@ -39,7 +39,6 @@ const LARGEST_ANSWER: usize = 256 * 1024;
 pub struct Jwks {
     outbound: Outbound,
     issuer: String,
-    /// The configured address of the keys.
     url: Option<String>,
     pause: Duration,
     known: Arc<Mutex<Known>>,
@@ -66,7 +65,6 @@ impl SigningKey {
     }
 }
 
-/// The needed part of the issuer's configuration.
 #[derive(Deserialize)]
 struct Configuration {
     issuer: String,

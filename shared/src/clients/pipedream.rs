@@ -33,7 +33,6 @@ pub struct Pipedream {
     bearer: Bearer,
 }
 
-/// The project's secret.
 #[derive(Clone, Deserialize)]
 pub struct Project {
     client_id: String,
@@ -130,7 +129,6 @@ pub struct Account {
     /// The service's name for it; may be empty.
     #[serde(default, deserialize_with = "text_or_null")]
     pub name: String,
-    /// Slug of its app.
     #[serde(default, deserialize_with = "slug")]
     pub app: String,
     #[serde(default)]
@@ -182,9 +180,7 @@ pub struct Run<'a> {
 
 #[derive(Debug)]
 pub enum Finished {
-    /// The action's return value and exports.
     Done { result: Value, exports: Value },
-    /// The action's own error message.
     Failed(String),
 }
 

@@ -56,7 +56,6 @@ pub(super) struct Executed {
     pub out_of_calls: bool,
 }
 
-/// A planned call.
 enum Step<'a> {
     /// Its result is known without running it.
     Told(CallResult),

@@ -101,7 +101,6 @@ pub trait Journal: Send {
     ) -> impl Future<Output = Result<ControlFlow<Self::Stop>>> + Send;
 }
 
-/// The fixed inputs of a run.
 pub struct FeedbackLoop<'a, M> {
     pub model: &'a M,
     pub toolbox: &'a Toolbox,
@@ -126,7 +125,6 @@ pub enum Ended<Stop> {
     Stopped(Stop),
 }
 
-/// The end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     pub status: RunStatus,
@@ -144,7 +142,6 @@ const READ_AS: &str = "~~~~~~~~~~~~tool\n";
 
 const TOO_EARLY: &str = "The answer in finalResponse was written before the results of the calls beside it.";
 
-/// The interpretation of an answer.
 enum NextStep {
     /// With the call in which the answer was cut off.
     Calls(Parsed, Option<Malformed>),
@@ -291,8 +288,9 @@ impl<M: Model> FeedbackLoop<'_, M> {
         }
     }
 
-    /// # Errors The mistake. An answer that still calls tools is rejected, even if a call contains a value. A description of the
-    /// answer is accepted only after a correction (`corrected`), and not inside a call.
+    /// # Errors
+    /// The mistake. An answer that still calls tools is rejected, even if a call contains a value. A description of the answer is
+    /// accepted only after a correction (`corrected`), and not inside a call.
     fn final_answer(&self, text: &str, corrected: bool) -> Result<Value, String> {
         let mut insists = corrected;
         if serde_json::from_str::<IgnoredAny>(text).is_err() {
@@ -343,7 +341,6 @@ impl<M: Model> FeedbackLoop<'_, M> {
         quoted.map(is_quoted).or_else(|| parser::blocks(&answer.text).iter().find(is_missed).map(missed))
     }
 
-    /// Runs the calls of an answer.
     async fn call(
         &self,
         parsed: Parsed,

@@ -49,7 +49,6 @@ pub struct Wget {
     allowed_hosts: AllowedHosts,
 }
 
-/// Valid arguments.
 struct PageRequest {
     url: Url,
     timeout: Duration,
@@ -221,7 +220,6 @@ fn header(response: &Response, name: HeaderName) -> &str {
     response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
 }
 
-/// An answer with its first bytes read.
 struct Answer {
     response: Response,
     content_type: String,
@@ -234,7 +232,6 @@ struct Answer {
 struct Read {
     /// At most as long as requested.
     text: String,
-    /// Text was left out.
     cut: bool,
     /// Text was left out because the limit of bytes was reached.
     read_to_the_limit: bool,
@@ -341,7 +338,6 @@ impl Answer {
     }
 }
 
-/// An answer being read.
 struct Reading {
     decoder: Decoder,
     /// Bytes.
@@ -350,7 +346,6 @@ struct Reading {
     to: To,
 }
 
-/// The destination of the text.
 enum To {
     Text(String),
     Page(mpsc::Sender<String>),

@@ -26,7 +26,6 @@ const MOST_FRAMES: u64 = 256;
 /// The work for one short value. A schema beyond this is rejected, because every validation would be too slow.
 const MOST_UNFOLDED: u64 = 10_000_000;
 
-/// The costs of one schema.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     /// Work for a short value itself, without its parts and subschemas.
@@ -101,7 +100,6 @@ pub(super) struct Costs {
 pub(super) enum Unbounded {
     /// Nodes that lead back to themselves for the same value, or lead to such nodes.
     Circles(Vec<usize>),
-    /// Too many schemas apply to one value.
     Unfolded,
 }
 
@@ -172,7 +170,6 @@ impl Times {
 /// Schemas for one value, by rank.
 type Applied = BTreeMap<usize, Times>;
 
-/// The maximal cost of one validation.
 #[derive(Debug, Default)]
 pub(super) struct Cost {
     work: u64,

@@ -91,7 +91,6 @@ fn instead(keyword: &str) -> String {
     known.to_owned()
 }
 
-/// The result of reading a schema.
 pub(super) struct Reading<'s> {
     root: &'s Value,
     /// Places of draft 7's lists in `items`, and whether `prefixItems` occurs.

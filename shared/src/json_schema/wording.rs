@@ -33,7 +33,6 @@ pub(super) struct Wording<'w> {
     pub(super) instance: &'w Value,
 }
 
-/// The problems of an error.
 #[derive(Default)]
 struct Explained {
     violations: Vec<Violation>,

@@ -43,7 +43,6 @@ enum Column {
     Boolean(Vec<Option<bool>>),
 }
 
-/// A filter on one field.
 #[derive(Debug)]
 pub struct Condition {
     column: usize,
@@ -75,7 +74,6 @@ pub struct Found<'a> {
     pub matched: usize,
     /// Whether the entries contain words of the query; false if they only pass the filters.
     pub by_words: bool,
-    /// The best matches, best first.
     pub entries: Vec<&'a str>,
 }
 

@@ -26,7 +26,6 @@ pub struct Completion {
     pub id: Option<String>,
 }
 
-/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     Stop,

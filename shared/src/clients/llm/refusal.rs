@@ -57,7 +57,6 @@ struct ErrorBody {
     /// Codes and types, in lower case.
     words: Vec<String>,
     message: String,
-    /// The parameter in question.
     parameter: Option<String>,
     in_flight: bool,
     /// With status 403: a spent budget.

@@ -19,7 +19,6 @@ pub struct NewTrigger<'a> {
     pub version: &'a str,
     /// Including the account.
     pub configured_props: Map<String, Value>,
-    /// Destination of its events.
     pub webhook_url: &'a str,
 }
 
@@ -31,7 +30,6 @@ pub struct DeployedTrigger {
     pub signing_key: Option<SecretString>,
 }
 
-/// A destination of a deployed trigger's events.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TriggerWebhook {
     #[serde(default)]
