@@ -7,6 +7,8 @@ SHELL := /bin/sh
 VENV := .venv/bin
 # What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
 ARGS ?=
+# Tests wait as much as they compute: more threads than cores.
+TEST_THREADS ?= 5
 # make bench ALL=1 measures everything.
 ALL ?=
 
@@ -27,7 +29,7 @@ test: ## every test, the end-to-end test on the local stack included; every benc
 	infra/local/make-venv
 	tests/mcp_client/install
 	tests/chat_clients/install
-	cargo test --workspace --lib --test '*' --bench '*'
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --test '*' --bench '*'
 
 lint: ## formatting, clippy, documentation, template, licences and advisories
 	cargo fmt --all --check
