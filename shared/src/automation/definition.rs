@@ -3,17 +3,22 @@
 //! Definitions are read strictly: an unknown field is an error at its place, never dropped. `docs/automations.md` is the
 //! reference.
 
+pub(super) mod diagnostics;
+pub(super) mod fields;
+pub(super) mod limits;
+pub(super) mod schedule;
+pub(super) mod trigger;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{
-    conditions::Condition,
-    control, data,
+use self::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
-    members::{Members, wrong_type},
+    fields::{Members, wrong_type},
     trigger::Trigger,
 };
+use super::expressions::{conditions::Condition, data};
 use crate::{
     Error, Result,
     injection::LLM_AGENT,
@@ -119,8 +124,8 @@ impl Definition {
         let variables = variables(&mut members);
         let fingerprints = fingerprints(&mut members);
         let body = body(&mut members, &variables);
-        let quotas = control::quotas(&mut members);
-        let approvals = control::approvals(&mut members, matches!(body, Body::Prompt(_)));
+        let quotas = limits::quotas(&mut members);
+        let approvals = limits::approvals(&mut members, matches!(body, Body::Prompt(_)));
         // An option of the request, not stored.
         members.boolean("dry_run");
         members.finish();
@@ -458,7 +463,7 @@ fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut D
     let condition = members.get("condition");
     let place = members.path("condition");
     let condition = condition.and_then(|condition| Condition::read(condition, &place, members.report));
-    let approval = control::approval(&mut members);
+    let approval = limits::approval(&mut members);
     let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
     let on_error = match members.one_of("on_error", &["continue", "stop"]) {
         Some("stop") => OnError::Stop,

@@ -1,5 +1,12 @@
 //! Saves automations, and sets their active version.
 
+pub(super) mod alerts;
+pub(super) mod automation_view;
+pub(super) mod difference;
+pub(super) mod duplicates;
+pub(super) mod look_up;
+pub(super) mod watch;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
@@ -12,13 +19,16 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::duplicates::duplicate_members;
 use super::{
-    definition::{Definition, LARGEST_DEFINITION, too_large_with_tools, too_many_bytes},
-    diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
-    duplicates::duplicate_members,
-    event_hooks::EventHooks,
-    known::{Known, KnownTool, Purpose},
-    trigger::Trigger,
+    definition::{
+        Definition, LARGEST_DEFINITION,
+        diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
+        too_large_with_tools, too_many_bytes,
+        trigger::Trigger,
+    },
+    triggers::event_hooks::EventHooks,
+    validation::known::{Known, KnownTool, Purpose},
 };
 use crate::{
     Deadline, Error, Result,

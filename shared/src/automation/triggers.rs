@@ -5,17 +5,26 @@
 //! occurrence, and messages for any other are stale. A surplus schedule is therefore harmless, and [`Triggers::sweep`] finds a
 //! missing one.
 
+pub(super) mod dispatch;
+pub(super) mod event_hooks;
+pub(super) mod matching;
+pub(super) mod pipedream_triggers;
+pub(super) mod polling;
+pub(super) mod source;
+
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{
-    definition::Definition,
-    diagnostics::Diagnostics,
+use self::{
     pipedream_triggers::{PipedreamTriggers, Refused},
     polling::hash,
-    schedule_rule::ScheduleRule,
+};
+use super::definition::{
+    Definition,
+    diagnostics::Diagnostics,
+    schedule::ScheduleRule,
     trigger::{Missed, Trigger},
 };
 use crate::{

@@ -1,22 +1,32 @@
 //! Validates a definition against [`Known`]. Pure: the caller reads all rows first.
 
+pub(super) mod known;
 mod names;
+pub(super) mod parameters;
+pub(super) mod scope;
 mod service;
+pub(super) mod values_in_words;
 
 use serde_json::{Map, Value};
 
-use self::service::{check_connection, check_service};
-use super::{
-    conditions::{Clause, Condition, Operator, is_number},
-    definition::{Action, Body, Definition},
-    diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
+use self::{
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    nearest, parameters,
-    polling::list_in,
-    run_request::{NamedTool, RunRequest},
     scope::{Knowledge, Output, Scope, TriggerData},
-    templates::texts_of,
-    trigger::{Polling, Trigger, check_time},
+    service::{check_connection, check_service},
+};
+use super::{
+    definition::{
+        Action, Body, Definition,
+        diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
+        trigger::{Polling, Trigger, check_time},
+    },
+    expressions::{
+        conditions::{Clause, Condition, Operator, is_number},
+        templates::texts_of,
+    },
+    nearest,
+    running::run_request::{NamedTool, RunRequest},
+    triggers::polling::list_in,
 };
 use crate::{
     error::Problems,

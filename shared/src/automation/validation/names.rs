@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    automation::{
-        definition::{Body, Definition},
+    automation::definition::{
+        Body, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, child},
     },
     fields::unseen_mark,

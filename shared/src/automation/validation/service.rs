@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::super::{
-    definition::Definition,
-    diagnostics::{Code, Diagnostic, Diagnostics},
-    known::{Known, KnownService, Purpose},
-    nearest,
-    trigger::{Polling, Trigger},
-};
+use super::known::{Known, KnownService, Purpose};
 use crate::{
+    automation::{
+        definition::{
+            Definition,
+            diagnostics::{Code, Diagnostic, Diagnostics},
+            trigger::{Polling, Trigger},
+        },
+        nearest,
+    },
     connections::Connection,
     json_schema::JsonSchema,
     models::{TriggerComponent, folded_name},

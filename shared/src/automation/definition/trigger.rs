@@ -1,0 +1,346 @@
+//! Triggers of automations: `trigger_type` and `trigger_config`.
+
+use jiff::{
+    Zoned, civil,
+    tz::{AmbiguousOffset, TimeZone},
+};
+use serde_json::{Map, Value};
+
+use super::{
+    diagnostics::{Code, Diagnostic, Diagnostics, child},
+    fields::Members,
+};
+use crate::{
+    automation::{expressions::conditions::Condition, nearest},
+    models::Timestamp,
+};
+
+pub const TRIGGER_TYPES: [&str; 5] = ["webhook", "polling", "schedule_once", "schedule_recurring", "manual"];
+pub const INTERVALS: [&str; 7] = ["5min", "15min", "30min", "1hr", "6hr", "daily", "weekly"];
+pub const AGGREGATION_MODES: [&str; 4] = ["per_item", "latest", "batch", "summary"];
+pub const MISSED: [&str; 2] = ["run_once", "skip"];
+/// Sunday is 0.
+pub const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+
+const USUAL_POLLING_MINUTES: u64 = 15;
+const LONGEST_POLLING_MINUTES: u64 = 7 * 24 * 60;
+const LONGEST_NAME: usize = 200;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trigger {
+    Webhook {
+        service: String,
+        event_type: String,
+        /// Configuration of the event's deployed trigger, if it has one.
+        params: Map<String, Value>,
+        filters: Option<Condition>,
+    },
+    Polling(Polling),
+    ScheduleOnce {
+        run_at: Timestamp,
+        missed: Missed,
+    },
+    ScheduleRecurring {
+        interval: &'static str,
+        time_of_day: Option<civil::Time>,
+        /// Sunday is 0.
+        day_of_week: Option<u8>,
+        zone: TimeZone,
+        missed: Missed,
+    },
+    Manual,
+}
+
+/// The treatment of occurrences missed during a pause, after reactivation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Missed {
+    /// Run once for all of them; for a source, take the items that are new by then.
+    #[default]
+    RunOnce,
+    /// Continue from now.
+    Skip,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Polling {
+    pub service: String,
+    pub source_tool: String,
+    pub event_type: Option<String>,
+    pub tool_params: Map<String, Value>,
+    pub polling_interval_minutes: u64,
+    pub filter: Option<Condition>,
+    /// `per_item`, `latest`, `batch` or `summary`.
+    pub aggregation_mode: &'static str,
+    pub missed: Missed,
+}
+
+impl Trigger {
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Webhook { .. } => "webhook",
+            Self::Polling(_) => "polling",
+            Self::ScheduleOnce { .. } => "schedule_once",
+            Self::ScheduleRecurring { .. } => "schedule_recurring",
+            Self::Manual => "manual",
+        }
+    }
+
+    pub fn missed(&self) -> Missed {
+        match self {
+            Self::Polling(Polling { missed, .. })
+            | Self::ScheduleOnce { missed, .. }
+            | Self::ScheduleRecurring { missed, .. } => *missed,
+            Self::Webhook { .. } | Self::Manual => Missed::default(),
+        }
+    }
+
+    /// The service it listens to or polls.
+    pub fn service(&self) -> Option<&str> {
+        match self {
+            Self::Webhook { service, .. } | Self::Polling(Polling { service, .. }) => Some(service),
+            _ => None,
+        }
+    }
+
+    pub fn filter(&self) -> Option<&Condition> {
+        match self {
+            Self::Webhook { filters, .. } => filters.as_ref(),
+            Self::Polling(Polling { filter, .. }) => filter.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Parses type and configuration, and reports all mistakes.
+    pub(super) fn read(definition: &mut Members<'_, '_>) -> Option<Self> {
+        let kind = trigger_type(definition);
+        let config = definition.get("trigger_config");
+        let kind = kind?;
+        let place = definition.path("trigger_config");
+        let empty = Value::Object(Map::new());
+        let config = match (config, kind) {
+            (Some(config), _) => config,
+            (None, "manual") => &empty,
+            (None, _) => {
+                definition.missing("trigger_config", example(kind));
+                return None;
+            }
+        };
+        let mut config = Members::of(config, &place, definition.report)?;
+        let trigger = match kind {
+            "webhook" => webhook(&mut config),
+            "polling" => polling(&mut config),
+            "schedule_once" => schedule_once(&mut config),
+            "schedule_recurring" => schedule_recurring(&mut config),
+            _ => Some(Self::Manual),
+        };
+        config.finish();
+        trigger
+    }
+}
+
+fn trigger_type(definition: &mut Members<'_, '_>) -> Option<&'static str> {
+    definition.required("trigger_type", "\"webhook\"")?;
+    definition.one_of("trigger_type", &TRIGGER_TYPES)
+}
+
+fn example(trigger_type: &str) -> &'static str {
+    match trigger_type {
+        "webhook" => r#"{"service": "Slack", "event_type": "message"}"#,
+        "polling" => r#"{"service": "Gmail", "source_tool": "gmail_find_email", "polling_interval_minutes": 15}"#,
+        "schedule_once" => r#"{"run_at": "2027-01-31T09:00:00+01:00"}"#,
+        _ => r#"{"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"}"#,
+    }
+}
+
+fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    let service = config.required_text("service", LONGEST_NAME, "\"Slack\"");
+    let event_type = config.required_text("event_type", LONGEST_NAME, "\"message\"");
+    let params = config.object("params", "{\"labels\": [\"INBOX\"]}").cloned().unwrap_or_default();
+    let filters = condition(config, "filters");
+    Some(Trigger::Webhook { service: service?, event_type: event_type?, params, filters })
+}
+
+/// `None` also for an empty object or list.
+fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Condition> {
+    let value = config.get(name)?;
+    let nothing = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+    let place = config.path(name);
+    if nothing { None } else { Condition::read(value, &place, config.report) }
+}
+
+fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    let service = config.required_text("service", LONGEST_NAME, "\"the service whose tool the source_tool is\"");
+    let source_tool = config.required_text("source_tool", LONGEST_NAME, "\"gmail_find_email\"");
+    let event_type = config.text("event_type", LONGEST_NAME, "\"new_email\"");
+    let tool_params = config.object("tool_params", "{\"q\": \"is:unread\"}").cloned().unwrap_or_default();
+    let minutes = config.whole("polling_interval_minutes", &(5..=LONGEST_POLLING_MINUTES), "15");
+    let filter = condition(config, "filter");
+    let aggregation_mode = config.one_of("aggregation_mode", &AGGREGATION_MODES).unwrap_or("per_item");
+    let missed = missed(config);
+    Some(Trigger::Polling(Polling {
+        service: service?,
+        source_tool: source_tool?,
+        event_type,
+        tool_params,
+        polling_interval_minutes: minutes.unwrap_or(USUAL_POLLING_MINUTES),
+        filter,
+        aggregation_mode,
+        missed,
+    }))
+}
+
+fn missed(config: &mut Members<'_, '_>) -> Missed {
+    match config.one_of("missed", &MISSED) {
+        Some("skip") => Missed::Skip,
+        _ => Missed::RunOnce,
+    }
+}
+
+fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    const EXAMPLE: &str = "\"2027-01-31T09:00:00+01:00\"";
+    let run_at = config.required_text("run_at", 100, EXAMPLE);
+    let zone = zone(config);
+    let missed = missed(config);
+    let text = run_at?;
+    let at = if let Ok(moment) = text.parse::<Timestamp>() {
+        moment
+    } else if let Some(local) =
+        text.parse::<civil::DateTime>().ok().filter(|_| text.contains('T') || text.contains(' '))
+    {
+        if zone.is_none() {
+            assume_utc(config, "run_at");
+        }
+        let zone = zone.unwrap_or(TimeZone::UTC);
+        let there = zone.to_ambiguous_zoned(local);
+        let skipped = matches!(there.offset(), AmbiguousOffset::Gap { .. });
+        let Ok(zoned) = there.compatible() else {
+            too_far(config);
+            return None;
+        };
+        if skipped {
+            let message = format!("The clocks of this time zone skip {local}, so it runs at {}.", zoned.datetime());
+            let hint = "Write a time that there is on that day.";
+            let place = config.path("run_at");
+            config.report.push(Diagnostic::warning(Code::InvalidValue, place, message, hint));
+        }
+        Timestamp::from_millis(Zoned::timestamp(&zoned).as_millisecond())
+    } else if text.starts_with("9999-") || text.starts_with('+') {
+        too_far(config);
+        return None;
+    } else {
+        let message = "run_at is no moment in ISO 8601.";
+        config.error(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
+        return None;
+    };
+    Some(Trigger::ScheduleOnce { run_at: at, missed })
+}
+
+fn too_far(config: &mut Members<'_, '_>) {
+    let message = "run_at is further away than times can be written.";
+    config.error(Code::InvalidValue, "run_at", message, "Write a year before 9999.");
+}
+
+fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    config.required("interval", "\"daily\"");
+    let interval = config.one_of("interval", &INTERVALS);
+    let zone = zone(config);
+    let missed = missed(config);
+    let by_the_day = matches!(interval, Some("daily" | "weekly") | None);
+    let time_of_day = if by_the_day {
+        let text = config.text("time_of_day", LONGEST_NAME, "\"09:00\"");
+        text.and_then(|text| time_of_day(config, &text))
+    } else {
+        config.refuse("time_of_day", "only daily and weekly automations run at a time of the day");
+        None
+    };
+    if by_the_day && interval.is_some() && config.get("time_of_day").is_none() {
+        config.missing("time_of_day", "\"09:00\"");
+    }
+    let day_of_week = if matches!(interval, Some("weekly") | None) {
+        day_of_week(config, interval.is_some())
+    } else {
+        config.refuse("day_of_week", "only weekly automations run on a day of the week");
+        None
+    };
+    if time_of_day.is_some() && zone.is_none() && config.get("timezone").is_none() {
+        assume_utc(config, "time_of_day");
+    }
+    Some(Trigger::ScheduleRecurring {
+        interval: interval?,
+        time_of_day,
+        day_of_week,
+        zone: zone.unwrap_or(TimeZone::UTC),
+        missed,
+    })
+}
+
+fn time_of_day(config: &mut Members<'_, '_>, text: &str) -> Option<civil::Time> {
+    let time = text.split_once(':').and_then(|(hours, minutes)| {
+        let digits = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let numbers = (digits(hours) && digits(minutes)).then_some((hours.parse().ok()?, minutes.parse().ok()?));
+        numbers.and_then(|(hours, minutes)| civil::Time::new(hours, minutes, 0, 0).ok())
+    });
+    if time.is_none() {
+        let message = "time_of_day is no time from 00:00 to 23:59.";
+        config.error(Code::InvalidValue, "time_of_day", message, "Write hours and minutes, for example \"09:00\".");
+    }
+    time
+}
+
+fn day_of_week(config: &mut Members<'_, '_>, required: bool) -> Option<u8> {
+    let Some(value) = config.get("day_of_week") else {
+        if required {
+            config.missing("day_of_week", "\"monday\"");
+        }
+        return None;
+    };
+    let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|day| *day < 7);
+    let named = value.as_str().map(str::to_lowercase).and_then(|name| {
+        let name = name.trim();
+        DAYS.iter().position(|day| *day == name || (name.len() == 3 && day.starts_with(name)))
+    });
+    let day = number.and_then(|day| u8::try_from(day).ok()).or_else(|| named.and_then(|day| u8::try_from(day).ok()));
+    if day.is_none() {
+        let meant = value.as_str().and_then(|written| nearest(written, DAYS));
+        let message = "day_of_week is no day of the week.";
+        let hint = "Write its name in English, or its number from 0 for Sunday to 6 for Saturday.";
+        let error = Diagnostic::error(Code::InvalidValue, config.path("day_of_week"), message, hint);
+        config.report.push(error.found(value).allowed(DAYS).meaning(meant));
+    }
+    day
+}
+
+/// `None` if absent or unknown; unknown zones are reported.
+fn zone(config: &mut Members<'_, '_>) -> Option<TimeZone> {
+    let name = config.text("timezone", 100, "\"Europe/Berlin\"")?;
+    let zone = TimeZone::get(&name).ok();
+    if zone.is_none() {
+        let known: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+        let place = config.path("timezone");
+        let hint =
+            "Write a name of the IANA time zone database, for example \"Europe/Berlin\" or \"America/New_York\".";
+        let error = Diagnostic::error(Code::UnknownTimezone, place, "There is no such time zone.", hint);
+        let meant = nearest(&name, known.iter().map(String::as_str));
+        config.report.push(error.found(&name.into()).meaning(meant));
+    }
+    zone
+}
+
+fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
+    let place = config.path(name);
+    let message = format!("{name} is taken as UTC, because no time zone is named.");
+    let hint = "Add the user's time zone, for example \"timezone\": \"Europe/Berlin\".";
+    config.report.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
+}
+
+/// Reports a moment in the past.
+pub(in crate::automation) fn check_time(trigger: &Trigger, now: Timestamp, diagnostics: &mut Diagnostics) {
+    if let Trigger::ScheduleOnce { run_at, .. } = trigger
+        && *run_at <= now
+    {
+        let message = format!("run_at is over: it is {now} now.");
+        let hint = "Write a moment in the future.";
+        let place = child("/trigger_config", "run_at");
+        diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint).found(&run_at.to_string().into()));
+    }
+}

@@ -1,0 +1,6 @@
+//! Templates, paths and conditions of a definition, and the data that they are resolved against.
+
+pub(super) mod conditions;
+pub(super) mod data;
+pub(super) mod path;
+pub(super) mod templates;

@@ -1,0 +1,373 @@
+//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}`.
+//!
+//! This file parses them; `comparison.rs` compares values, and [`Explanation`] tells why a clause holds.
+
+mod comparison;
+mod explanation;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use serde_json::{Value, json};
+
+use super::path::Path;
+use crate::{
+    automation::{
+        definition::{
+            diagnostics::{Code, Diagnostic, Diagnostics, child},
+            fields::Members,
+        },
+        nearest,
+    },
+    fields::kind,
+};
+
+pub(in crate::automation) use comparison::is_number;
+pub use explanation::{Explained, ExplainedClause, Explanation};
+pub(in crate::automation) use work::OverBound;
+pub use work::Work;
+
+const DEEPEST: usize = 10;
+const MOST_CLAUSES: usize = 100;
+
+const SHAPE: &str =
+    "a clause {\"path\", \"op\", \"value\"} or a group {\"operator\": \"AND\" or \"OR\", \"clauses\": [...]}";
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    Clause(Clause),
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clause {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub path: Path,
+    pub operator: Operator,
+    pub value: Value,
+    pub case_insensitive: bool,
+}
+
+macro_rules! operators {
+    ($($name:ident = $text:literal),+ $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Operator { $($name,)+ }
+
+        impl Operator {
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+operators! {
+    Less = "<",
+    Greater = ">",
+    AtMost = "<=",
+    AtLeast = ">=",
+    Equal = "==",
+    NotEqual = "!=",
+    Contains = "contains",
+    ContainsAny = "contains_any",
+    NotContains = "not_contains",
+    StartsWith = "starts_with",
+    EndsWith = "ends_with",
+    Exists = "exists",
+    NotExists = "not_exists",
+}
+
+/// Operator names of other languages and of simple filters, used in hints.
+const OTHER_NAMES: [(&str, Operator); 26] = [
+    ("=", Operator::Equal),
+    ("===", Operator::Equal),
+    ("eq", Operator::Equal),
+    ("equal", Operator::Equal),
+    ("equals", Operator::Equal),
+    ("is", Operator::Equal),
+    ("!==", Operator::NotEqual),
+    ("<>", Operator::NotEqual),
+    ("ne", Operator::NotEqual),
+    ("neq", Operator::NotEqual),
+    ("not_equal", Operator::NotEqual),
+    ("not_equals", Operator::NotEqual),
+    ("lt", Operator::Less),
+    ("less_than", Operator::Less),
+    ("gt", Operator::Greater),
+    ("greater_than", Operator::Greater),
+    ("lte", Operator::AtMost),
+    ("=<", Operator::AtMost),
+    ("less_than_or_equal", Operator::AtMost),
+    ("gte", Operator::AtLeast),
+    ("=>", Operator::AtLeast),
+    ("greater_than_or_equal", Operator::AtLeast),
+    ("includes", Operator::Contains),
+    ("in", Operator::ContainsAny),
+    ("any", Operator::ContainsAny),
+    ("does_not_contain", Operator::NotContains),
+];
+
+/// Operators of a simple filter, beside its field: `{"field": "event.text", "contains": "urgent"}`.
+const SIMPLE: [&str; 8] =
+    ["contains", "contains_any", "equals", "not_equals", "greater_than", "less_than", "starts_with", "ends_with"];
+
+impl Operator {
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|operator| operator.as_str() == name)
+    }
+
+    fn meant(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase();
+        let other = || OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, operator)| *operator);
+        let near = || nearest(&name, Self::ALL.iter().map(|operator| operator.as_str())).and_then(Self::named);
+        other().or_else(near)
+    }
+
+    const fn takes_value(self) -> bool {
+        !matches!(self, Self::Exists | Self::NotExists)
+    }
+
+    pub const fn orders(self) -> bool {
+        matches!(self, Self::Less | Self::Greater | Self::AtMost | Self::AtLeast)
+    }
+}
+
+impl Clause {
+    /// The values to compare with; a single value is a list of one.
+    pub fn values(&self) -> &[Value] {
+        match &self.value {
+            Value::Array(values) => values,
+            value => std::slice::from_ref(value),
+        }
+    }
+}
+
+impl Condition {
+    /// Parses a condition, and reports all its mistakes.
+    pub(in crate::automation) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
+        read(value, pointer, 1, &mut 0, diagnostics)
+    }
+
+    /// All clauses, including those in groups.
+    pub fn clauses(&self) -> Vec<&Clause> {
+        match self {
+            Self::Clause(clause) => vec![clause],
+            Self::All(conditions) | Self::Any(conditions) => conditions.iter().flat_map(Self::clauses).collect(),
+        }
+    }
+}
+
+fn read(
+    value: &Value,
+    pointer: &str,
+    depth: usize,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    let Some(members) = value.as_object() else {
+        let message = format!("A condition is an object, not {}.", kind(value));
+        diagnostics.push(invalid(pointer, message).found(value));
+        return None;
+    };
+    if depth > DEEPEST {
+        let message = format!("The groups of a condition are nested more than {DEEPEST} levels deep.");
+        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Write it with fewer groups."));
+        return None;
+    }
+    if members.contains_key("operator") || members.contains_key("clauses") {
+        return group(value, pointer, depth, count, diagnostics);
+    }
+    *count += 1;
+    if *count > MOST_CLAUSES {
+        let message = format!("The condition has more than {MOST_CLAUSES} clauses.");
+        diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Use contains_any for a list of values."));
+        return None;
+    }
+    if members.contains_key("field") && !members.contains_key("path") {
+        return simple(value, pointer, diagnostics);
+    }
+    clause(value, pointer, diagnostics)
+}
+
+fn invalid(pointer: &str, message: String) -> Diagnostic {
+    Diagnostic::error(Code::InvalidCondition, pointer, message, format!("Write {SHAPE}.")).expected("a condition")
+}
+
+fn group(
+    value: &Value,
+    pointer: &str,
+    depth: usize,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let operator = members.required("operator", "\"AND\"");
+    let clauses =
+        members.required("clauses", "[{\"path\": \"event.text\", \"op\": \"contains\", \"value\": \"urgent\"}]");
+    members.finish();
+    let all = match operator.map(|operator| (operator, operator.as_str().map(str::to_uppercase))) {
+        Some((_, Some(name))) if name == "AND" => Some(true),
+        Some((_, Some(name))) if name == "OR" => Some(false),
+        Some((other, _)) => {
+            let error = Diagnostic::error(
+                Code::UnknownOperator,
+                child(pointer, "operator"),
+                "A group joins its clauses with AND or with OR.",
+                "Write \"AND\" or \"OR\".",
+            );
+            diagnostics.push(error.found(other).allowed(["AND", "OR"]));
+            None
+        }
+        None => None,
+    };
+    let clauses = clauses?;
+    let list = match clauses.as_array() {
+        Some(list) if !list.is_empty() => list,
+        _ => {
+            let message = "The clauses of a group are a list with at least one condition.".to_owned();
+            diagnostics.push(invalid(&child(pointer, "clauses"), message).found(clauses));
+            return None;
+        }
+    };
+    let mut conditions = Vec::new();
+    for (index, clause) in list.iter().enumerate() {
+        if *count > MOST_CLAUSES {
+            break;
+        }
+        let pointer = child(&child(pointer, "clauses"), index.to_string());
+        conditions.extend(read(clause, &pointer, depth + 1, count, diagnostics));
+    }
+    Some(if all? { Condition::All(conditions) } else { Condition::Any(conditions) })
+}
+
+fn clause(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let path = members.required("path", "\"event.text\"");
+    let operator = members.required("op", "\"contains\"");
+    let given = members.get("value");
+    let case_insensitive = members.boolean("case_insensitive");
+    members.finish();
+    let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
+    let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
+    let value = compared_with(operator, given, pointer, diagnostics)?;
+    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path: path?, operator, value, case_insensitive }))
+}
+
+fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
+    let mut members = Members::of(value, pointer, diagnostics)?;
+    let path = members.required("field", "\"event.text\"");
+    let case_insensitive = members.boolean("case_insensitive");
+    let given: Vec<(&str, &Value)> =
+        SIMPLE.into_iter().filter_map(|name| members.get(name).map(|value| (name, value))).collect();
+    members.finish();
+    let path = path.and_then(|path| read_path(path, &child(pointer, "field"), diagnostics))?;
+    let [(name, given)] = given[..] else {
+        let message =
+            format!("A simple filter has its field and exactly one comparison, and this one has {}.", given.len());
+        diagnostics.push(invalid(pointer, message).allowed(SIMPLE));
+        return None;
+    };
+    let operator = Operator::named(name).or_else(|| Operator::meant(name))?;
+    let value = compared_with(operator, Some(given), pointer, diagnostics)?;
+    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path, operator, value, case_insensitive }))
+}
+
+fn read_path(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Path> {
+    let Some(text) = value.as_str() else {
+        let message = format!("A path is text, not {}.", kind(value));
+        let hint = "Name the value by its path, for example \"event.text\".";
+        diagnostics.push(Diagnostic::error(Code::WrongType, pointer, message, hint).found(value).expected("text"));
+        return None;
+    };
+    if text.contains("{{") {
+        let plain = text.replace("{{", "").replace("}}", "");
+        let hint = format!("Write \"{}\": a path in a condition stands without braces.", plain.trim());
+        let message = "The path of a condition is a template.";
+        diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+        return None;
+    }
+    Path::parse(text)
+        .map_err(|problem| {
+            let message = format!("The path cannot be read: it {problem}.");
+            let hint = "Write names with dots between them, for example \"event.text\" or \"rows[0].name\".";
+            diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+        })
+        .ok()
+}
+
+fn read_operator(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Operator> {
+    if let Some(operator) = value.as_str().and_then(Operator::named) {
+        return Some(operator);
+    }
+    let meant = value.as_str().and_then(Operator::meant).map(Operator::as_str);
+    let error =
+        Diagnostic::error(Code::UnknownOperator, pointer, "There is no such operator.", "Use one of those allowed.");
+    let allowed = Operator::ALL.iter().map(|operator| operator.as_str());
+    diagnostics.push(error.found(value).allowed(allowed).meaning(meant));
+    None
+}
+
+fn compared_with(
+    operator: Operator,
+    given: Option<&Value>,
+    pointer: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<Value> {
+    let name = operator.as_str();
+    let place = child(pointer, "value");
+    if !operator.takes_value() {
+        if let Some(given) = given {
+            let message = format!("{name} looks whether something is there, and compares it with nothing.");
+            let hint = "Leave \"value\" out, or use == to compare.";
+            diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(given));
+            return None;
+        }
+        return Some(Value::Null);
+    }
+    let Some(given) = given else {
+        let message = format!("The operator {name} needs a value to compare with.");
+        let hint = match operator {
+            Operator::Equal => {
+                "Add \"value\"; to ask whether something is missing or null, use the operator not_exists."
+            }
+            _ => "Add \"value\"; to ask whether something is there, use the operator exists.",
+        };
+        diagnostics.push(Diagnostic::error(Code::MissingField, place, message, hint));
+        return None;
+    };
+    let is_template = given.as_str().is_some_and(|text| text.contains("{{"));
+    let (fits, expected, example) = match operator {
+        _ if is_template => (true, "", json!(null)),
+        Operator::ContainsAny => {
+            (given.as_array().is_some_and(|wanted| !wanted.is_empty()), "a list of values", json!(["urgent", "asap"]))
+        }
+        _ if operator.orders() => (given.is_number() || given.is_string(), "a number, or a date as text", json!(5)),
+        Operator::StartsWith | Operator::EndsWith => (given.is_string(), "text", json!("urgent")),
+        Operator::Contains | Operator::NotContains => {
+            (!given.is_array() && !given.is_object(), "one value", json!("urgent"))
+        }
+        _ => (true, "", json!(null)),
+    };
+    if !fits {
+        let message = match given {
+            Value::Array(empty) if empty.is_empty() && operator == Operator::ContainsAny => {
+                format!("The list that {name} compares with is empty, so it never holds.")
+            }
+            given => format!("The operator {name} compares with {expected}, not {}.", kind(given)),
+        };
+        let hint = match (operator, given) {
+            (Operator::Contains, Value::Array(_)) => "Use contains_any for a list of values.".to_owned(),
+            (Operator::ContainsAny, value) if !value.is_array() => {
+                format!("Put it into a list: [{}].", crate::cut::cut(value.to_string(), 60))
+            }
+            _ => format!("Write for example \"value\": {example}."),
+        };
+        diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(given).expected(expected));
+        return None;
+    }
+    Some(given.clone())
+}

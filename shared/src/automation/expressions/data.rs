@@ -1,0 +1,218 @@
+//! The data that paths of templates and conditions resolve against.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
+
+use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
+use serde_json::{Map, Value};
+
+use super::path::{Path, Step};
+use crate::models::Timestamp;
+
+/// Built-in dates and times, without the suffixes `_utc` and `_local`.
+const DATES: [&str; 11] = [
+    "today",
+    "tomorrow",
+    "yesterday",
+    "two_days_ago",
+    "this_week_start",
+    "this_week_end",
+    "now",
+    "now_minus_1h",
+    "now_minus_6h",
+    "now_minus_12h",
+    "now_minus_24h",
+];
+
+/// All built-in names: `today`, `today_utc`, `today_local`, …
+pub(in crate::automation) fn date_names() -> impl Iterator<Item = String> {
+    DATES.iter().flat_map(|name| ["", "_utc", "_local"].map(|zone| format!("{name}{zone}")))
+}
+
+pub(in crate::automation) fn is_date(name: &str) -> bool {
+    DATES.contains(&in_which_zone(name).0)
+}
+
+fn in_which_zone(name: &str) -> (&str, bool) {
+    match name.strip_suffix("_utc") {
+        Some(name) => (name, true),
+        None => (name.strip_suffix("_local").unwrap_or(name), false),
+    }
+}
+
+/// A value and its lower-case copy, made once for all case-insensitive clauses.
+#[derive(Debug, Clone)]
+pub struct Lowered<'v> {
+    value: Cow<'v, Value>,
+    lowered: OnceLock<Value>,
+}
+
+impl<'v> Lowered<'v> {
+    pub const fn of(value: &'v Value) -> Self {
+        Self { value: Cow::Borrowed(value), lowered: OnceLock::new() }
+    }
+
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    fn lowered(&self) -> &Value {
+        self.lowered.get_or_init(|| lowered(&self.value))
+    }
+}
+
+impl From<Value> for Lowered<'_> {
+    fn from(value: Value) -> Self {
+        Self { value: Cow::Owned(value), lowered: OnceLock::new() }
+    }
+}
+
+impl Default for Lowered<'_> {
+    fn default() -> Self {
+        Value::Null.into()
+    }
+}
+
+/// Lower-cases texts. Member names stay as they are, because paths name them.
+pub(super) fn lowered(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.to_lowercase().into(),
+        Value::Array(items) => items.iter().map(lowered).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), lowered(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Outputs of a run's actions, by `output_as`.
+#[derive(Debug, Clone, Default)]
+pub struct Outputs {
+    given: BTreeMap<String, Lowered<'static>>,
+    lacking: BTreeMap<String, Lacking>,
+}
+
+/// An output that its action did not give.
+#[derive(Debug, Clone)]
+pub(super) struct Lacking {
+    action: String,
+    became: &'static str,
+}
+
+impl Lacking {
+    pub(super) fn in_words(&self) -> String {
+        format!("the action {} {}, so its output proves nothing", self.action, self.became)
+    }
+}
+
+impl Outputs {
+    pub fn give(&mut self, name: &str, output: Value) {
+        self.lacking.remove(name);
+        self.given.insert(name.to_owned(), output.into());
+    }
+
+    /// Records that an action gave no output. `became`: its outcome in words, such as `failed`.
+    pub fn lack(&mut self, name: &str, action: &str, became: &'static str) {
+        if !self.given.contains_key(name) {
+            self.lacking.insert(name.to_owned(), Lacking { action: action.to_owned(), became });
+        }
+    }
+}
+
+/// The data of a run or of a trigger.
+#[derive(Debug, Clone)]
+pub struct Data<'a> {
+    /// Take precedence over everything else.
+    pub variables: &'a Map<String, Value>,
+    pub outputs: &'a Outputs,
+    /// Its members are also reachable at the root.
+    pub trigger_data: &'a Lowered<'a>,
+    pub user: &'a Value,
+    pub now: Timestamp,
+    /// The trigger's zone, or the user's.
+    pub zone: TimeZone,
+}
+
+enum Root<'d> {
+    Value(&'d Value),
+    Lowered(&'d Lowered<'d>),
+    Date(String),
+}
+
+impl Data<'_> {
+    pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
+        let (root, rest) = self.root(path)?;
+        match root {
+            Root::Value(value) => Path::follow(rest, value).map(Cow::Borrowed),
+            Root::Lowered(lowered) => Path::follow(rest, &lowered.value).map(Cow::Borrowed),
+            Root::Date(date) => Some(Cow::Owned(date.into())),
+        }
+    }
+
+    /// As [`Data::get`], with texts in lower case.
+    pub(super) fn get_lowered(&self, path: &Path) -> Option<Cow<'_, Value>> {
+        let (root, rest) = self.root(path)?;
+        match root {
+            Root::Value(value) => Path::follow(rest, value).map(lowered).map(Cow::Owned),
+            Root::Lowered(value) => Path::follow(rest, value.lowered()).map(Cow::Borrowed),
+            Root::Date(date) => Some(Cow::Owned(date.to_lowercase().into())),
+        }
+    }
+
+    /// The missing output at the start of a path, if the path begins with one.
+    pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
+        let name = path.first();
+        self.outputs.lacking.get(name).filter(|_| !self.variables.contains_key(name))
+    }
+
+    pub(super) fn lacks_outputs(&self) -> bool {
+        !self.outputs.lacking.is_empty()
+    }
+
+    fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [Step])> {
+        let (first, rest) = path.steps().split_first()?;
+        let name = first.name();
+        if let Some(value) = self.variables.get(name) {
+            return Some((Root::Value(value), rest));
+        }
+        if let Some(output) = self.outputs.given.get(name) {
+            return Some((Root::Lowered(output), rest));
+        }
+        if self.outputs.lacking.contains_key(name) {
+            return None;
+        }
+        Some(match name {
+            "trigger_data" => (Root::Lowered(self.trigger_data), rest),
+            "user" => (Root::Value(self.user), rest),
+            name if is_date(name) => (Root::Date(self.date(name).filter(|_| rest.is_empty())?), rest),
+            _ => (Root::Lowered(self.trigger_data), path.steps()),
+        })
+    }
+
+    fn date(&self, name: &str) -> Option<String> {
+        let (name, utc) = in_which_zone(name);
+        let zone = if utc { TimeZone::UTC } else { self.zone.clone() };
+        let now = jiff::Timestamp::from_millisecond(self.now.as_millis()).ok()?.to_zoned(zone);
+        let hours = |hours: i64| now.checked_sub(SignedDuration::from_hours(hours)).ok().map(|then| moment(&then, utc));
+        let day = |days: i64| {
+            let date = now.date().checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
+            Some(date.to_string())
+        };
+        let since_monday = i64::from(now.date().weekday().since(Weekday::Monday));
+        match name {
+            "today" => day(0),
+            "tomorrow" => day(1),
+            "yesterday" => day(-1),
+            "two_days_ago" => day(-2),
+            "this_week_start" => day(-since_monday),
+            "this_week_end" => day(6 - since_monday),
+            "now" => hours(0),
+            "now_minus_1h" => hours(1),
+            "now_minus_6h" => hours(6),
+            "now_minus_12h" => hours(12),
+            "now_minus_24h" => hours(24),
+            _ => None,
+        }
+    }
+}
+
+fn moment(at: &Zoned, utc: bool) -> String {
+    at.strftime(if utc { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S%:z" }).to_string()
+}

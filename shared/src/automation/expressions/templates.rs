@@ -1,0 +1,332 @@
+//! Templates in texts: `Alert: {{event.text}} from {{event.user}}`.
+//!
+//! A template that is the whole text keeps the type of its value; within other text it yields text. There are no blocks, helpers
+//! or filters.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{data::Data, path::Path};
+use crate::{automation::definition::diagnostics::Code, cut::cut, placeholder::Placeholder};
+
+/// Replaces a missing value.
+pub const NO_DATA: &str = "[No available data]";
+
+/// Bytes of a quoted template.
+const LONGEST_EXCERPT: usize = 80;
+/// Reported per text.
+const MOST_FAULTS: usize = 5;
+
+/// A parsed text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    Text(String),
+    Path(Path),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub code: Code,
+    /// The template as written, cut.
+    pub excerpt: String,
+    /// To follow the excerpt.
+    pub problem: String,
+}
+
+impl Template {
+    /// Parses a text in one pass; faulty templates are left out of the parts.
+    pub fn parse(text: &str) -> (Self, Vec<Fault>) {
+        let (mut parts, mut faults, mut rest) = (Vec::new(), Vec::new(), text);
+        while let Some(Placeholder { before, opened, closed }) = Placeholder::first_in(rest) {
+            if faults.len() >= MOST_FAULTS {
+                break;
+            }
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            let Some((inside, after)) = closed else {
+                faults.push(fault(Code::UnclosedTemplate, &format!("{{{{{opened}"), "has no }} at its end"));
+                return (Self { parts }, faults);
+            };
+            match read(inside) {
+                Ok(path) => parts.push(Part::Path(path)),
+                Err((code, problem)) => faults.push(fault(code, &format!("{{{{{inside}}}}}"), &problem)),
+            }
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        (Self { parts }, faults)
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Path(path) => Some(path),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The path, if a single template is the whole text.
+    pub fn lone(&self) -> Option<&Path> {
+        match &self.parts[..] {
+            [Part::Path(path)] => Some(path),
+            _ => None,
+        }
+    }
+
+    fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
+        if let Some(path) = self.lone() {
+            let value = data.get(path).unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
+            room.take(&value)?;
+            return Ok(value.into_owned());
+        }
+        let mut whole = String::new();
+        for part in &self.parts {
+            let text = match part {
+                Part::Text(text) => Cow::Borrowed(text.as_str()),
+                Part::Path(path) => match data.get(path) {
+                    Some(Cow::Borrowed(Value::String(text))) => text.as_str().into(),
+                    Some(Cow::Owned(Value::String(text))) => text.into(),
+                    Some(other) if !other.is_null() => other.to_string().into(),
+                    _ => NO_DATA.into(),
+                },
+            };
+            room.take_bytes(text.len())?;
+            whole.push_str(&text);
+        }
+        Ok(whole.into())
+    }
+}
+
+/// The filled-in values exceed the size limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// Bytes left for filled-in values.
+struct Room(usize);
+
+impl Room {
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.0 = self.0.checked_sub(bytes).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    fn take(&mut self, value: &Value) -> Result<(), TooLarge> {
+        self.take_bytes(match value {
+            Value::String(text) => text.len(),
+            other => other.to_string().len(),
+        })
+    }
+}
+
+/// Fills in all templates, at any depth. Member names stay as they are.
+pub fn filled_in(value: &Value, data: &Data<'_>) -> Value {
+    filled_in_within(value, data, usize::MAX).unwrap_or_default()
+}
+
+/// As [`filled_in`], with at most `bytes` bytes of values: a short template may expand to a long text many times over.
+///
+/// # Errors
+/// If the values are larger.
+pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, TooLarge> {
+    fill(value, data, &mut Room(bytes))
+}
+
+/// All texts at any depth, without member names.
+pub(in crate::automation) fn texts_of(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_of).collect(),
+        Value::Object(members) => members.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Templates that resolve to nothing, as written, without duplicates.
+pub(in crate::automation) fn empty_templates(value: &Value, data: &Data<'_>) -> Vec<String> {
+    let mut empty = Vec::new();
+    for text in texts_of(value).into_iter().filter(|text| text.contains("{{")) {
+        for path in Template::parse(text).0.paths() {
+            let template = format!("{{{{{}}}}}", path.as_str());
+            if data.get(path).is_none_or(|value| value.is_null()) && !empty.contains(&template) {
+                empty.push(template);
+            }
+        }
+    }
+    empty
+}
+
+fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
+    match value {
+        Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data, room),
+        Value::Array(items) => items.iter().map(|item| fill(item, data, room)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| Ok((name.clone(), fill(value, data, room)?))).collect()
+        }
+        other => {
+            room.take(other)?;
+            Ok(other.clone())
+        }
+    }
+}
+
+fn fault(code: Code, excerpt: &str, problem: &str) -> Fault {
+    Fault { code, excerpt: cut(excerpt.to_owned(), LONGEST_EXCERPT), problem: problem.to_owned() }
+}
+
+fn read(inside: &str) -> Result<Path, (Code, String)> {
+    let plain = inside.trim();
+    if inside.contains("{{") {
+        return Err((Code::NestedTemplate, "has a template within a template".to_owned()));
+    }
+    let block = plain.starts_with(['#', '/', '^', '>', '!', '&', '{']) || plain == "else" || plain.starts_with("else ");
+    if block {
+        return Err((Code::HandlebarsBlock, "is a Handlebars block".to_owned()));
+    }
+    Path::parse(plain).map_err(|problem| (Code::InvalidTemplate, format!("is no path: it {problem}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::{
+        super::data::{Lowered, Outputs, date_names, is_date},
+        *,
+    };
+
+    fn value(text: &str) -> Value {
+        let variables = json!({"team": "ops", "limit": 5, "event": {"user": "from variables"}});
+        let mut outputs = Outputs::default();
+        outputs.give("found", json!({"rows": [{"n": 1}, {"n": 2}], "ok": true}));
+        outputs.give("team", json!("from outputs"));
+        outputs.lack("lost", "look", "failed");
+        let trigger =
+            json!({"event": {"text": "urgent"}, "score": 7, "empty": null, "found": "from the trigger", "lost": "x"});
+        let user = json!({"name": "Ada", "timezone": "Europe/Berlin"});
+        let data = Data {
+            variables: variables.as_object().unwrap(),
+            outputs: &outputs,
+            trigger_data: &Lowered::of(&trigger),
+            user: &user,
+            // A Sunday; 23:30 UTC is Monday in Berlin.
+            now: "2026-11-22T23:30:05Z".parse().unwrap(),
+            zone: TimeZone::get("Europe/Berlin").unwrap(),
+        };
+        filled_in(&json!({"deep": [text]}), &data)["deep"][0].clone()
+    }
+
+    #[test]
+    fn a_template_that_is_the_whole_text_keeps_the_type_and_text_around_it_makes_text() {
+        for (text, expected) in [
+            ("{{score}}", json!(7)),
+            ("{{ score }}", json!(7)),
+            ("{{trigger_data.score}}", json!(7)),
+            ("{{limit}}", json!(5)),
+            ("Score {{score}}!", json!("Score 7!")),
+            ("{{score}}{{limit}}", json!("75")),
+            ("{{found.rows}}", json!([{"n": 1}, {"n": 2}])),
+            ("rows: {{found.rows}}", json!(r#"rows: [{"n":1},{"n":2}]"#)),
+            ("{{found.rows[-1].n}}", json!(2)),
+            ("{{found.rows.0.n}}", json!(1)),
+            ("{{found.ok}}", json!(true)),
+            ("{{user.name}} {{team}}", json!("Ada ops")),
+            ("{{event.user}}", json!("from variables")),
+            ("{{trigger_data.event.text}}", json!("urgent")),
+            ("{{event.text}}", json!(NO_DATA)),
+            ("{{nothing.there}}", json!(NO_DATA)),
+            ("{{lost}}", json!(NO_DATA)),
+            ("{{trigger_data.lost}}", json!("x")),
+            ("<{{nothing}}> <{{empty}}>", json!("<[No available data]> <[No available data]>")),
+            ("{{empty}}", json!(null)),
+            ("no template }} here {", json!("no template }} here {")),
+        ] {
+            assert_eq!(value(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_filled_in_has_a_bound() {
+        let variables = json!({"long": "x".repeat(1_000)});
+        let data = Data {
+            variables: variables.as_object().unwrap(),
+            outputs: &Outputs::default(),
+            trigger_data: &Lowered::default(),
+            user: &Value::Null,
+            now: "2026-11-22T23:30:05Z".parse().unwrap(),
+            zone: TimeZone::UTC,
+        };
+        for value in [json!({"a": ["{{long}}", "{{long}}"]}), json!("{{long}}{{long}}"), json!("<{{long}} {{long}}>")] {
+            assert_eq!(filled_in_within(&value, &data, 1_999), Err(TooLarge), "{value}");
+            assert!(filled_in_within(&value, &data, 2_010).is_ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn dates_are_the_users_unless_they_say_utc() {
+        for (name, expected) in [
+            ("today", "2026-11-23"),
+            ("today_local", "2026-11-23"),
+            ("today_utc", "2026-11-22"),
+            ("tomorrow", "2026-11-24"),
+            ("yesterday", "2026-11-22"),
+            ("two_days_ago", "2026-11-21"),
+            ("this_week_start", "2026-11-23"),
+            ("this_week_end", "2026-11-29"),
+            ("this_week_start_utc", "2026-11-16"),
+            ("this_week_end_utc", "2026-11-22"),
+            ("now", "2026-11-23T00:30:05+01:00"),
+            ("now_utc", "2026-11-22T23:30:05Z"),
+            ("now_minus_1h_utc", "2026-11-22T22:30:05Z"),
+            ("now_minus_24h_local", "2026-11-22T00:30:05+01:00"),
+        ] {
+            assert_eq!(value(&format!("{{{{{name}}}}}")), json!(expected), "{name}");
+        }
+        assert_eq!(date_names().filter(|name| is_date(name)).count(), 33);
+        assert!(!is_date("today_tomorrow") && !is_date("_utc"));
+    }
+
+    #[test]
+    fn what_is_no_template_is_told_as_what_it_is() {
+        for (text, code) in [
+            ("{{#each items}}", Code::HandlebarsBlock),
+            ("{{/each}}", Code::HandlebarsBlock),
+            ("{{else}}", Code::HandlebarsBlock),
+            ("{{> partial}}", Code::HandlebarsBlock),
+            ("{{{raw}}}", Code::HandlebarsBlock),
+            ("Hello {{name", Code::UnclosedTemplate),
+            ("{{ a {{b}} }}", Code::NestedTemplate),
+            ("{{}}", Code::InvalidTemplate),
+            ("{{upper name}}", Code::InvalidTemplate),
+            ("{{name | upper}}", Code::InvalidTemplate),
+            ("{{a + b}}", Code::InvalidTemplate),
+        ] {
+            let (_, faults) = Template::parse(text);
+            assert_eq!(faults.first().map(|fault| fault.code), Some(code), "{text}");
+        }
+        // Work is bounded for any input.
+        let (_, faults) = Template::parse(&"{{".repeat(500_000));
+        assert_eq!(faults.len(), 1);
+        let (_, faults) = Template::parse(&"{{a b}}".repeat(100_000));
+        assert_eq!(faults.len(), MOST_FAULTS);
+        assert!(faults.iter().all(|fault| fault.excerpt.len() < 200));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "[a{}\\[\\]. #]{0,40}") {
+            let (template, faults) = Template::parse(&text);
+            prop_assert!(faults.len() <= MOST_FAULTS);
+            prop_assert!(template.parts.len() <= text.len() + 1);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The data for templates and conditions of a run, identical whenever the run resumes.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, Result,
+    automation::expressions::data::{Data, Lowered, Outputs},
+    models::{AutomationRun, AutomationVersion, RunPlan, Timestamp},
+};
+
+/// Trigger data, user and start time of a run.
+#[derive(Debug, Clone)]
+pub struct RunData {
+    trigger_data: Lowered<'static>,
+    user: Value,
+    now: Timestamp,
+    zone: TimeZone,
+}
+
+impl RunData {
+    /// Dates use the time the run was created, in the trigger's time zone, else the user's, else UTC.
+    ///
+    /// # Errors
+    /// If stored text is not JSON.
+    pub fn of(run: &AutomationRun, plan: &RunPlan, version: &AutomationVersion) -> Result<Self> {
+        let read = |text: &str| serde_json::from_str::<Value>(text).map_err(Error::internal);
+        let (trigger_data, user) = (read(&plan.trigger_data)?, read(&plan.user)?);
+        let definition = read(&version.definition)?;
+        let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
+        let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
+        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
+    }
+
+    pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Outputs) -> Data<'a> {
+        Data {
+            variables,
+            outputs,
+            trigger_data: &self.trigger_data,
+            user: &self.user,
+            now: self.now,
+            zone: self.zone.clone(),
+        }
+    }
+}

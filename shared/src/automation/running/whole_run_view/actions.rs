@@ -1,0 +1,102 @@
+//! The actions of a run as shown: redacted, and cut to a budget.
+
+use super::steps::json_or_text;
+use crate::{
+    models::{ActionResult, ActionStatus, ExecutionId, Timestamp},
+    redaction::{MarkedCall, Transcript},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Debug, Serialize)]
+pub(super) struct ActionView {
+    action_id: String,
+    tool: String,
+    status: ActionStatus,
+    success: bool,
+    skipped: bool,
+    /// Arguments sent to the tool, or that would have been sent.
+    arguments: Option<Value>,
+    /// The tool's output; in a dry run, the request it would have sent.
+    output: Option<Value>,
+    error: Option<String>,
+    /// Result of the condition, clause by clause, with the values found.
+    condition_result: Option<Value>,
+    /// Of the entry in the history.
+    execution_id: Option<ExecutionId>,
+    /// Calls of the tool, retries included.
+    attempts: u32,
+    started_at: Timestamp,
+    duration_ms: u64,
+}
+
+pub(super) struct Actions<'a> {
+    actions: Vec<Action<'a>>,
+    pub(super) transcript: Transcript,
+}
+
+/// An action with parsed texts.
+struct Action<'a> {
+    result: &'a ActionResult,
+    arguments: Option<Value>,
+    output: Option<Value>,
+    condition: Option<Value>,
+}
+
+impl<'a> Actions<'a> {
+    pub(super) fn of(results: &'a [ActionResult]) -> Self {
+        let read = |text: &Option<String>| text.as_deref().map(json_or_text);
+        let actions: Vec<Action<'a>> = results
+            .iter()
+            .map(|result| Action {
+                result,
+                arguments: read(&result.arguments),
+                output: result.output.as_deref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into())),
+                condition: read(&result.condition_result),
+            })
+            .collect();
+        let calls = actions.iter().map(|action| MarkedCall {
+            marks: &action.result.redact,
+            arguments: action.arguments.as_ref(),
+            result: action.output.as_ref().unwrap_or(&Value::Null),
+        });
+        let transcript = Transcript::of(calls);
+        Self { actions, transcript }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// Upper bound of the text bytes under this budget, before redaction.
+    pub(super) fn size(&self, budget: usize) -> usize {
+        let texts = self.actions.iter().flat_map(|Action { result, .. }| {
+            [&result.arguments, &result.output, &result.condition_result, &result.error]
+        });
+        texts.flatten().map(|text| text.len().min(budget)).sum()
+    }
+
+    /// With at most `budget` bytes per text, not counting the cut marker.
+    pub(super) fn shown(&self, budget: usize) -> Vec<ActionView> {
+        self.actions.iter().map(|action| self.action(action, budget)).collect()
+    }
+
+    fn action(&self, Action { result, arguments, output, condition }: &Action<'_>, budget: usize) -> ActionView {
+        let (marks, transcript) = (&result.redact, &self.transcript);
+        ActionView {
+            action_id: result.action_id.clone(),
+            tool: result.tool.clone(),
+            status: result.status,
+            success: result.status == ActionStatus::Succeeded,
+            skipped: result.status == ActionStatus::Skipped,
+            arguments: arguments.as_ref().map(|arguments| transcript.arguments(marks, arguments, budget)),
+            output: output.as_ref().map(|output| transcript.result(marks, output, budget)),
+            error: result.error.as_ref().map(|error| transcript.text(error, budget)),
+            condition_result: condition.as_ref().map(|condition| transcript.result(&[], condition, budget)),
+            execution_id: result.execution_id,
+            attempts: result.attempts,
+            started_at: result.started_at,
+            duration_ms: result.duration_ms,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Dispatch: starts the runs of automations that listen to an event.
+//!
+//! The event is recorded first, under an id made of the hook and the service's own event id. Each run's id derives from
+//! automation and event, so a retry starts nothing twice. Once all runs are started the row says so, and repeats of the event do
+//! nothing.
+//!
+//! The service waits for an answer, and filters may take long. Automations beyond a bound therefore wait in the event's row; a
+//! message on the occurrence queue has `schedule` process them in batches.
+
+use std::collections::BTreeSet;
+
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, try_join_all},
+    stream,
+};
+use serde_json::Value;
+
+use super::matching::Matched;
+use crate::{
+    Deadline, Error, Result,
+    automation::{
+        EventFilters, RunCause, RunStarter,
+        expressions::{conditions::Work, data::Lowered},
+    },
+    clients::Queue,
+    cut,
+    models::{
+        Automation, AutomationId, AutomationStatus, Event, EventStatus, MatchedRun, OrganizationId, RunTrigger,
+        Unmatched, WaitingEvent,
+    },
+    store::Events,
+};
+
+/// Bytes of JSON: the event's data must fit into the row of the event and of each run.
+pub const LARGEST_DATA: usize = 200_000;
+/// Automations matched in parallel.
+const BESIDE: usize = 8;
+/// Reasons kept for automations that did not run, and bytes of each.
+const MOST_REASONS: usize = 100;
+const LONGEST_REASON: usize = 1_000;
+/// Bytes that filters may compare before the service gets its answer: a fraction of a second on the smallest Lambda.
+const BEFORE_THE_ANSWER: usize = 16 << 20;
+/// Bytes per message of the queue, on which other messages wait.
+const AT_ONCE: usize = 64 << 20;
+/// Bytes for the filter of one automation.
+const MOST_OF_ONE: usize = 1 << 30;
+/// With less time left, the remaining automations wait for another message.
+const LEAST_TIME: std::time::Duration = std::time::Duration::from_secs(15);
+
+#[derive(Clone)]
+pub struct Dispatch {
+    pub events: Events,
+    pub filters: EventFilters,
+    pub starter: RunStarter,
+    /// The queue of occurrences.
+    pub waiting: Queue<WaitingEvent>,
+}
+
+enum Became {
+    Run(MatchedRun),
+    Nothing(Unmatched),
+    Waits(AutomationId),
+}
+
+/// An event with its data, and the remaining work for its filters.
+struct Held<'a> {
+    event: &'a Event,
+    data: &'a Lowered<'a>,
+    size: usize,
+    work: &'a Work,
+}
+
+impl Dispatch {
+    pub const fn work() -> Work {
+        Work::of(BEFORE_THE_ANSWER)
+    }
+
+    /// Starts the runs of an event; `only` restricts it to one automation. Filters beyond `work` wait for [`Dispatch::go_on`].
+    ///
+    /// # Errors
+    /// If a look-up or a start failed; the service must send the event again.
+    pub async fn begin(&self, event: &Event, data: &Value, only: Option<Automation>, work: &Work) -> Result<()> {
+        if let Some(earlier) = self.events.receive(event).await? {
+            if earlier.status == EventStatus::Dispatched {
+                return Ok(());
+            }
+            if !earlier.waiting.is_empty() {
+                // The earlier message may have been lost.
+                self.waiting.send(&WaitingEvent::of(&earlier)).await?;
+                return Ok(());
+            }
+        }
+        let listening = match only {
+            Some(automation) => vec![automation],
+            None => self.listening(event.organization_id, event).await?,
+        };
+        let data = Lowered::of(data);
+        let held = Held { event, data: &data, size: data.value().to_string().len(), work };
+        let mut started: Vec<BoxFuture<'_, Result<Became>>> = Vec::with_capacity(listening.len());
+        for automation in &listening {
+            started.push(Box::pin(self.start(&held, automation)));
+        }
+        // An error is returned only after all automations were tried.
+        let outcomes: Vec<_> = stream::iter(started).buffered(BESIDE).collect().await;
+        let mut done = Event { matched: Vec::new(), unmatched: Vec::new(), waiting: Vec::new(), ..event.clone() };
+        for outcome in outcomes {
+            note(&mut done, outcome?);
+        }
+        self.save(&done).await
+    }
+
+    /// Processes waiting automations, as many as fit into one message; the rest waits for the next one.
+    ///
+    /// # Errors
+    /// If a look-up or a start failed; the message must be delivered again.
+    pub async fn go_on(&self, message: &WaitingEvent, deadline: Deadline) -> Result<()> {
+        let WaitingEvent { organization_id, event_id } = *message;
+        let event = match self.events.get(organization_id, event_id).await {
+            Ok(event) if event.status == EventStatus::Received => event,
+            Ok(_) | Err(Error::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let content: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
+        let (data, work, size) = (Lowered::of(&content), Work::of(AT_ONCE), event.data.len());
+        let mut done = Event { waiting: Vec::new(), ..event.clone() };
+        for (place, id) in event.waiting.iter().enumerate() {
+            let late = place > 0 && deadline.remaining() < LEAST_TIME;
+            let held = Held { event: &event, data: &data, size, work: &work };
+            let became = if late { Became::Waits(*id) } else { self.start_waiting(&held, *id, place == 0).await? };
+            let stops = matches!(became, Became::Waits(_));
+            note(&mut done, became);
+            if stops {
+                done.waiting.extend(event.waiting.iter().skip(place + 1));
+                break;
+            }
+        }
+        self.save(&done).await
+    }
+
+    /// Saves the outcomes so far, and queues the rest.
+    async fn save(&self, done: &Event) -> Result<()> {
+        if done.waiting.is_empty() {
+            return self.events.dispatched(done, &done.matched, &done.unmatched).await;
+        }
+        tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "filters that take long wait for their turn");
+        self.events.waits(done).await?;
+        Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
+    }
+
+    /// The active automations that listen to any of the event's names, without duplicates.
+    async fn listening(&self, organization: OrganizationId, event: &Event) -> Result<Vec<Automation>> {
+        let keys = event.trigger_keys();
+        let mut asked: Vec<BoxFuture<'_, Result<Vec<Automation>>>> = Vec::with_capacity(keys.len());
+        for key in &keys {
+            asked.push(Box::pin(self.filters.automations.listening(organization, key)));
+        }
+        let mut seen = BTreeSet::new();
+        let found = try_join_all(asked).await?.into_iter().flatten();
+        Ok(found.filter(|automation| seen.insert(automation.id)).collect())
+    }
+
+    /// Starts the run of a waiting automation. The first one of a message may use all of [`MOST_OF_ONE`].
+    async fn start_waiting(&self, held: &Held<'_>, id: AutomationId, first: bool) -> Result<Became> {
+        let nothing = |why: &str| Ok(Became::Nothing(Unmatched { automation_id: id, why: why.to_owned() }));
+        let automation = match self.filters.automations.get(held.event.organization_id, id).await {
+            Ok(automation) => automation,
+            Err(Error::NotFound(_)) => return nothing("It was deleted before it was its turn."),
+            Err(error) => return Err(error),
+        };
+        let keys = held.event.trigger_keys();
+        if !automation.trigger_key.as_ref().is_some_and(|key| keys.contains(key)) {
+            return nothing("It does not listen to this event any more.");
+        }
+        if !first {
+            return self.start(held, &automation).await;
+        }
+        match self.start(&Held { work: &Work::of(MOST_OF_ONE), ..*held }, &automation).await? {
+            Became::Waits(_) => {
+                let most = MOST_OF_ONE >> 20;
+                nothing(&format!(
+                    "Its filter was not looked at: with this event it compares more than {most} MB. Use fewer clauses or values."
+                ))
+            }
+            became => Ok(became),
+        }
+    }
+
+    async fn start(&self, held: &Held<'_>, automation: &Automation) -> Result<Became> {
+        let Held { event, data, size, work } = *held;
+        let automation_id = automation.id;
+        let nothing =
+            |why: String| Ok(Became::Nothing(Unmatched { automation_id, why: cut::cut(why, LONGEST_REASON) }));
+        match (automation.status, &automation.pause_reason) {
+            (AutomationStatus::Active, _) => {}
+            (AutomationStatus::Paused, Some(why)) => return nothing(format!("It is paused: {why}")),
+            (AutomationStatus::Paused, None) => return nothing("It is paused; activate it to have it run.".to_owned()),
+            (AutomationStatus::PendingReview, _) => return nothing("It is not active.".to_owned()),
+        }
+        let too_large = || format!("the event has {} KB, and a run is given 200 KB at most", size / 1_000);
+        match self.filters.check(automation, data, work).await? {
+            Matched::Yes if size > LARGEST_DATA => return nothing(format!("Its filter holds, but {}.", too_large())),
+            Matched::Yes => {}
+            Matched::No(why) => return nothing(why),
+            // The event is too large for a run and is not kept whole, so a waiting filter could not read it.
+            Matched::NotYet if size > LARGEST_DATA => {
+                return nothing(format!("Its filter was not looked at: {}.", too_large()));
+            }
+            Matched::NotYet => return Ok(Became::Waits(automation_id)),
+        }
+        let key = event.id.to_string();
+        let cause = RunCause {
+            trigger: RunTrigger::Webhook,
+            key: &key,
+            trigger_data: data.value(),
+            event: Some(event.id),
+            scheduled_for: None,
+            user: None,
+            version: None,
+            dry_run: false,
+        };
+        match self.starter.start(automation, &cause).await {
+            Ok((run, _)) => Ok(Became::Run(MatchedRun { automation_id, run_id: run.id })),
+            // A repeat of the event would fail in the same way.
+            Err(error @ (Error::Conflict(_) | Error::OverBudget(_))) => nothing(format!("No run was begun: {error}.")),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn note(event: &mut Event, became: Became) {
+    match became {
+        Became::Run(run) => event.matched.push(run),
+        Became::Nothing(unmatched) if event.unmatched.len() < MOST_REASONS => event.unmatched.push(unmatched),
+        Became::Nothing(_) => {}
+        Became::Waits(automation) => event.waiting.push(automation),
+    }
+}

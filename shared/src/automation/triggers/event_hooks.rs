@@ -1,0 +1,116 @@
+//! Whether the hook that delivers an automation's events exists.
+
+use serde_json::Value;
+
+use crate::{
+    Deadline, Result,
+    automation::{
+        definition::{
+            Definition,
+            diagnostics::{Code, Diagnostic},
+            trigger::Trigger,
+        },
+        validation::known::{Known, KnownService},
+    },
+    discovery::how_to_make_a_hook,
+    error,
+    models::{HookId, HookStatus, OrganizationId, folded_name},
+    store::{Hooks, Services},
+    webhooks::Scheme,
+};
+
+#[derive(Clone)]
+pub struct EventHooks {
+    pub hooks: Hooks,
+    pub services: Services,
+}
+
+/// An organization's hook of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::automation) enum HookState {
+    Active,
+    /// Waiting for its secret.
+    Pending(HookId),
+    None,
+    /// The look-up failed.
+    Unknown,
+}
+
+impl EventHooks {
+    /// The hook of the service that the trigger listens to.
+    pub(in crate::automation) async fn of_trigger(
+        &self,
+        organization: OrganizationId,
+        definition: &Definition,
+    ) -> HookState {
+        let Some(Trigger::Webhook { service, .. }) = &definition.trigger else { return HookState::Unknown };
+        self.of_service(organization, service).await.unwrap_or_else(|error| {
+            tracing::warn!("the hooks of a service could not be looked up: {}", error::chain(&error));
+            HookState::Unknown
+        })
+    }
+
+    async fn of_service(&self, organization: OrganizationId, service: &str) -> Result<HookState> {
+        let hooks = self.hooks.of_service(organization, &folded_name(service)).await?;
+        if hooks.iter().any(|hook| hook.status == HookStatus::Active) {
+            return Ok(HookState::Active);
+        }
+        let pending = hooks.iter().find(|hook| hook.status == HookStatus::Pending);
+        Ok(pending.map_or(HookState::None, |hook| HookState::Pending(hook.id)))
+    }
+
+    /// Whether a stored definition needs a hook that the organization lacks.
+    pub(in crate::automation) async fn are_missing(
+        &self,
+        organization: OrganizationId,
+        definition: &Value,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let text = |name: &str| definition.get("trigger_config")?.get(name)?.as_str();
+        let is_webhook = definition.get("trigger_type").is_some_and(|kind| kind == "webhook");
+        let (true, Some(service), Some(event)) = (is_webhook, text("service"), text("event_type")) else {
+            return Ok(false);
+        };
+        let names = [service.to_owned()];
+        let (state, capabilities) = futures_util::try_join!(
+            self.of_service(organization, service),
+            self.services.capabilities(&names, deadline)
+        )?;
+        let needed = capabilities.get(&folded_name(service)).is_some_and(|of| of.needs_hook(event));
+        Ok(needed && state != HookState::Active)
+    }
+}
+
+/// A warning if no hook delivers the automation's events.
+pub(in crate::automation) fn hook_warning(
+    definition: &Definition,
+    known: &Known,
+    hook: HookState,
+) -> Option<Diagnostic> {
+    const PLACE: &str = "/trigger_config/event_type";
+    let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger else { return None };
+    let KnownService::Here { name, capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };
+    if !capabilities.needs_hook(event_type) {
+        return None;
+    }
+    let (message, hint) = match hook {
+        HookState::Active => return None,
+        HookState::Unknown => {
+            let message = format!("Whether there is a hook for {name}'s events could not be looked up.");
+            let hint = "Validate the definition again in a minute.";
+            return Some(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+        }
+        HookState::Pending(hook) => (
+            format!("The hook for {name}'s events waits for its secret, so nothing starts this automation yet."),
+            format!(
+                "An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}. {}",
+                Scheme::of_service(name).set_up()
+            ),
+        ),
+        HookState::None => (
+            format!("The organization has no hook for {name}'s events, so nothing starts this automation yet."),
+            format!("{}.", how_to_make_a_hook(name)),
+        ),
+    };
+    Some(Diagnostic::warning(Code::WaitsForHook, PLACE, message, hint))
+}

@@ -1,0 +1,126 @@
+//! Matches events against the filters of automations.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, Result,
+    automation::{
+        definition::diagnostics::Diagnostics,
+        expressions::{
+            conditions::{Condition, OverBound, Work},
+            data::{Data, Lowered, Outputs},
+        },
+    },
+    models::{Automation, AutomationId, Timestamp},
+    store::{Automations, OrganizationMembers},
+};
+
+/// Cached versions; versions never change.
+const MOST_REMEMBERED: usize = 500;
+
+type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Matched {
+    Yes,
+    /// With the reason, a sentence.
+    No(String),
+    /// Undecided: the comparison exceeds the allowed work.
+    NotYet,
+}
+
+#[derive(Clone)]
+pub struct EventFilters {
+    pub automations: Automations,
+    pub members: OrganizationMembers,
+    variables: Arc<Mutex<Remembered>>,
+}
+
+impl EventFilters {
+    pub fn new(automations: Automations, members: OrganizationMembers) -> Self {
+        Self { automations, members, variables: Arc::default() }
+    }
+
+    /// Whether the event starts the automation. An unreadable filter rejects every event.
+    ///
+    /// # Errors
+    /// If a look-up failed; the match is undecided.
+    pub(super) async fn check(&self, automation: &Automation, data: &Lowered<'_>, work: &Work) -> Result<Matched> {
+        let Some(filter) = &automation.trigger_filter else { return Ok(Matched::Yes) };
+        let Some(condition) = read(filter) else {
+            tracing::error!(automation.id = %automation.id, "the filter of an automation cannot be read");
+            let why = "Its filter cannot be read, so nothing was run. Save the automation again.";
+            return Ok(Matched::No(why.to_owned()));
+        };
+        let variables = match self.variables(automation).await? {
+            Ok(variables) => variables,
+            Err(gone) => return Ok(Matched::No(gone.to_owned())),
+        };
+        let person = match &automation.activated_by {
+            Some(user) if filter.contains("user") || filter.contains("{{") => {
+                self.members.person(automation.organization_id, user).await?
+            }
+            _ => Value::Object(Map::new()),
+        };
+        let zone = person
+            .get("timezone")
+            .and_then(Value::as_str)
+            .and_then(|name| TimeZone::get(name).ok())
+            .unwrap_or(TimeZone::UTC);
+        let data = Data {
+            variables: &variables,
+            outputs: &Outputs::default(),
+            trigger_data: data,
+            user: &person,
+            now: Timestamp::now(),
+            zone,
+        };
+        Ok(match condition.explained(&data, work) {
+            Ok(explained) if explained.holds => Matched::Yes,
+            Ok(explained) => Matched::No(format!("Its filter does not hold: {}.", explained.reason())),
+            Err(OverBound) => Matched::NotYet,
+        })
+    }
+
+    /// The variables of the active version.
+    async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
+        let gone = |why| Ok(Err(why));
+        let Some(version) = automation.active_version else { return gone("No version of it was activated.") };
+        let key = (automation.id, version);
+        if let Some(known) = self.remembered().get(&key) {
+            return Ok(Ok(known.clone()));
+        }
+        let stored = match self.automations.version(automation.organization_id, automation.id, version).await {
+            Ok(stored) => stored,
+            Err(Error::NotFound(_)) => return gone("The version that runs is gone."),
+            Err(error) => return Err(error),
+        };
+        let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {
+            return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
+        };
+        let variables = Arc::new(definition.get("variables").and_then(Value::as_object).cloned().unwrap_or_default());
+        let mut remembered = self.remembered();
+        if remembered.len() >= MOST_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(key, variables.clone());
+        Ok(Ok(variables))
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.variables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stored filter; `None` if any part is unreadable.
+fn read(filter: &str) -> Option<Condition> {
+    let filter: Value = serde_json::from_str(filter).ok()?;
+    let mut diagnostics = Diagnostics::default();
+    Condition::read(&filter, "/trigger_config/filters", &mut diagnostics).filter(|_| !diagnostics.has_errors())
+}

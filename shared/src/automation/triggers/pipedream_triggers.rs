@@ -1,0 +1,333 @@
+//! Triggers deployed at Pipedream, for services that post no events to a hook of the organization's.
+//!
+//! Each trigger has its own hook, to whose address Pipedream posts. A row in `deployed_triggers` is written before the
+//! deployment, so a trigger left by a crash is found by its hook's address among the organization's triggers at Pipedream.
+
+use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Deadline, Error, Result,
+    automation::definition::trigger::Trigger,
+    clients::{
+        self, Failure, Pipedream, Secrets,
+        pipedream::{NewTrigger, Project, TriggerWebhook},
+    },
+    connections::{Connection, Connections},
+    lifecycle::{HookRegistry, MOST_SECRETS, NewHook},
+    models::{
+        Automation, AutomationId, AutomationStatus, ConnectionKind, DeployedTrigger, HookId, OrganizationId, Timestamp,
+        folded_name,
+    },
+    store::{DeployedTriggers, Lease, Services},
+    webhooks::HookSecret,
+};
+
+/// Attempts against concurrent changes.
+const TRIES: u32 = 4;
+/// Parallel requests for the webhooks of triggers.
+const BESIDE: usize = 8;
+/// The service in the addresses of these hooks.
+const PIPEDREAM: &str = "pipedream";
+
+#[derive(Clone)]
+pub struct PipedreamTriggers {
+    pub rows: DeployedTriggers,
+    pub hooks: HookRegistry,
+    pub services: Services,
+    pub connections: Connections,
+    pub pipedream: Pipedream,
+    pub secrets: Secrets,
+    pub pipedream_secret: String,
+    /// Base URL of hooks, without a trailing slash.
+    pub public_url: String,
+}
+
+/// Compared to detect a change: an equal configuration is not deployed again.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Configuration {
+    component: String,
+    version: String,
+    configured_props: Map<String, Value>,
+}
+
+/// The reason why no trigger can be deployed, a sentence for the automation's owner.
+#[derive(Debug)]
+pub(super) struct Refused(pub(super) String);
+
+impl PipedreamTriggers {
+    /// Deploys or deletes the trigger of an automation. Only an active automation that listens to an event of a deployable
+    /// trigger has one. A permanent refusal is returned, and leaves nothing deployed.
+    ///
+    /// # Errors
+    /// An outage; the call may be repeated.
+    pub(super) async fn agree(
+        &self,
+        organization: OrganizationId,
+        id: AutomationId,
+        automation: Option<(&Automation, &Trigger)>,
+        deadline: Deadline,
+    ) -> Result<Option<Refused>> {
+        let wanted = match automation {
+            Some((automation, trigger)) if automation.status == AutomationStatus::Active => {
+                Box::pin(self.wanted(organization, trigger, deadline)).await?
+            }
+            _ => Ok(None),
+        };
+        let (wanted, refused) = match wanted {
+            Ok(wanted) => {
+                (wanted.map(|wanted| serde_json::to_string(&wanted)).transpose().map_err(Error::internal)?, None)
+            }
+            Err(refused) => (None, Some(refused)),
+        };
+        for _ in 0..TRIES {
+            let found = self.rows.find(organization, id).await?;
+            match (&found, &wanted) {
+                (None, None) => return Ok(refused),
+                (Some(row), Some(wanted)) if row.configuration == *wanted && row.trigger_id.is_some() => {
+                    return Ok(None);
+                }
+                (None, Some(wanted)) => self.rows.record(&new_row(organization, id, wanted)).await?,
+                (Some(_), _) => {}
+            }
+            let (row, lease) = match self.rows.acquire(organization, id, deadline).await {
+                // Another process deleted the row.
+                Err(Error::NotFound(_)) => continue,
+                acquired => acquired?,
+            };
+            match Box::pin(self.under_lease(&row, &lease, wanted.as_deref(), deadline)).await {
+                Ok(Done::Kept) => return lease.release().await.map(|()| None),
+                // The old trigger is deleted; the next iteration deploys the new one.
+                Ok(Done::Gone) => self.rows.delete(&row, lease).await?,
+                Ok(Done::Refused(sentence)) => {
+                    self.rows.delete(&row, lease).await?;
+                    return Ok(Some(Refused(sentence)));
+                }
+                Err(error) => {
+                    lease.release().await?;
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::Conflict("what the automation listens to is being changed by others; try again".into()))
+    }
+
+    async fn under_lease(
+        &self,
+        row: &DeployedTrigger,
+        lease: &Lease,
+        wanted: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<Done> {
+        if wanted != Some(row.configuration.as_str()) {
+            self.undeploy(row, deadline).await?;
+            return Ok(Done::Gone);
+        }
+        if row.trigger_id.is_some() {
+            return Ok(Done::Kept);
+        }
+        self.deploy(row, lease, deadline).await
+    }
+
+    /// Deploys the recorded configuration, or adopts the trigger that an earlier attempt deployed.
+    async fn deploy(&self, row: &DeployedTrigger, lease: &Lease, deadline: Deadline) -> Result<Done> {
+        let organization = row.organization_id;
+        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+        let hook = match self.hooks.hooks.get(organization, row.hook_id).await {
+            Ok(hook) => hook,
+            Err(Error::NotFound(_)) => {
+                let new = NewHook {
+                    id: row.hook_id,
+                    service: PIPEDREAM.to_owned(),
+                    label: String::new(),
+                    tenant_key: None,
+                    automation_id: Some(row.id),
+                    secret: None,
+                };
+                self.hooks.create(organization, new, deadline).await?
+            }
+            Err(error) => return Err(error),
+        };
+        let address = self.address(row.hook_id);
+        let found =
+            if row.asked { self.found_by_address(&project, organization, &address, deadline).await? } else { None };
+        let is_new = found.is_none();
+        let (trigger_id, signing_key) = if let Some((trigger, webhook)) = found {
+            (trigger, webhook.signing_key)
+        } else {
+            if !row.asked {
+                self.rows.asked(lease).await?;
+            }
+            let Configuration { component, version, configured_props } =
+                serde_json::from_str(&row.configuration).map_err(Error::internal)?;
+            let new = NewTrigger { component: &component, version: &version, configured_props, webhook_url: &address };
+            match self.pipedream.deploy_trigger(&project, organization, new, deadline).await {
+                Ok(deployed) => (deployed.id, deployed.signing_key),
+                Err(error) => match refusal(&error) {
+                    Some(sentence) => {
+                        self.hooks.delete(&hook, deadline).await?;
+                        return Ok(Done::Refused(sentence));
+                    }
+                    None => return Err(error.into()),
+                },
+            }
+        };
+        // The hook's key may belong to a deleted trigger.
+        if is_new || hook.secrets.is_empty() {
+            let key = match signing_key {
+                Some(key) => key,
+                None => self.signing_key(&project, organization, &trigger_id, &address, deadline).await?,
+            };
+            let hook = match hook.secrets.first().filter(|_| hook.secrets.len() >= MOST_SECRETS) {
+                Some(oldest) => self.hooks.remove_secret(&hook, oldest.id, None, deadline).await?,
+                None => hook,
+            };
+            let secret = HookSecret { secret: key, ..HookSecret::default() };
+            self.hooks.add_secret(&hook, &secret.to_secret(), false, None, deadline).await?;
+        }
+        self.rows.deployed(lease, &trigger_id).await?;
+        tracing::info!(automation.id = %row.id, hook.id = %row.hook_id, "a trigger was deployed");
+        Ok(Done::Kept)
+    }
+
+    /// Deletes the deployed trigger and its hook.
+    async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
+        let organization = row.organization_id;
+        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+        let trigger = match &row.trigger_id {
+            Some(trigger) => Some(trigger.clone()),
+            None if row.asked => {
+                let found = self.found_by_address(&project, organization, &self.address(row.hook_id), deadline).await?;
+                found.map(|(trigger, _)| trigger)
+            }
+            None => None,
+        };
+        if let Some(trigger) = trigger {
+            self.pipedream.delete_trigger(&project, organization, &trigger, deadline).await?;
+            tracing::info!(automation.id = %row.id, "a trigger was deleted");
+        }
+        match self.hooks.hooks.get(organization, row.hook_id).await {
+            Ok(hook) => self.hooks.delete(&hook, deadline).await,
+            Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn address(&self, hook: HookId) -> String {
+        format!("{}/api/hooks/{PIPEDREAM}/{hook}", self.public_url)
+    }
+
+    /// The trigger that posts to `address`, with that webhook.
+    async fn found_by_address(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        address: &str,
+        deadline: Deadline,
+    ) -> Result<Option<(String, TriggerWebhook)>> {
+        let triggers = self.pipedream.deployed_triggers(project, organization, deadline).await?;
+        let mut asked: Vec<BoxFuture<'_, Result<Option<TriggerWebhook>>>> = Vec::with_capacity(triggers.len());
+        for trigger in &triggers {
+            asked.push(Box::pin(self.webhook(project, organization, (trigger, address), deadline)));
+        }
+        let answers: Vec<_> = stream::iter(asked).buffered(BESIDE).try_collect().await?;
+        Ok(triggers.iter().zip(answers).find_map(|(trigger, webhook)| Some((trigger.clone(), webhook?))))
+    }
+
+    /// The trigger's webhook for `address`, if any.
+    async fn webhook(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        (trigger, address): (&str, &str),
+        deadline: Deadline,
+    ) -> Result<Option<TriggerWebhook>> {
+        let webhooks = self.pipedream.trigger_webhooks(project, organization, trigger, deadline).await?;
+        Ok(webhooks.into_iter().find(|webhook| webhook.url == address))
+    }
+
+    /// The signing key, if the deployment did not return it. Pipedream may show a key only once; then a new one replaces it.
+    async fn signing_key(
+        &self,
+        project: &Project,
+        organization: OrganizationId,
+        trigger: &str,
+        address: &str,
+        deadline: Deadline,
+    ) -> Result<SecretString> {
+        let webhook = self.webhook(project, organization, (trigger, address), deadline).await?;
+        match webhook {
+            Some(TriggerWebhook { signing_key: Some(key), .. }) => Ok(key),
+            Some(TriggerWebhook { id: Some(webhook), .. }) => {
+                let made =
+                    self.pipedream.regenerate_signing_key(project, organization, (trigger, &webhook), deadline).await;
+                Ok(made?)
+            }
+            _ => Err(Error::internal("Pipedream does not tell what a deployed trigger signs with")),
+        }
+    }
+
+    /// The configuration to deploy, if the trigger needs one.
+    async fn wanted(
+        &self,
+        organization: OrganizationId,
+        trigger: &Trigger,
+        deadline: Deadline,
+    ) -> Result<Result<Option<Configuration>, Refused>> {
+        let Trigger::Webhook { service, event_type, params, .. } = trigger else { return Ok(Ok(None)) };
+        let mut capabilities = self.services.capabilities(std::slice::from_ref(service), deadline).await?;
+        let payload = capabilities
+            .remove(&folded_name(service))
+            .and_then(|mut capabilities| capabilities.webhook_payload_schemas.remove(event_type));
+        let Some(component) = payload.and_then(|payload| payload.deployed_trigger) else { return Ok(Ok(None)) };
+        let found = self.services.named(std::slice::from_ref(service), deadline).await?;
+        let Some(service) = found.into_iter().find(|found| folded_name(&found.name) == folded_name(service)) else {
+            return Ok(Err(Refused(format!("There is no service {service} any more."))));
+        };
+        let ConnectionKind::Pipedream { .. } = service.connection else { return Ok(Ok(None)) };
+        let connections = self.connections.of(organization, std::slice::from_ref(&service), deadline).await;
+        let connection = connections.get(&service.id).unwrap_or(&Connection::Unknown);
+        let Some(account) = connection.account().filter(|_| connection.can_act()) else {
+            return match connection {
+                Connection::Unknown => Err(Error::Unavailable("the connections of services", "not known now".into())),
+                _ => Ok(Err(Refused(format!("{} is not connected; connect it, and activate again.", service.name)))),
+            };
+        };
+        let mut configured_props = component.defaults;
+        configured_props.extend(params.clone());
+        configured_props.insert(component.app_prop, json!({"authProvisionId": account.id}));
+        Ok(Ok(Some(Configuration { component: component.component, version: component.version, configured_props })))
+    }
+}
+
+enum Done {
+    Kept,
+    Gone,
+    Refused(String),
+}
+
+fn new_row(organization: OrganizationId, id: AutomationId, configuration: &str) -> DeployedTrigger {
+    DeployedTrigger {
+        id,
+        organization_id: organization,
+        configuration: configuration.to_owned(),
+        hook_id: HookId::generate(),
+        trigger_id: None,
+        asked: false,
+        created_at: Timestamp::now(),
+    }
+}
+
+/// The sentence for the owner, if Pipedream rejects the request itself; Pipedream's own text is only logged. An owner cannot
+/// repair rejected credentials or a missing project, so these yield no sentence.
+fn refusal(error: &clients::Error) -> Option<String> {
+    match &error.failure {
+        Failure::Rejected { status: 400 | 422, .. } => {
+            tracing::warn!("Pipedream refused to deploy a trigger: {}", crate::error::chain(error));
+            Some("Pipedream did not deploy the trigger of this event; check the params of the trigger, and whether the connected account may do this.".to_owned())
+        }
+        _ => None,
+    }
+}

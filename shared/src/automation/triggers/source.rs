@@ -1,0 +1,189 @@
+//! Calls the polled tool: once on saving, to see its answer, then at every poll.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::polling::{PolledItem, answered_items, hash};
+use crate::{
+    Deadline, Error, Result,
+    automation::{
+        Deployment,
+        definition::{Body, Definition, trigger::Polling},
+        expressions::{
+            data::{Data, Lowered, Outputs},
+            templates::filled_in,
+        },
+        validation::{
+            endpoint,
+            known::{KnownTool, Purpose},
+        },
+    },
+    connections::Connection,
+    models::{
+        Automation, AutomationVersion, ExecutionId, OrganizationId, Timestamp, ToolRef, Trigger as ExecutionTrigger,
+        UserId, folded_name,
+    },
+    tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
+};
+
+/// Time for one answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum SourceAnswer {
+    /// `source`: hash of the request and of the fields that identify an item. Items of different sources are not comparable.
+    Items { items: Vec<PolledItem>, source: String },
+    /// With the reason, a sentence. A later poll may succeed.
+    Failed(String),
+    /// The tool changed since the automation was validated; with the repair, a sentence.
+    Gone(String),
+}
+
+pub(in crate::automation) struct SourceCall<'a> {
+    pub(in crate::automation) organization: OrganizationId,
+    pub(in crate::automation) user: Option<&'a UserId>,
+    pub(in crate::automation) tool: &'a ToolRef,
+    pub(in crate::automation) parameters: &'a Map<String, Value>,
+    pub(in crate::automation) data: &'a Data<'a>,
+    pub(in crate::automation) trigger: ExecutionTrigger,
+    pub(in crate::automation) deadline: Deadline,
+}
+
+impl Deployment {
+    /// Polls the source of an automation with this definition. Tools with an effect and tools changed since validation are never
+    /// called.
+    ///
+    /// # Errors
+    /// An outage of ours.
+    pub async fn ask_source(
+        &self,
+        automation: &Automation,
+        version: &AutomationVersion,
+        (definition, polling): (&Definition, &Polling),
+        person: &Value,
+        deadline: Deadline,
+    ) -> Result<SourceAnswer> {
+        let organization = automation.organization_id;
+        let name = &polling.source_tool;
+        // Avoids look-ups for the actions.
+        let alone = Definition { body: Body::Actions(Vec::new()), ..definition.clone() };
+        let earlier = version.checked.clone();
+        let known = Box::pin(self.look_up(organization, &alone, earlier, Purpose::Activation, deadline)).await?;
+        let checked = version.checked.get(name).map(|checked| &checked.fingerprint);
+        let tool = match known.tools.get(name) {
+            Some(KnownTool::Here(tool)) if checked == Some(&tool.fingerprint) && !tool.effect => tool,
+            Some(KnownTool::Here(_)) => {
+                let sentence = "has changed since the automation was activated; look at it, deploy the automation again and activate it.";
+                return Ok(SourceAnswer::Gone(format!("The source tool {name} {sentence}")));
+            }
+            Some(KnownTool::Inactive { service }) => {
+                let sentence = format!("The source tool {name} of {service} is switched off; use another one.");
+                return Ok(SourceAnswer::Gone(sentence));
+            }
+            Some(KnownTool::Unusable(why)) => return Ok(SourceAnswer::Failed(format!("{name}: this tool {why}."))),
+            _ => return Ok(SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool."))),
+        };
+        if let Some((_, Connection::Unknown)) = &tool.service {
+            return Err(Error::Unavailable("the connections of services", "not known now".into()));
+        }
+        if let Some((service, connection)) = &tool.service
+            && !connection.can_act()
+        {
+            let sentence = format!("The organization has no account at {service} that works; connect one.");
+            return Ok(SourceAnswer::Failed(sentence));
+        }
+        let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
+        let call = SourceCall {
+            organization,
+            user: automation.activated_by.as_ref(),
+            tool: &tool.reference,
+            parameters: &polling.tool_params,
+            data: &Data {
+                variables: &definition.variables,
+                outputs: &Outputs::default(),
+                trigger_data: &Lowered::default(),
+                user: person,
+                now: Timestamp::now(),
+                zone: zone.unwrap_or(TimeZone::UTC),
+            },
+            trigger: ExecutionTrigger::Automation,
+            deadline: deadline.at_most(ANSWER_WITHIN),
+        };
+        Ok(match Box::pin(self.call_source(call)).await? {
+            None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
+            Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
+            Some(Ok(answer)) => {
+                // Another id or list path would make old items look new, so a failed look-up stops the poll.
+                let services = &self.catalogue.services;
+                let of_service = services.capabilities(std::slice::from_ref(&polling.service), deadline).await?;
+                let of_service = of_service.get(&folded_name(&polling.service));
+                let described = of_service.and_then(|service| endpoint(polling, service));
+                let at = |field: &str| described.and_then(|endpoint| endpoint.get(field)?.as_str());
+                let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
+                let Polling { service, source_tool, tool_params, .. } = polling;
+                let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
+                match answered_items(&answer, items, id) {
+                    Some(items) => SourceAnswer::Items { items, source },
+                    None => SourceAnswer::Failed(without_list(name, items)),
+                }
+            }
+        })
+    }
+
+    /// The answer of a read-only tool, or the reason it failed. `None` if the tool is missing or has an effect.
+    pub(in crate::automation) async fn call_source(
+        &self,
+        call: SourceCall<'_>,
+    ) -> Result<Option<Result<Value, String>>> {
+        let SourceCall { organization, deadline, .. } = call;
+        let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
+        let found = match resolved {
+            Some(Ok(found)) if !found.spec().acts() => found,
+            _ => return Ok(None),
+        };
+        let arguments = match filled_in(&Value::Object(call.parameters.clone()), call.data) {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        let mut toolbox = Toolbox::default();
+        let called = found.spec().name.clone();
+        toolbox.offer(found.callable(&self.executor));
+        let bound = match toolbox.check(&called, &arguments) {
+            Ok(bound) => bound,
+            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => return Ok(Some(Err(sentence))),
+        };
+        let request = ExecutionId::generate().to_string();
+        let context = CallContext {
+            organization,
+            user: call.user,
+            subject: Subject::Request(&request),
+            delivery: Some(&request),
+            conversation: &Conversation::default(),
+            trigger: call.trigger,
+            deadline,
+        };
+        let limit = deadline.remaining();
+        Ok(Some(match tokio::time::timeout(limit, bound.call(&context)).await {
+            Err(_elapsed) => Err(format!("it did not answer within {} s.", limit.as_secs())),
+            Ok(Err(outage)) => Err(format!("{outage}.")),
+            Ok(Ok(outcome)) => {
+                let part = if outcome.is_failed() { "error" } else { "result" };
+                let told = outcome.answer.get(part).cloned().unwrap_or_default();
+                match (part, told) {
+                    ("result", answer) => Ok(answer),
+                    (_, Value::String(sentence)) => Err(sentence),
+                    (_, other) => Err(other.to_string()),
+                }
+            }
+        }))
+    }
+}
+
+fn without_list(tool: &str, items: Option<&str>) -> String {
+    let place = items.filter(|place| !place.is_empty()).map(|place| format!(" at {place}")).unwrap_or_default();
+    format!(
+        "{tool} answered without a list of items{place}, so nothing was run. Use a source tool that lists or searches."
+    )
+}
