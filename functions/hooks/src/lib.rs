@@ -133,7 +133,7 @@ shared::described! {
 /// {"service": "Slack", "secret": "8f742231b10e8888abcd99yyyzzz85a5", "tenant": "A0MDYCDME#T061EG9R6",
 ///  "label": "Our workspace"}
 /// ```
-/// ```json,own: A program of the organization's own
+/// ```json,own: A program of the organization
 /// {"service": "Webhooks", "label": "Our shop"}
 /// ```
 /// ```json,gmail
