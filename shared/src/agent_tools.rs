@@ -148,7 +148,7 @@ impl AgentTools {
 
     /// The acting user, who must have at least the role `least`.
     async fn member(&self, context: &CallContext<'_>, least: Role) -> Result<Member> {
-        let user = context.user.ok_or(Error::Forbidden("this is done in somebody's name, and nobody is known here"))?;
+        let user = context.user.ok_or(Error::Forbidden("this needs a user, and the request names none"))?;
         let member = self.members.still_member(context.organization, user).await?;
         member.must_be(least)?;
         Ok(member)
@@ -257,7 +257,7 @@ fn definition_in(text: &str) -> Result<Value, String> {
         return Err(refused.to_text());
     }
     serde_json::from_str(text).map_err(|error| {
-        format!("The argument \"{DEFINITION}\" is text that is no JSON ({error}); send the definition as an object.")
+        format!("The argument \"{DEFINITION}\" is text that is not JSON ({error}); send the definition as an object.")
     })
 }
 

@@ -1,7 +1,6 @@
-//! The tools there are: the one place where names and references become tools.
+//! Resolves names and references to tools.
 //!
-//! Nobody who asks here is in a phone call: a run, a chat, an agent that looks for tools. A tool that needs a call is
-//! therefore refused, with the reason.
+//! A run, a chat or an agent asks here, never a phone call. A tool that needs a call is refused with the reason.
 
 mod not_sent;
 mod service_tools;
@@ -31,10 +30,10 @@ use crate::{
     tool::{CallContext, Origin, Tool, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
 
-/// Of the name of a service's tool, in bytes.
+/// The longest name of a service's tool, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Finds tools: built-in ones by name, the organizations' by id, services' by name.
+/// Finds built-in tools by name, the organization's by id, services' by name.
 #[derive(Clone)]
 pub struct Catalogue {
     pub built_in: BuiltInTools,
@@ -43,25 +42,22 @@ pub struct Catalogue {
     pub connections: Connections,
 }
 
-/// The tools that come with the program.
 #[derive(Clone, Default)]
 pub struct BuiltInTools {
-    /// Offered unless others are named.
+    /// Offered by default.
     usual: BTreeMap<String, Arc<dyn Tool>>,
-    /// Offered to whoever names them.
+    /// Offered on request, by name.
     by_name: BTreeMap<String, Arc<dyn Tool>>,
 }
 
-/// A tool that can be offered.
 pub struct CatalogueTool {
     /// With the version that was found.
     pub reference: ToolRef,
     body: Body,
-    /// What it is held to, for one that fetches addresses of a model's choice.
+    /// The only hosts that the tool may call, for a tool whose addresses a model chooses.
     allowed_hosts: AllowedHosts,
 }
 
-/// A service's tool that can be called.
 #[derive(Clone)]
 struct FoundOfService {
     tool: ActionTool,
@@ -81,7 +77,7 @@ impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
 }
 
 impl BuiltInTools {
-    /// These, and others for whoever names them.
+    /// Adds tools that are offered on request only.
     #[must_use]
     pub fn and_by_name(self, others: Self) -> Self {
         Self { by_name: others.usual, ..self }
@@ -95,20 +91,20 @@ impl BuiltInTools {
         self.get(name).is_some()
     }
 
-    /// Of those that are offered unless others are named.
+    /// The names of the tools offered by default.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.usual.keys().map(String::as_str)
     }
 
-    /// Of all, those for whoever names them, too.
+    /// The specs of all tools, including those offered on request.
     pub fn all_specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.usual.values().chain(self.by_name.values()).map(|tool| tool.spec())
     }
 
-    /// The tool that is meant by the name of one of these, by the id of an organization's, or by the name of a service's.
+    /// The reference for the name of a built-in tool, the id of an organization's, or the name of a service's.
     ///
     /// # Errors
-    /// A sentence for whoever wrote it.
+    /// The problem, for the author.
     pub fn reference(&self, name: &str) -> Result<ToolRef, String> {
         if self.has(name) {
             return Ok(ToolRef::BuiltIn(name.to_owned()));
@@ -123,20 +119,20 @@ impl BuiltInTools {
         Err(self.unknown())
     }
 
-    /// What is said of a name that leads to no tool.
+    /// The problem with a name that leads to no tool.
     pub fn unknown(&self) -> String {
         let known = self.usual.keys().chain(self.by_name.keys()).map(String::as_str).collect::<Vec<_>>();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         format!(
-            "is no tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name \
+            "is not a tool: built-in ones are {known}; a tool of the organization is named by its id, a service's by its name \
              (GET /api/{{slug}}/discover/search?q=… finds both)"
         )
     }
 }
 
 impl Catalogue {
-    /// What the references lead to now, in their order. One read of the organization's tools beside one of the services', then
-    /// one of the services and their accounts; none for built-in tools alone.
+    /// Resolves references, in their order. It reads the organization's tools beside the services', then the services
+    /// and their accounts; nothing for built-in tools alone.
     pub async fn resolve(
         &self,
         organization: OrganizationId,
@@ -153,7 +149,7 @@ impl Catalogue {
         let own = async {
             if ids.is_empty() { Ok(HashMap::new()) } else { self.tools.find_each(organization, &ids, deadline).await }
         };
-        // On the heap: who awaits this has enough layers of its own.
+        // On the heap: callers have many layers of futures of their own.
         let of_services = Box::pin(self.service_tools(organization, references, deadline));
         let (rows, of_services) = try_join!(own, of_services)?;
         let unreadable = |error: &Error| {
@@ -224,8 +220,8 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// The offered tools as they are now. A tool that was deleted or changed since is withheld: the model was told something
-    /// else. In a dry run a tool that acts only shows the request that it would have sent.
+    /// The offered tools as they are now. A tool that was deleted or changed since is withheld, because the model was
+    /// shown another one. In a dry run an acting tool only shows the request that it would have sent.
     pub async fn toolbox(
         &self,
         organization: OrganizationId,
@@ -252,7 +248,7 @@ impl CatalogueTool {
         Self { reference, body, allowed_hosts: AllowedHosts::default() }
     }
 
-    /// The same, which goes to these hosts alone if there are any; none for a tool that cannot be held to hosts.
+    /// The same tool restricted to these hosts, if any; `None` for a tool that cannot be restricted.
     #[must_use]
     pub fn held_to(self, hosts: &AllowedHosts) -> Option<Self> {
         if hosts.is_empty() {
@@ -269,7 +265,7 @@ impl CatalogueTool {
         }
     }
 
-    /// The same under a name that `is_taken` does not know yet: `send_sms_2`. Built-in tools keep theirs.
+    /// The same tool under a free name, such as `send_sms_2`. Built-in tools keep their names.
     #[must_use]
     pub fn with_free_name(self, is_taken: impl Fn(&str) -> bool) -> Self {
         let name = self.spec().name.clone();
@@ -280,7 +276,7 @@ impl CatalogueTool {
         }
     }
 
-    /// The same under another name. Built-in tools keep theirs.
+    /// The same tool under another name. Built-in tools keep their names.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         if let Body::Action(tool) = &mut self.body {
@@ -289,7 +285,7 @@ impl CatalogueTool {
         self
     }
 
-    /// What must be seen to before it is called for a person in a chat.
+    /// The rules for calls in a chat.
     pub fn chat_rules(&self) -> ChatRules {
         match &self.body {
             Body::BuiltIn(tool) => tool.chat_rules(),
@@ -297,7 +293,7 @@ impl CatalogueTool {
         }
     }
 
-    /// What is kept of the offer, to find the same tool again.
+    /// The stored reference, which finds the same tool again.
     pub fn offered(&self) -> OfferedTool {
         let redact = match &self.body {
             Body::BuiltIn(_) => Vec::new(),
@@ -307,11 +303,11 @@ impl CatalogueTool {
         OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact, allowed_hosts }
     }
 
-    /// The request that a call with these arguments would send, secrets masked, or the sentence a model would be told instead.
-    /// Nothing is sent. Of a built-in tool there is none: what it does is not put together beforehand.
+    /// The request that a call with these arguments would send, secrets masked, or the sentence for the model. Nothing
+    /// is sent. Built-in tools have no preview.
     ///
     /// # Errors
-    /// Only for an outage of our own.
+    /// Only an outage of our own.
     pub async fn preview(
         &self,
         executor: &Executor,
@@ -325,7 +321,7 @@ impl CatalogueTool {
         }
     }
 
-    /// Offers the tool; in a dry run one that acts only shows the request that it would have sent.
+    /// Offers the tool. In a dry run an acting tool only shows the request that it would have sent.
     pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
         let origin = Origin::Catalogue(self.offered());
         let tool: Arc<dyn Tool> = if dry_run && self.spec().acts() {
@@ -345,7 +341,7 @@ impl CatalogueTool {
     }
 }
 
-/// An action, carried out as for anybody: its effect once for the context's subject, however often the call is made.
+/// An action whose effect happens once per subject of the context, however often it is called.
 struct ExecutedTool {
     tool: ActionTool,
     executor: Executor,
@@ -395,10 +391,10 @@ impl Tool for ExecutedTool {
     }
 }
 
-/// A name as it can be called in code: `send-sms` becomes `send_sms`, and `2nd` and `return` get a `_` in front.
+/// A name that can be called in code: `send-sms` becomes `send_sms`; `2nd` and `return` get a leading `_`.
 pub fn callable_name(name: &str) -> String {
     let name = name.replace('-', "_");
-    // Some words of JavaScript begin something else than a call.
+    // Some words of JavaScript do not begin a call.
     let entries = parse(&format!("```tool\n{name}()\n```")).entries;
     let can_be_called = matches!(&entries[..], [Entry::Call(call)] if call.name == name);
     if can_be_called { name } else { format!("_{name}") }

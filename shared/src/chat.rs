@@ -1,9 +1,9 @@
-//! Conversations of people with the planner: a thread is held, a turn is taken, and what it does is written down when it happens.
+//! Conversations of people with the planner.
 //!
-//! Every door (whole answers, streams) is the same turn: [`Turns::open`] decides whatever can be refused, before anything is said;
-//! [`Turns::answer`] answers and tells an [`crate::planner::Observer`] as it happens. A turn that can go no further by itself waits
-//! ([`crate::models::PendingCall`]) for the person's consent or for what a tool of the front end gives, and the next request brings
-//! it ([`Awaited`]). The same request again, while it is answered or later, is the same turn (`running.rs`).
+//! Whole and streamed answers are the same turn: [`Turns::open`] makes every refusal before the first event; [`Turns::answer`]
+//! answers and reports each event to an [`crate::planner::Observer`]. A turn that cannot continue alone waits
+//! ([`crate::models::PendingCall`]) for the person's consent or for a result of the front end, which the next request brings
+//! ([`Awaited`]). A repeated request is the same turn, during the answer and later (`running.rs`).
 
 mod asked;
 mod front_end;

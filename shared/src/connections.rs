@@ -1,11 +1,11 @@
-//! Whether an organization has let a service's tools act for it, and as whom.
+//! An organization's accounts at services, and the account that acts.
 //!
-//! What an account is depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential that is stored here, or
-//! a phone number. Of several the one that the organization chose acts, else the newest that works (of phone numbers the oldest).
+//! The kind of account depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential stored here, or a phone
+//! number. Of several accounts the chosen one acts, else the newest that works (the oldest phone number).
 //!
-//! What Pipedream says is remembered for a minute, by organization, and only as long as the organization's row stays as it was: every
-//! change of its accounts that is made here changes the row, so that no process goes by what was before. That something is missing is
-//! remembered for five seconds: whoever has just connected it expects it to be there.
+//! Pipedream's answers are cached per organization for a minute, and only while the organization's row stays the same. Every
+//! change of accounts made here changes the row, so no process uses an outdated answer. A missing account is cached for five
+//! seconds only: a person who has just connected one expects to see it.
 
 use std::{
     collections::HashMap,
@@ -41,53 +41,53 @@ use crate::{
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MISSING_REMEMBERED: Duration = Duration::from_secs(5);
 
-/// What asking Pipedream gets: a list of tools is no use if it comes when its reader has given up.
+/// The time limit for Pipedream's answer.
 const ASKED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Phone numbers that are looked at, the oldest first: the first of them acts.
+/// The most phone numbers that are read, the oldest first. The first acts.
 const MOST_NUMBERS: i32 = 100;
 
-/// What ids of Pipedream's accounts begin with.
+/// The prefix of Pipedream's account ids.
 const OF_PIPEDREAM: &str = "apn_";
 
-/// Of one field of a credential, in bytes.
+/// In bytes.
 const LONGEST_FIELD: usize = 4_000;
 
-/// How an organization stands to a service.
+/// An organization's connection to a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connection {
     /// Its tools need no account.
     NotNeeded,
     Connected {
-        /// The first is the one that acts.
+        /// The first account acts.
         accounts: Vec<ConnectedAccount>,
     },
     NotConnected,
-    /// There is an account, and the service refuses it: the organization must connect again.
+    /// The service refuses the account: the organization must connect again.
     Expired {
         accounts: Vec<ConnectedAccount>,
     },
-    /// It could not be asked.
+    /// The service's state could not be read.
     Unknown,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectedAccount {
-    /// `apn_…` of Pipedream's, the id of a phone number, or the end of the name of a credential's secret.
+    /// `apn_…` for Pipedream's accounts, the id of a phone number, or the end of the name of a credential's secret.
     pub id: String,
-    /// As whom: what the service calls the account. It may be empty.
+    /// The service's name for the account; may be empty.
     pub name: String,
 }
 
-/// What [`Connections::connect`] came to.
+/// The result of [`Connections::connect`].
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connecting {
-    /// A person opens this page and lets the service in.
+    /// A person opens this page and authorizes the service.
     Open {
         url: String,
-        /// ISO 8601; then there must be another link.
+        /// ISO 8601; afterwards a new link is needed.
         expires_at: String,
     },
     Connected {
@@ -96,12 +96,12 @@ pub enum Connecting {
 }
 
 impl Connection {
-    /// Whether a tool of the service can be called now, as far as it is known.
+    /// Whether the service's tools can be called, as far as is known.
     pub fn can_act(&self) -> bool {
         matches!(self, Self::NotNeeded | Self::Connected { .. })
     }
 
-    /// The same with the chosen account first. Where that one does not work any more, no other acts in its place.
+    /// The same connection with the chosen account first. If that account no longer works, no other takes its place.
     fn led_by(self, chosen: Option<&String>) -> Self {
         let (Self::Connected { mut accounts }, Some(id)) = (self.clone(), chosen) else { return self };
         match accounts.iter().position(|account| account.id == *id) {
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// As whom its tools act.
+    /// The account that acts.
     pub fn account(&self) -> Option<&ConnectedAccount> {
         match self {
             Self::Connected { accounts } => accounts.first(),
@@ -125,12 +125,11 @@ impl Connection {
     }
 }
 
-/// Knows how organizations stand to services.
 #[derive(Clone)]
 pub struct Connections {
     organizations: Organizations,
     phone_numbers: PhoneNumbers,
-    /// What the names of organizations' secrets begin with.
+    /// The prefix of organizations' secret names.
     secret_prefix: String,
     stored: StoredSecrets,
     secrets: Secrets,
@@ -138,21 +137,21 @@ pub struct Connections {
     /// Name or ARN of the Pipedream project's secret.
     pipedream_secret: String,
     seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
-    /// Counts what was forgotten: what was asked before is not remembered after.
+    /// Counts invalidations. Answers to earlier requests are not cached.
     forgotten: Arc<AtomicU64>,
 }
 
-/// The accounts that an organization had at Pipedream; none if it did not say.
+/// An organization's accounts at Pipedream; none if Pipedream did not answer.
 #[derive(Clone)]
 struct Seen {
     at: Instant,
-    /// As the organization's row was by then.
+    /// The time of the organization's row at that moment.
     changed_at: Timestamp,
     accounts: Option<Arc<[Account]>>,
 }
 
 impl Seen {
-    /// Whether nothing of what is asked for is missing.
+    /// Whether the cached accounts cover all these apps.
     fn has(&self, apps: &[&str]) -> bool {
         let works =
             |app: &&str| self.accounts.iter().flat_map(|all| all.iter()).any(|it| it.app == **app && it.works());
@@ -161,8 +160,8 @@ impl Seen {
 }
 
 impl Connections {
-    /// `organizations` are those of `http::Access`, which has read the row. Beside the store of secrets stands what their names
-    /// begin with, beside Pipedream the name or ARN of its project's secret.
+    /// `organizations` are those of `http::Access`, which has read the row. `secret_prefix` begins the names of
+    /// secrets; `pipedream_secret` is the name or ARN of the project's secret.
     pub fn new(
         organizations: Organizations,
         phone_numbers: PhoneNumbers,
@@ -184,7 +183,7 @@ impl Connections {
         }
     }
 
-    /// How the organization stands to each of the services. What cannot be asked is [`Connection::Unknown`], and reported.
+    /// The organization's connection to each service. A failed lookup is [`Connection::Unknown`], and is reported.
     pub async fn of(
         &self,
         organization: OrganizationId,
@@ -200,7 +199,7 @@ impl Connections {
                 let kept = |id: &ServiceId| chosen.get(id).filter(|account| self.is_there(organization, account));
                 connections.into_iter().map(|(id, connection)| (id, connection.led_by(kept(&id)))).collect()
             }
-            // Whoever would act might not be the one that was chosen.
+            // Another account than the chosen one might act.
             None => connections
                 .into_iter()
                 .map(|(id, connection)| {
@@ -211,13 +210,13 @@ impl Connections {
         }
     }
 
-    /// Whether the account that was chosen was not taken away since; if nobody knows, it was not.
+    /// Whether the chosen account still exists; true if that is unknown.
     fn is_there(&self, organization: OrganizationId, account: &str) -> bool {
         let seen = self.seen().get(&organization).and_then(|seen| seen.accounts.clone());
         !account.starts_with(OF_PIPEDREAM) || seen.is_none_or(|all| all.iter().any(|known| known.id == account))
     }
 
-    /// As [`Connections::of`], whichever account was chosen.
+    /// As [`Connections::of`], regardless of the chosen account.
     async fn accounts_of(
         &self,
         organization: OrganizationId,
@@ -234,7 +233,7 @@ impl Connections {
         let numbers = async { if by_number { self.numbers(organization).await } else { Ok(Vec::new()) } };
         let credentials = async {
             if by_credential {
-                // As of now: one that was taken away is not to be used by whoever remembers it.
+                // A consistent read: a removed account must not be used from a cache.
                 Ok(self.organizations.get_consistent(organization).await?.service_credentials)
             } else {
                 Ok(ServiceCredentials::default())
@@ -257,10 +256,10 @@ impl Connections {
         services.iter().map(|service| (service.id, of(service))).collect()
     }
 
-    /// Says which of several accounts of a service acts from now on; none: the newest.
+    /// Chooses the account that acts from now on; `None` chooses the newest.
     ///
     /// # Errors
-    /// [`Error::Invalid`] (`account_id`) for what is no account of the organization's at the service that works.
+    /// [`Error::Invalid`] (`account_id`) unless it is a working account of the organization at the service.
     pub async fn choose(
         &self,
         organization: OrganizationId,
@@ -289,7 +288,7 @@ impl Connections {
             let known: Vec<&str> = accounts.iter().map(|known| known.id.as_str()).collect();
             let known =
                 if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
-            return Err(Error::invalid("account_id", format!("is no account at {} that works; {known}", service.name)));
+            return Err(Error::invalid("account_id", format!("is not a working account at {}; {known}", service.name)));
         }
         self.organizations.set_service_account(&before, service.id, account.clone()).await?;
         let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
@@ -297,11 +296,11 @@ impl Connections {
         Ok(connection.led_by(account.as_ref()))
     }
 
-    /// Lets the service's tools act for the organization, or says how a person does it: at Pipedream by a link, with a
-    /// credential by `body`, which has its fields.
+    /// Connects the service, or returns the page where a person does: at Pipedream by a link, with a credential by the
+    /// fields of `body`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a credential that is not complete, [`Error::Conflict`] where there is nothing to connect here.
+    /// [`Error::Invalid`] for an incomplete credential, [`Error::Conflict`] for a service that is not connected here.
     pub async fn connect(
         &self,
         organization: OrganizationId,
@@ -341,7 +340,7 @@ impl Connections {
         }
     }
 
-    /// Takes the organization's account, or all of them if none is named, away from the service's tools.
+    /// Disconnects the organization's account, or all of them if none is named.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is no such account.
@@ -375,9 +374,9 @@ impl Connections {
                 let before = self.organizations.get_consistent(organization).await?;
                 let chosen = before.service_accounts.get(&service.id).cloned();
                 let chosen = chosen.filter(|chosen| !meant.iter().any(|account| account.id == *chosen));
-                // Written also where nothing was chosen: the row's change is what tells the other processes.
+                // Written even without a choice: the changed row invalidates other processes' caches.
                 match self.organizations.set_service_account(&before, service.id, chosen.clone()).await {
-                    // Then it was changed by somebody else, and that tells them as well.
+                    // Another request changed the row, which invalidates the caches too.
                     Err(Error::Conflict(_)) if chosen.as_ref() == before.service_accounts.get(&service.id) => {}
                     written => written?,
                 }
@@ -406,7 +405,7 @@ impl Connections {
         }
     }
 
-    /// The name of the secret with the credential that this account of a service is.
+    /// The name of the secret that holds this account's credential.
     pub(crate) fn credential_secret(
         &self,
         organization: OrganizationId,
@@ -509,7 +508,7 @@ fn known<T>(read: Result<T>) -> Option<T> {
 
 fn of_accounts(accounts: &[Account], app: &str) -> Connection {
     let mut of_app: Vec<&Account> = accounts.iter().filter(|account| account.app == app).collect();
-    // ISO 8601 sorts as it is written.
+    // ISO 8601 sorts as text.
     of_app.sort_by(|one, other| other.created_at.cmp(&one.created_at));
     let shown = |accounts: &[&Account]| {
         let shown =
@@ -536,7 +535,7 @@ fn of_credential(credential: &ServiceCredential) -> ConnectedAccount {
     ConnectedAccount { id: credential.id.to_string(), name: credential.name.clone() }
 }
 
-/// The content of the secret, and as whom it acts.
+/// The secret's content, and the name of its account.
 fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString, String)> {
     let mut problems = Problems::default();
     let Value::Object(given) = body else { return Err(Error::invalid("body", "must be an object")) };

@@ -139,7 +139,8 @@ pub async fn capabilities(
     deadline: Deadline,
 ) -> Option<HashMap<String, ServiceCapabilities>> {
     let read = services.capabilities(names, deadline).await;
-    let report = |error: &Error| tracing::error!("what services can do could not be read: {}", error::chain(error));
+    let report =
+        |error: &Error| tracing::error!("the capabilities of services could not be read: {}", error::chain(error));
     read.inspect_err(report).ok()
 }
 

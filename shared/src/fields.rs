@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         let text = self.text(name, longest)?;
         if let Some(mark) = unseen_mark(&text) {
             let number = u32::from(mark);
-            self.problem(name, format!("has the character U+{number:04X}, which nobody sees; write it again without"));
+            self.problem(name, format!("has the invisible character U+{number:04X}; remove it"));
         }
         Some(text)
     }

@@ -1,24 +1,23 @@
-//! The planner: a person's message, a tool chosen by a model, the tool run, an answer made of what it gave.
+//! The planner: a model chooses tools for a person's message, then answers with their results.
 //!
 //! ```text
 //!  query_execution                           validate
 //!  plan ─► no tool ───────────────► answer ──► answer and receipt ─► done
 //!    │  ─► tools ─► execute ─► answer ─┘
-//!    │                 ▲          └─ asks for another tool ─┐
+//!    │                 ▲          └─ requests another tool ─┐
 //!    │                 └────────────────────────────────────┘  bounded
-//!    └──► cannot be read, or asks for too much: one repair question
+//!    └──► unreadable, or too many calls: one repair question
 //! ```
 //!
-//! A question that needs no tool, and one that needs one, cost two requests to the model each, and there is one answer. The graph
-//! ([`Planner::run`]) works on an [`AgentState`] and tells an [`Observer`] what happens as it happens; so an answer that comes whole
-//! and one that comes word by word are the same turn. Where the model calls functions by itself, its calls are the plan
-//! ([`Planner::function_calling`]); the state is the same either way.
+//! A question costs two model requests, with or without a tool. The graph ([`Planner::run`]) works on an [`AgentState`] and
+//! reports each event to an [`Observer`], so a streamed answer and a whole one are the same turn. If the model calls functions
+//! itself, its calls are the plan ([`Planner::function_calling`]).
 //!
-//! What is an answer is decided in one place (`answer_text.rs`): no plan is ever shown as one. What was done is told by a [`Receipt`]
-//! that is made from the record, whatever the model says.
+//! `answer_text.rs` alone separates answers from plans, so no plan is shown as an answer. The [`Receipt`] is made from the
+//! record, whatever the model says.
 //!
-//! Tools are those of a [`crate::tool::Toolbox`], and nothing else can be called. An effect happens once for thread, turn and
-//! arguments ([`crate::tool::Subject::Turn`]). What a tool wants seen to first is in [`crate::models::ChatRules`].
+//! Only tools of the [`crate::tool::Toolbox`] can be called. An effect happens once per thread, turn and arguments
+//! ([`crate::tool::Subject::Turn`]). [`crate::models::ChatRules`] holds a tool's rules for chats.
 
 mod answer_text;
 mod consent;

@@ -1,9 +1,9 @@
-//! The one notion of a tool: what it is ([`ToolSpec`]), for whom it is called ([`CallContext`]), what came of it
-//! ([`ToolOutcome`]), and the set of tools that somebody was offered ([`Toolbox`]).
+//! Tools: the specification ([`ToolSpec`]), the context of a call ([`CallContext`]), its outcome ([`ToolOutcome`]),
+//! and the tools offered to a caller ([`Toolbox`]).
 //!
-//! Whoever offers tools to a model does it through these, however the calls are written: as code in a prompt, as a plan, or
-//! as a request of VAPI's. A tool is anything that implements [`Tool`]: a built-in one, or an action carried out by
-//! [`crate::execution::Executor`]. [`crate::catalogue::Catalogue`] finds tools by reference.
+//! All callers use these types, whether a model writes calls as code, as a plan, or as a request of VAPI's. A built-in
+//! tool implements [`Tool`]; so does an action that [`crate::execution::Executor`] carries out.
+//! [`crate::catalogue::Catalogue`] finds tools by reference.
 
 pub mod arguments;
 mod context;
@@ -34,11 +34,10 @@ pub use self::{
     unavailable::Unavailable,
 };
 
-/// Something that can be called.
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// Holds arguments against the spec.
+    /// Checks arguments against the spec.
     ///
     /// # Errors
     /// One sentence that names the argument.
@@ -46,27 +45,27 @@ pub trait Tool: Send + Sync {
         arguments::check(self.spec().parameters.schema(), arguments)
     }
 
-    /// Acts on arguments that fit the spec. What goes wrong with the tool is an outcome that says so.
+    /// Carries out the call. The arguments fit the spec. A failure of the tool is an outcome, not an error.
     ///
     /// # Errors
-    /// Before anything happened. An outage ([`crate::Error::is_outage`]) means that the call may be made again; any other
-    /// error is told to the model as a failed call.
+    /// Before anything happened. After an outage ([`crate::Error::is_outage`]) the call may be repeated; the model
+    /// hears of any other error as a failed call.
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
 
-    /// What people call it.
+    /// The name for people.
     fn label(&self) -> &str {
         &self.spec().name
     }
 
-    /// What a call with these checked arguments would send, for the person who is asked about it: what the tool's author fixed,
-    /// too, and secrets masked. Else the sentence a model would be told instead.
+    /// The request that a call with these checked arguments would send, for the person who is asked: with the author's
+    /// fixed values, secrets masked. Otherwise the sentence for the model.
     ///
     /// # Errors
-    /// Only for an outage of our own.
+    /// Only an outage of our own.
     fn preview<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
@@ -75,12 +74,12 @@ pub trait Tool: Send + Sync {
         Box::pin(ready(Ok(Ok(Value::Object(arguments.clone())))))
     }
 
-    /// What must be seen to before it is called for a person in a chat.
+    /// The rules for calls in a chat.
     fn chat_rules(&self) -> ChatRules {
         ChatRules::default()
     }
 
-    /// The same, held to these hosts; none for a tool that goes to no address of a model's choice.
+    /// The same tool restricted to these hosts; `None` for a tool that calls no address chosen by a model.
     fn held_to(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
         None
     }

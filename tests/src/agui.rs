@@ -172,7 +172,7 @@ impl Client {
 }
 
 fn text(event: &Value, name: &str) -> Result<String, String> {
-    event[name].as_str().map(str::to_owned).ok_or_else(|| format!("{}: {name} is no text", event["type"]))
+    event[name].as_str().map(str::to_owned).ok_or_else(|| format!("{}: {name} is not text", event["type"]))
 }
 
 fn opened(open: &mut BTreeSet<String>, id: &str) -> Result<(), String> {

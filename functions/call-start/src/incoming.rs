@@ -39,7 +39,7 @@ impl Incoming {
         };
         for name in IDENTIFYING {
             if form.iter().filter(|(key, _)| is_named(key, name)).count() > 1 {
-                return Err(Error::invalid(name, "is there more than once"));
+                return Err(Error::invalid(name, "appears more than once"));
             }
         }
         let call_sid = field("CallSid").ok_or_else(|| Error::invalid("CallSid", "is required"))?;
@@ -65,7 +65,7 @@ fn is_named(key: &str, name: &str) -> bool {
     key.trim().split(['[', '.']).next().is_some_and(|key| key.trim_end().eq_ignore_ascii_case(name))
 }
 
-/// The answer to all who have no business here, the same whatever is wrong.
+/// The answer to all who have no access, the same whatever is wrong.
 pub(crate) const fn refused() -> Error {
     Error::Forbidden("the request is not signed by Twilio for this number")
 }

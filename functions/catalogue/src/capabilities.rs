@@ -200,7 +200,7 @@ pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[Service
         let pointer = format!("/capabilities/polling_endpoints/{}", pointer_step(event));
         let Some(name) = endpoint.get("source_tool").and_then(Value::as_str) else { continue };
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
-            problems.add(format!("{pointer}/source_tool"), format!("{name} is no tool of this file"));
+            problems.add(format!("{pointer}/source_tool"), format!("{name} is not a tool of this file"));
             continue;
         };
         if tool.effect {

@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     pub(crate) capabilities: ServiceCapabilities,
 }
 
-/// Reads a file. `None`: so much is wrong that there is no service; the problems say what.
+/// Reads a file. `None`: there are too many problems to make a service of it.
 pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
     let mut fields = Fields::at_pointer(file, "", problems)?;
     let name = fields.required_name("name", LONGEST_TITLE);
@@ -289,7 +289,7 @@ fn read_component(
     if let Some(ConnectionKind::Pipedream { app }) = connection
         && !component.key.starts_with(&format!("{app}-"))
     {
-        let problem = format!("is no component of {app}, the app that the organization connects");
+        let problem = format!("is not a component of {app}, the app that the organization connects");
         problems.add(format!("{place}/key"), problem);
     }
     let overlay = overlay.map(|overlay| Overlay::read(overlay, &format!("{pointer}/overlay"), problems));
@@ -342,7 +342,7 @@ fn check_parameters(parameters: &Value, place: &str, problems: &mut Problems) ->
     let known: BTreeSet<&str> = properties(parameters).map(|(name, _)| name.as_str()).collect();
     let required = parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     for name in required.filter_map(Value::as_str).filter(|name| !known.contains(name)) {
-        problems.add(format!("{place}/required"), format!("names {name}, which is no property"));
+        problems.add(format!("{place}/required"), format!("names {name}, which is not a property"));
     }
     match JsonSchema::compile(parameters) {
         Ok(schema) => Some(schema),
@@ -401,7 +401,7 @@ fn read_keywords(fields: &mut Fields<'_>) -> Vec<String> {
             has_word && text.chars().count() <= LONGEST_KEYWORD && !text.chars().any(char::is_control)
         };
         let problem = match keyword.as_str().filter(is_plain) {
-            Some(text) if keywords.iter().any(|other| other == text) => "stands there twice".to_owned(),
+            Some(text) if keywords.iter().any(|other| other == text) => "appears twice".to_owned(),
             Some(text) => {
                 keywords.push(text.to_owned());
                 continue;

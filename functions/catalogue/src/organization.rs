@@ -153,7 +153,8 @@ pub(crate) async fn make(deps: &Deps, wanted: Wanted) -> Result<Report> {
     }
     // Somebody else has made one with this slug in between.
     let existing = deps.organizations.holder_of(&wanted.slug).await?;
-    found(deps, existing.ok_or_else(|| Error::internal("a slug is taken and nobody has it"))?, &wanted).await
+    found(deps, existing.ok_or_else(|| Error::internal("a slug is reserved but belongs to no organization"))?, &wanted)
+        .await
 }
 
 /// The organization is there already.

@@ -242,7 +242,7 @@ pub(crate) fn derive(
         let is_argument = properties.contains_key(name);
         let place = || format!("{pointer}/overlay/{member}/{}", pointer_step(name));
         if !seen.contains(name.as_str()) {
-            problems.add(place(), format!("{name} is no prop of {} {}", component.key, component.version));
+            problems.add(place(), format!("{name} is not a prop of {} {}", component.key, component.version));
         } else if !is_argument && matches!(member, "properties" | "required" | "show" | "dependentRequired") {
             problems.add(place(), format!("{name} does not become an argument"));
         }

@@ -107,7 +107,7 @@ impl Check<'_> {
         }
         for name in &names {
             match self.arguments.get(name.as_str()) {
-                None => self.refuse("/url", format!("has {{{name}}}, which is no parameter")),
+                None => self.refuse("/url", format!("has {{{name}}}, which is not a parameter")),
                 Some(schema) => {
                     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
                     if !matches!(kind, "string" | "integer") {
@@ -132,7 +132,7 @@ impl Check<'_> {
         let template = self.template;
         for (index, name) in template.query.iter().enumerate() {
             if !self.arguments.contains_key(name.as_str()) {
-                self.refuse(&format!("/query/{index}"), format!("{name} is no parameter"));
+                self.refuse(&format!("/query/{index}"), format!("{name} is not a parameter"));
             }
             if in_path.contains(name) {
                 self.refuse(&format!("/query/{index}"), format!("{name} stands in the path"));
@@ -204,7 +204,7 @@ impl Check<'_> {
                 let known = known.join(", ");
                 self.refuse(
                     &format!("/auth/{place}"),
-                    format!("{name} is no field of the credential; known are {known}"),
+                    format!("{name} is not a field of the credential; known are {known}"),
                 );
             }
         }

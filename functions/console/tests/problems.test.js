@@ -28,7 +28,7 @@ test('a refusal is a sentence with the next step', async () => {
 test('the question which organization is meant is told from other refusals', async () => {
   const detail = 'you belong to several organizations; name one in the header X-Organization: acme, harbour-dental, x7';
   assert.deepEqual(organizationsIn(await refusal(answer(400, { code: 'malformed', detail }))), ['acme', 'harbour-dental', 'x7']);
-  assert.equal(organizationsIn(await refusal(answer(400, { detail: 'the body is no JSON' }))), null);
+  assert.equal(organizationsIn(await refusal(answer(400, { detail: 'the body is not JSON' }))), null);
   assert.equal(organizationsIn(await refusal(answer(404, { detail }))), null);
   assert.equal(organizationsIn(new Error(detail)), null);
   assert.equal(new Refused(400, '', 'x').status, 400);

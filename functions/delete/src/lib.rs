@@ -65,10 +65,10 @@ impl Answers for Deletion {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.answers(
             200,
-            "It is gone.",
+            "It is deleted.",
             json!({"type": "object", "additionalProperties": false,
             "required": ["status"], "properties": {"status": {"const": "deleted"}}}),
         );
-        operation.answers(202, "It is begun.", reference("Deletion"));
+        operation.answers(202, "It is accepted.", reference("Deletion"));
     }
 }

@@ -228,7 +228,7 @@ impl Part for Search {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = || json!({"type": "string"});
-        operation.may_ask("q", "Words that say what a tool should do.", json!({"type": "string", "maxLength": 500}));
+        operation.may_ask("q", "Words for the purpose of a tool.", json!({"type": "string", "maxLength": 500}));
         let services = json!({"type": "array", "items": {"type": "string"}});
         operation.may_ask("service", "Tools of this service; any number of times.", services);
         operation.may_ask("category", "Of the tool or of its service.", text());

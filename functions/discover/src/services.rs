@@ -198,7 +198,7 @@ pub(super) async fn list_services(deps: &Deps, asked: &Asked<'_>, filter: Filter
     };
     let (capabilities, connections): (_, HashMap<ServiceId, Connection>) = future::join(of_services, of_page).await;
     if capabilities.is_none() {
-        notes.push("What can begin an automation could not be read; ask again in a moment.".to_owned());
+        notes.push("The triggers could not be read; try again in a moment.".to_owned());
     }
     let items = page.iter().map(|service| {
         let of_service = capabilities.as_ref().map(|all| all.get(&folded_name(&service.name)));

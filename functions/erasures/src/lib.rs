@@ -91,7 +91,7 @@ async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber
         erased.events = erased.events,
         erased.threads = erased.threads,
         complete,
-        "what is kept of a phone number was deleted"
+        "the data about a phone number was deleted"
     );
     Ok(Shown(NumberErasedView {
         phone_number: phone_number.masked(),

@@ -218,8 +218,7 @@ async fn must_call_hooks(deps: &Deps, written: &str, deadline: Deadline) -> Resu
     let Some(service) = services.first() else {
         let near = did_you_mean(&nearest_services(written, &deps.services.all().await?));
         let near = if near.is_empty() { near } else { format!("{near} ") };
-        let problem =
-            format!("is no service whose events are known here; {near}For a program of your own write Webhooks");
+        let problem = format!("is not a service with known events; {near}For a program of your own write Webhooks");
         return Err(Error::invalid("service", problem));
     };
     let arrivals = arrivals(&service.name, capabilities.remove(written).as_ref());
@@ -267,7 +266,7 @@ async fn update(deps: &Deps, hook: &Hook, change: Change, deadline: Deadline) ->
 /// Shows the secret that the service gave, once: whoever changes the row is the one who sees it.
 async fn reveal(deps: &Deps, hook: &Hook, label: Option<&str>) -> Result<HookView> {
     if !hook.unseen_secret {
-        return Err(Error::Conflict("there is no secret of the service's that nobody has seen yet".into()));
+        return Err(Error::Conflict("the service has no unseen secret".into()));
     }
     let secrets = deps.registry.secrets(hook).await?;
     let none = HookChange::none(hook);

@@ -141,7 +141,10 @@ async fn put(
             // The row is read before anything is compared: a change of it in between is noticed when it is written.
             let before = deps.organizations.get_consistent(organization).await?;
             if !deps.vapi.lets_in(&account, deadline).await? {
-                return Err(Error::invalid("api_key", "was refused by VAPI: it is no private key of an account there"));
+                return Err(Error::invalid(
+                    "api_key",
+                    "was refused by VAPI: it is not a private key of an account there",
+                ));
             }
             switch::check(deps, organization, &account, deadline).await?;
             (before, account.to_secret())

@@ -162,7 +162,7 @@ fn columns<'a>(base: &'a KnowledgeBase, heads: &csv::StringRecord) -> Result<Vec
         match column {
             None => problems.add(path, format!("is not a field of the knowledge base; known are {}", known(base))),
             Some((_, name)) if seen.iter().any(|seen| seen == name) => {
-                problems.add(path, format!("is there twice: {name} has a column already"));
+                problems.add(path, format!("appears twice: {name} has a column already"));
             }
             Some((column, name)) => {
                 seen.push(name.to_owned());

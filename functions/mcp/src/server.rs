@@ -74,7 +74,7 @@ fn unreadable(request: &Request) -> Option<Value> {
     }
     let error = match serde_json::from_slice::<Value>(http::body(request)) {
         Err(error) => json!({"code": -32700, "message": format!("the body is not valid JSON: {error}")}),
-        Ok(_json) => json!({"code": -32600, "message": "the body is no message of JSON-RPC 2.0; send one, not a list"}),
+        Ok(_json) => json!({"code": -32600, "message": "the body is not a JSON-RPC 2.0 message; send one, not a list"}),
     };
     Some(json!({"jsonrpc": "2.0", "id": null, "error": error}))
 }

@@ -119,10 +119,10 @@ impl Agents<'_> {
         let built_in = &self.held.deps.catalogue.built_in;
         let naming = |name: &str| -> Result<ToolRef, String> {
             if name == LLM_AGENT {
-                return Err("an agent starts no other agent; leave it out".to_owned());
+                return Err("an agent cannot start another agent; leave it out".to_owned());
             }
             let tool = pinned(self.pinned, name);
-            tool.ok_or_else(|| "is none of the tools that the automation was checked with".to_owned())
+            tool.ok_or_else(|| "is not one of the tools that the automation was checked with".to_owned())
         };
         let wrong = |error| match error {
             Error::Invalid(problems) => Ok(Err(Refusal::Wrong(problems.to_string()))),

@@ -58,5 +58,5 @@ pub(crate) fn ended_by(run: &AutomationRun, error: Error) -> Ended<Stop> {
 }
 
 pub(crate) fn report_lost(run: &AutomationRun) {
-    tracing::warn!(run.id = %run.id, "a run was taken over by somebody else");
+    tracing::warn!(run.id = %run.id, "another process took over a run");
 }

@@ -41,7 +41,7 @@ impl CostMeter<'_> {
         }
         match self.budgets.spend(self.organization, self.on_own_key, self.uncounted).await {
             Ok(usage) => (self.usage, self.uncounted) = (Some(usage), 0.0),
-            Err(error) => tracing::error!("what a run has cost was not counted: {}", error::chain(&error)),
+            Err(error) => tracing::error!("the cost of a run was not counted: {}", error::chain(&error)),
         }
     }
 

@@ -137,7 +137,7 @@ impl Untold {
 async fn note(deps: &Deps, call: &Call, executions: &[String], late: bool, told: Result<(), &str>) {
     let noted = deps.calls.note_context(call.organization_id, &call.id, executions, late, told);
     if let Err(error) = noted.await {
-        tracing::warn!(call.id = %call.id, "what came of a call's context could not be noted: {}", error::chain(&error));
+        tracing::warn!(call.id = %call.id, "the outcome of a call's context could not be recorded: {}", error::chain(&error));
     }
 }
 

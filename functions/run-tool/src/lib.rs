@@ -109,7 +109,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
 /// Whether the organization has executions left is decided by what is known here: nobody waits, so it is looked up.
 async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
     if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
-        tracing::warn!("what is used of a budget could not be read: {}", error::chain(&error));
+        tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
     }
 }
 

@@ -76,9 +76,9 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let answered = Box::pin(receive_and_dispatch(deps, &request, &service, hook.as_deref(), deadline));
     match tokio::time::timeout(deadline.remaining(), answered).await {
         // Whatever is out of reach: the service tries again.
-        Ok(Err(error)) if error.is_outage() => Err(Error::Unavailable("what starts automations", Box::new(error))),
+        Ok(Err(error)) if error.is_outage() => Err(Error::Unavailable("the processing of events", Box::new(error))),
         Ok(answered) => answered,
-        Err(elapsed) => Err(Error::Unavailable("what starts automations", Box::new(elapsed))),
+        Err(elapsed) => Err(Error::Unavailable("the processing of events", Box::new(elapsed))),
     }
 }
 

@@ -170,7 +170,7 @@ impl ToolConfig {
                 if !sends_secrets && matches!(parameter, Parameter::Fixed { secret: Some(true), .. }) {
                     fields.problem(
                         &format!("{}.secret", path.field),
-                        "can be true in an api_request or a pipedream_action only; what this sends is told to somebody",
+                        "can be true in an api_request or a pipedream_action only; this type sends its values to a person",
                     );
                 }
                 if !attach_to_agent && parameter.property().is_some() {
@@ -294,7 +294,9 @@ impl Action {
         let is_filter = matches!(self, Self::Query(_)) && Operator::ends(path);
         let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
         let arguments = arguments.join(", ");
-        (!known).then(|| format!("begins with no argument of the tool; it may begin with {arguments}, result or be *"))
+        (!known).then(|| {
+            format!("does not begin with an argument of the tool; it may begin with {arguments}, result or be *")
+        })
     }
 
     /// Gives arguments of the same meaning the same spelling.

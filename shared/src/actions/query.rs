@@ -50,7 +50,7 @@ struct SearchRequest<'a> {
 
 fn asked_by_the_model() -> Parameter {
     Parameter::Ai {
-        prompt: "What to look for, in a few words of the caller's".into(),
+        prompt: "The search terms, in the caller's own words".into(),
         schema: object([("type", Some("string".into()))]),
         required: true,
     }
@@ -128,7 +128,7 @@ impl Query {
             filters.extend(given.map(|given| (filter, given)));
         }
         if words.trim().is_empty() && filters.is_empty() {
-            return Err("Say what to look for, in the argument \"query\".".into());
+            return Err("Put the search terms into the argument \"query\".".into());
         }
         Ok(SearchRequest { words, filters })
     }

@@ -246,10 +246,7 @@ impl Action {
         for (own, shown) in self.fixed_values().into_iter().zip(masked.fixed_values()) {
             let value = own.get();
             if holds_mask(&value) {
-                problems.add(
-                    own.field,
-                    format!("holds {SECRET}, which stands for what is not shown; write the value itself"),
-                );
+                problems.add(own.field, format!("holds {SECRET}, the mask of a hidden value; write the value itself"));
             } else if value != shown.get() {
                 secrets.0.insert(own.field, value);
             }

@@ -270,7 +270,7 @@ impl Sms {
         }
         let allowed = self.allowed.in_conversation(conversation);
         let recipients = recipients.into_iter().map(|(shown, number)| {
-            let number = number.ok_or("it is no phone number in international form, such as +15550100001");
+            let number = number.ok_or("it is not a phone number in international form, such as +15550100001");
             (shown, number.and_then(|number| allowed.admit(number)))
         });
         Ok((text, recipients.collect()))

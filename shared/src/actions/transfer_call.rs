@@ -117,7 +117,8 @@ enum Strategy {
 impl From<Stored> for TransferCall {
     fn from(stored: Stored) -> Self {
         let summary = (stored.strategy == Strategy::Summary).then(|| Parameter::Ai {
-            prompt: "A summary of the conversation in one or two sentences, for whoever takes the call over".into(),
+            prompt: "A summary of the conversation in one or two sentences, for the person who takes over the call"
+                .into(),
             schema: object([("type", Some("string".into()))]),
             required: true,
         });
@@ -363,7 +364,7 @@ impl Target {
         Ok(agent.map(drop).ok_or_else(|| {
             live_call::refused(
                 "The assistant that should take the call over is not set up. Offer to take a message instead.",
-                &format!("assistant {id} is that of no agent of the organization"),
+                &format!("assistant {id} belongs to no agent of the organization"),
             )
         }))
     }

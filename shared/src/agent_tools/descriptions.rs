@@ -105,8 +105,7 @@ fn initial_md_fetch() -> AgentTool {
         "type": "array", "items": {"type": "string"},
         "description": "Names of services, in any case: [\"Slack\", \"Google Calendar\"]",
     });
-    let cursor =
-        json!({"type": "string", "description": "next_cursor of the answer before, for the tools that follow"});
+    let cursor = json!({"type": "string", "description": "next_cursor of the previous answer, for the next page"});
     AgentTool {
         kind: Kind::InitialMdFetch,
         title: "List what services offer",
@@ -182,13 +181,13 @@ fn search_tools() -> AgentTool {
                           whether its service is connected; read its schema with fetch_tool_data before you use it."
                 .into(),
             parameters: Parameters::new([
-                ("q", text("Words that say what the tool should do: send a text message"), false),
+                ("q", text("Words for the purpose of the tool: send a text message"), false),
                 ("services", services, false),
                 ("category", text("read, write, search or delete, or a service's category"), false),
                 ("trigger", trigger, false),
                 ("connected", json!({"type": "boolean", "description": "Only tools of services that are, or are not, connected"}), false),
                 ("limit", json!({"type": "integer", "description": "How many to give, 1 to 100; 10 unless given"}), false),
-                ("cursor", text("next_cursor of the answer before, for the tools that follow"), false),
+                ("cursor", text("next_cursor of the previous answer, for the next page"), false),
             ])
             .closed(),
             returns: json!({}),

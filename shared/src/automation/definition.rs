@@ -243,18 +243,18 @@ fn too_large(value: &Value) -> Option<Diagnostic> {
     if let Some(actions) = value.get("actions").and_then(Value::as_array)
         && actions.len() > MOST_ACTIONS
     {
-        let message = format!("There are {} actions, and there may be {MOST_ACTIONS}.", actions.len());
+        let message = format!("The definition has {} actions; the limit is {MOST_ACTIONS}.", actions.len());
         return refuse("/actions", message, "Split the automation, or let a prompt with tools do the work.");
     }
     if let Some(tools) = value.get("tools").and_then(Value::as_array)
         && tools.len() > MOST_PROMPT_TOOLS
     {
-        let message = format!("There are {} tools, and a prompt may have {MOST_PROMPT_TOOLS}.", tools.len());
-        return refuse("/tools", message, "Name those that the prompt needs.");
+        let message = format!("The prompt has {} tools; the limit is {MOST_PROMPT_TOOLS}.", tools.len());
+        return refuse("/tools", message, "Name only the tools that the prompt needs.");
     }
     let (deepest, about) = extent(value);
     if deepest > DEEPEST {
-        let message = format!("Lists and objects are nested {deepest} levels deep, and may be {DEEPEST}.");
+        let message = format!("Lists and objects are nested {deepest} levels deep; the limit is {DEEPEST}.");
         return refuse("", message, "Make the definition flatter.");
     }
     if about > LARGEST_DEFINITION {
@@ -292,16 +292,15 @@ fn has_long_pointer(value: &Value) -> bool {
 }
 
 pub(super) fn too_many_bytes(bytes: usize) -> Diagnostic {
-    let message = format!("The definition has about {bytes} bytes, and may have {LARGEST_DEFINITION}.");
+    let message = format!("The definition has about {bytes} bytes; the limit is {LARGEST_DEFINITION}.");
     let hint = "Keep data out of the definition: let an action fetch it.";
     Diagnostic::error(Code::TooLarge, "", message, hint)
 }
 
 /// For a definition that exceeds the limit only together with the parameters of its tools.
 pub(super) fn too_large_with_tools(bytes: usize, most: usize) -> Diagnostic {
-    let message = format!(
-        "The definition has {bytes} bytes together with the parameters of its tools, and they may have {most}."
-    );
+    let message =
+        format!("The definition and the parameters of its tools have {bytes} bytes together; the limit is {most}.");
     let hint = "Keep data out of the definition, or split the automation so that each part uses fewer tools.";
     Diagnostic::error(Code::TooLarge, "", message, hint)
 }
@@ -309,15 +308,16 @@ pub(super) fn too_large_with_tools(bytes: usize, most: usize) -> Diagnostic {
 fn variables(members: &mut Members<'_, '_>) -> Map<String, Value> {
     let Some(variables) = members.object("variables", "{\"channel\": \"C024BE91L\"}") else { return Map::new() };
     if variables.len() > MOST_VARIABLES {
-        let message = format!("There are {} variables, and there may be {MOST_VARIABLES}.", variables.len());
-        members.error(Code::TooLarge, "variables", message, "Keep those that are used.");
+        let message = format!("The definition has {} variables; the limit is {MOST_VARIABLES}.", variables.len());
+        members.error(Code::TooLarge, "variables", message, "Remove the unused ones.");
         return Map::new();
     }
     let place = members.path("variables");
     for (name, value) in variables {
         check_name(name, &child(&place, name), "variable", members.report);
         if holds_template(value) {
-            let message = format!("The variable {name} holds a template, and variables are used as they stand.");
+            let message =
+                format!("The variable {name} holds a template, but templates in variables are not filled in.");
             let hint = "Write the value itself, or use the path where the variable is used.";
             let error = Diagnostic::error(Code::TemplateNotAllowed, child(&place, name), message, hint);
             members.report.push(error.found(value));
@@ -340,11 +340,11 @@ fn check_name(name: &str, pointer: &str, what: &str, diagnostics: &mut Diagnosti
     let begins = name.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
     let plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-');
     if !begins || !plain || name.chars().count() > LONGEST_ID {
-        let message = format!("A {what} is named by letters, digits, - and _, and begins with a letter.");
+        let message = format!("The name of a {what} has only letters, digits, - and _, and begins with a letter.");
         let hint = "Choose another name, for example \"found_rows\".";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, pointer, message, hint).found(&name.into()));
     } else if RESERVED.contains(&name) || data::is_date(name) {
-        let message = format!("{name} always stands for something else, so no {what} can have this name.");
+        let message = format!("{name} is a reserved name: no {what} can have it.");
         let hint = format!("Choose another name, for example \"my_{name}\".");
         diagnostics.push(Diagnostic::error(Code::DuplicateName, pointer, message, hint));
     }
@@ -388,8 +388,9 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
         Some(actions) => {
             members.unlist(PROMPT_FIELDS);
             if let Some(name) = prompt.keys().next() {
-                let message = format!("An automation has actions or a prompt, and this one has actions and {name}.");
-                members.error(Code::WrongBody, name, message, "Keep one of them and leave the other out.");
+                let message =
+                    format!("An automation has either actions or a prompt, but this one has actions and {name}.");
+                members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
             let place = members.path("actions");
             Body::Actions(read_actions(actions, &place, variables, members.report))
@@ -424,7 +425,7 @@ fn read_actions(
         {
             let place = child(&action.pointer, "id");
             let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
-            let message = format!("An earlier action has the id {id} already.");
+            let message = format!("An earlier action already has the id {id}.");
             diagnostics.push(Diagnostic::error(Code::DuplicateId, place, message, hint).found(&id.as_str().into()));
         }
         if let Some(output) = &action.output_as {
@@ -433,7 +434,7 @@ fn read_actions(
             let taken = if variables.contains_key(output) { Some("a variable") } else { None };
             let taken = if outputs.insert(output.clone()) { taken } else { Some("the output of an earlier action") };
             if let Some(taken) = taken {
-                let message = format!("{output} is the name of {taken} already.");
+                let message = format!("{output} is already the name of {taken}.");
                 let hint = format!("Choose another name, for example \"{output}_{}\".", index + 1);
                 diagnostics.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
             }

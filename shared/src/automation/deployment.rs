@@ -184,8 +184,8 @@ impl Deployment {
         let twice = duplicate_members(body);
         let mut diagnostics = Diagnostics::default();
         for pointer in &twice {
-            let message = "This field stands twice in its object, and only one of them would count.";
-            let hint = "Keep the one that is meant, and leave the other out.";
+            let message = "This field appears twice in its object, and only one value would count.";
+            let hint = "Remove one of the two.";
             diagnostics.push(Diagnostic::error(Code::DuplicateField, pointer, message, hint));
         }
         (!twice.is_empty()).then(|| Deployed::refused(diagnostics, false))
@@ -206,8 +206,8 @@ impl Deployment {
         let config = body.get_mut("trigger_config").and_then(Value::as_object_mut);
         let (Some(zone), Some(config)) = (zone, config) else { return Ok((Cow::Owned(body), None)) };
         config.insert("timezone".to_owned(), zone.into());
-        let message = format!("The schedule is in {zone}, your time zone, because it names none.");
-        let hint = "If another one is meant, write it, for example \"timezone\": \"Europe/Berlin\".";
+        let message = format!("The schedule names no time zone, so it uses yours, {zone}.");
+        let hint = "For another time zone write it, for example \"timezone\": \"Europe/Berlin\".";
         let warning = Diagnostic::warning(Code::TimezoneAssumed, "/trigger_config/timezone", message, hint);
         Ok((Cow::Owned(body), Some(warning)))
     }
@@ -345,7 +345,7 @@ impl Deployment {
             None => Err(Error::Conflict("no version was activated yet; activate one".into())),
             Some(active) if version.version >= active => {
                 let version = version.version;
-                let problem = format!("version {active} runs, and {version} is none before it; activate it instead");
+                let problem = format!("version {active} is active, and {version} is not older; activate it instead");
                 Err(Error::Conflict(problem))
             }
             Some(_) => self.point_to(by, &before, version, before.status, deadline).await,
@@ -363,9 +363,7 @@ impl Deployment {
         let AutomationVersion { version, definition, checked, content_hash, .. } =
             self.automations.version(by.organization_id, before.id, seen.version).await?;
         if seen.content_hash.as_ref().is_some_and(|seen| *seen != content_hash) {
-            let problem = format!(
-                "version {version} has other content than was seen: its content_hash is {content_hash}; read it again"
-            );
+            let problem = format!("version {version} has changed: its content_hash is {content_hash}; read it again");
             return Err(Error::Conflict(problem));
         }
         let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
@@ -385,7 +383,7 @@ impl Deployment {
         }
         let pointed = self.automations.point_to(before, version, status, &by.user_id, quotas, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
-        tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the one that runs");
+        tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the active one");
         Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
     }
 

@@ -99,7 +99,7 @@ impl Triggers {
             Some(failure) => {
                 let settled = settle_now(&self.intents, &intent, &failure, async {
                     Box::pin(self.agree(organization, automation, deadline)).await?;
-                    Ok(Progress::Settled("what starts the automation is as it is to be"))
+                    Ok(Progress::Settled("the triggers of an automation are in place"))
                 });
                 if !settled.await {
                     self.settling.wake("automation_trigger").await;
@@ -284,7 +284,7 @@ impl SettleAbove for Triggers {
     ) -> BoxFuture<'_, Result<&'static str>> {
         Box::pin(async move {
             self.agree(organization, automation, deadline).await?;
-            Ok("what starts the automation is as it is to be")
+            Ok("the triggers of an automation are in place")
         })
     }
 }

@@ -134,7 +134,7 @@ fn check_source(
         return;
     };
     if tool.effect {
-        let message = format!("{name} changes something, and a source tool is called again and again.");
+        let message = format!("{name} changes something, but a source tool is called repeatedly.");
         let hint = "Use a tool that only reads, for example one that lists or searches.";
         diagnostics.push(Diagnostic::error(Code::SourceToolActs, PLACE, message, hint));
     }
@@ -149,7 +149,7 @@ fn check_source(
         && let KnownService::Here { name: service, capabilities: Some(capabilities), .. } = &known.trigger_service
         && endpoint(polling, capabilities).is_none()
     {
-        let message = format!("{name} is no tool of {service}, and {service} does not name it as one that is polled.");
+        let message = format!("{name} is not one of the polled tools of {service}.");
         let hint = format!("Use a tool of {service} that lists or searches; initial_md_fetch names them.");
         diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
     }
@@ -176,10 +176,10 @@ fn check_preflight(polling: &Polling, stands_against: bool, known: &Known, diagn
     let unchecked = match &known.preflight {
         Preflight::NotAsked if stands_against || known.purpose != Purpose::Saving => return,
         Preflight::NotAsked => {
-            format!("{name} was not called to see what it answers, so no path into trigger_data is checked.")
+            format!("{name} was not called for a sample answer, so paths into trigger_data are not checked.")
         }
         Preflight::Failed(sentence) => {
-            let message = format!("{name} was called once to see what it answers, and failed: {sentence}");
+            let message = format!("{name} was called once for a sample answer, and failed: {sentence}");
             let hint = "Look at tool_params; paths into trigger_data are not checked.";
             diagnostics.push(Diagnostic::warning(Code::PreflightFailed, PLACE, message, hint));
             return;
@@ -195,7 +195,7 @@ fn check_preflight(polling: &Polling, stands_against: bool, known: &Known, diagn
         }
         Preflight::Answered(_) => return,
     };
-    let hint = "Make sure that the paths lead to what the tool gives back.";
+    let hint = "Check the paths against the tool's result.";
     diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, unchecked, hint));
 }
 
@@ -231,7 +231,7 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
     for name in definition.fingerprints.keys().filter(|name| !used.contains_key(*name)) {
         let message = format!("The automation does not use {name}.");
         let place = child("/fingerprints", name);
-        let hint = "Leave the fingerprint out, or name the tool where it is used exactly so.";
+        let hint = "Remove the fingerprint, or use exactly this name where the tool is used.";
         diagnostics.push(Diagnostic::warning(Code::UnusedFingerprint, place, message, hint));
     }
 }
@@ -259,7 +259,7 @@ fn missing_tool(name: &str, missing: &KnownTool, place: &str) -> Option<Diagnost
         }
         KnownTool::Inactive { service } => {
             let message = format!("{name} is switched off, or its service {service} is.");
-            let hint = "Use another tool; search_tools lists those that can be used.";
+            let hint = "Use another tool; search_tools lists the usable ones.";
             Diagnostic::error(Code::InactiveTool, place, message, hint)
         }
         KnownTool::Ambiguous { ids } => {
@@ -314,7 +314,7 @@ fn check_fingerprint(
             format!("{name} has changed since its schema was read: {}.", changes.join("; "))
         }
         (Some(_), None) => format!(
-            "{name} has changed since its schema was read: its parameters are the same, its details or what carries it out are not."
+            "{name} has changed since its schema was read: its parameters are the same, but its details or its implementation have changed."
         ),
         (None, None) => format!("{name} has changed since its schema was read, or this was never its fingerprint."),
     };
@@ -390,10 +390,10 @@ fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
                 let name = tool.as_str().or_else(|| tool.get("built_in")?.as_str()).unwrap_or_default();
                 let place = child(&place, index.to_string());
                 if name.contains("{{") || name.trim().is_empty() {
-                    let message = "An agent's tools are named as they stand, so that they can be checked.";
+                    let message = "An agent's tools must be literal names, so that they can be checked.";
                     diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(tool));
                 } else if name.trim() == LLM_AGENT {
-                    let message = "An agent starts no other agent.";
+                    let message = "An agent cannot start another agent.";
                     diagnostics.push(Diagnostic::error(Code::NotAllowed, place, message, "Leave it out.").found(tool));
                 }
             }
@@ -408,7 +408,7 @@ fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
 /// Reports an output named like a field of the trigger: later actions could no longer reach the field.
 fn hides_a_field(name: &str, action: &Action, described: bool, diagnostics: &mut Diagnostics) {
     let place = child(&action.pointer, "output_as");
-    let message = format!("{name} is a field of the trigger already, and the actions that follow would not reach it.");
+    let message = format!("{name} is already a field of the trigger, which it would hide from later actions.");
     let hint = format!("Choose another name, for example \"{name}_output\".");
     let error = Diagnostic::error(Code::DuplicateName, place, message, hint);
     let severity = if described { Severity::Error } else { Severity::Warning };
@@ -436,7 +436,7 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
     let contains = matches!(operator, Operator::Contains | Operator::ContainsAny | Operator::NotContains);
     if contains && literal && knowledge.is_list_of_objects() && clause.values().iter().all(single) {
         let path = clause.path.as_str();
-        let message = format!("{path} is a list of objects, and none of them equals a text or a number.");
+        let message = format!("{path} is a list of objects, which never equals a text or a number.");
         let hint = format!(
             "Compare a member of one of them, for example {path}[0].name, or let an action look through the list."
         );
@@ -446,8 +446,11 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
         return;
     }
     if operator.orders() && literal && matches!(kind, "integer" | "number") && !is_number(&clause.value) {
-        let message =
-            format!("{} is a number, and this is none, so {} never holds.", clause.path.as_str(), operator.as_str());
+        let message = format!(
+            "{} is a number, but this value is not, so {} never holds.",
+            clause.path.as_str(),
+            operator.as_str()
+        );
         let place = child(&clause.pointer, "value");
         diagnostics.push(
             Diagnostic::error(Code::OperatorMisfit, place, message, "Write a number to compare with.")
@@ -472,7 +475,7 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
         Diagnostic::error(Code::OperatorMisfit, place, message, format!("Use {instead}."))
     } else {
         let message = format!("{path} is of type {kind}, and {written} compares it as text.");
-        Diagnostic::warning(Code::OperatorMisfit, place, message, format!("Use {instead}, unless that is meant."))
+        Diagnostic::warning(Code::OperatorMisfit, place, message, format!("Use {instead}, unless you want that."))
     };
     diagnostics.push(misfit.found(&operator.as_str().into()));
 }
@@ -499,7 +502,8 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
                 .get(name)
                 .is_some_and(|tool| !allowed_hosts.is_empty() && tool.held_to(allowed_hosts).is_none())
         {
-            problems.add(format!("{place}.allowed_hosts"), "cannot be: this tool fetches no addresses; leave it out");
+            problems
+                .add(format!("{place}.allowed_hosts"), "does not apply: this tool fetches no addresses; leave it out");
         }
     }
     for problem in problems.iter() {

@@ -1,4 +1,4 @@
-//! A tool that acts, in a dry run: it shows what it would have sent, and sends nothing.
+//! A tool in a dry run: it shows the request that it would send.
 
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value, json};
@@ -27,7 +27,8 @@ impl Tool for NotSent {
         }
     }
 
-    /// `{"dry_run": "Nothing was sent.", "would_send": the request, secrets masked}`; of a built-in tool its arguments.
+    /// `{"dry_run": "Nothing was sent.", "would_send": the request, secrets masked}`; the arguments for a built-in
+    /// tool.
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

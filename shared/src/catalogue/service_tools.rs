@@ -1,5 +1,5 @@
-//! A row of `service_tools` as something that can be called: its action with the organization's account in place, and the check
-//! of its arguments.
+//! Makes a callable tool of a `service_tools` row: its action with the organization's account, and the check of its
+//! arguments.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::{
 /// The built-in action that a service tool may be bound to.
 const SMS: &str = "sms";
 
-/// A tool of `service`, to which the organization stands as `connection` says.
+/// A tool of `service` for an organization with this `connection`.
 ///
 /// # Errors
-/// Why it cannot be called.
+/// Why the tool cannot be called.
 pub(super) fn service_tool(
     connections: &Connections,
     organization: OrganizationId,
@@ -108,7 +108,7 @@ fn properties(parameters: &Value) -> impl Iterator<Item = (&String, &Value)> {
     parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Holds the arguments of a service tool against its JSON schema, after what models often write otherwise is put right.
+/// Checks a service tool's arguments against its JSON schema, after correcting frequent mistakes of models.
 #[derive(Debug)]
 struct SchemaCheck {
     schema: JsonSchema,
@@ -130,8 +130,9 @@ impl SchemaCheck {
 }
 
 impl CheckArguments for SchemaCheck {
-    /// Unknown arguments are left out and named. For an optional one null and an empty text are absent: many services take
-    /// them for a value. A required one that is absent has its default. What else does not fit is told, all of it.
+    /// Unknown arguments are dropped and named. Null and empty text are absent for an optional argument, because many
+    /// services take them for values. A required argument that is absent gets its default. All remaining mistakes are
+    /// reported.
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         let mut checked = Checked::default();
         let known =
@@ -163,8 +164,8 @@ impl CheckArguments for SchemaCheck {
     }
 }
 
-/// A value in the type that its schema asks for, where it is plain what is meant: `"5"` for a number, `"true"` for a boolean, an
-/// object for its own text in JSON, one item for a list.
+/// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `"true"` for a boolean,
+/// an object's JSON text for an object, one item for a list.
 pub(crate) fn as_meant(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
@@ -195,7 +196,7 @@ pub(crate) fn as_meant(schema: &Value, value: &Value) -> Value {
     }
 }
 
-/// Whether [`as_meant`] may make something else of a value of this type, for one that is not known yet.
+/// Whether [`as_meant`] may convert a value of this type; for values that are not known yet.
 pub(crate) fn may_become(schema: &Value, kind: &str) -> bool {
     let asked = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
@@ -282,7 +283,7 @@ mod tests {
     fn what_is_empty_and_optional_is_absent() {
         let given = json!({"text": "x", "count": "", "loud": null, "blocks": "", "limit": 1});
         assert_eq!(check(schema(), given).unwrap().0, json!({"text": "x", "limit": 1}));
-        // Whether an empty text will do is for a required parameter's schema to say.
+        // An empty text for a required parameter is left to the schema.
         assert_eq!(check(schema(), json!({"text": ""})).unwrap().0, json!({"text": "", "limit": 10}));
     }
 

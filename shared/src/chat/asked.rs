@@ -1,48 +1,44 @@
-//! What a person says, as the doors bring it.
+//! A person's message, as read from a request.
 
 use super::FrontEndTool;
 use crate::{Error, Result, error::Problems, fields::Fields};
 use serde_json::Value;
 
-/// The thread of a user who names none.
+/// The thread of a request that names none.
 const DEFAULT_THREAD: &str = "default";
-/// In characters.
 pub const LONGEST_MESSAGE: usize = 32_000;
-/// In characters.
 pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
-/// Where an action may have its fields, beside its own.
+/// Members of an action's body that may hold its fields.
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
-/// How clients name the thread.
+/// Clients' names for the thread.
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
-/// Before the id of a message, in the name of its request.
+/// The prefix of a request name made from a message id.
 const MESSAGE: &str = "message ";
 
-/// What somebody says to a thread, or what it waits for.
+/// A message to a thread, or the input that the thread waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// Empty where `awaited` brings results: nobody has said anything then.
+    /// Empty when `awaited` brings results of tools.
     pub message: String,
-    /// As its user's clients call it.
+    /// The client's name for the thread.
     pub thread: String,
-    /// What the thread waits for.
     pub awaited: Option<Awaited>,
-    /// The name under which the same request comes again, and gets the same answer.
+    /// The idempotency name: a request with the same name gets the same answer.
     pub name: Option<String>,
     /// Tools that the front end carries out.
     pub tools: Vec<FrontEndTool>,
 }
 
-/// What a turn waits for when it can go no further by itself.
+/// The input that a waiting turn needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Awaited {
-    /// The person's decision about a call.
     Consent(Consent),
-    /// What the front end's tools gave; only that of the call that waits is taken.
+    /// Results of the front end's tools; only that of the waiting call is taken.
     Results(Vec<FrontEndResult>),
 }
 
-/// What a person has decided about a call that waits.
+/// A person's decision about a waiting call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     pub id: String,
@@ -52,17 +48,17 @@ pub struct Consent {
 impl Consent {
     pub(super) const WORDS_OF_APPROVAL: &str = "Yes, do it.";
 
-    /// The decision in the words in which it stands in the thread.
+    /// The decision as words in the thread.
     pub const fn words(&self) -> &'static str {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }
 
-    /// The name of the request that brings it.
+    /// The name of the request with this decision.
     pub(super) fn name(&self) -> String {
         format!("consent {}", self.id)
     }
 
-    /// The decision as a request: the same one again gets the same answer.
+    /// The decision as a request. Its repetition gets the same answer.
     pub fn asked(self, thread: String) -> Asked {
         Asked {
             message: self.words().to_owned(),
@@ -74,29 +70,28 @@ impl Consent {
     }
 }
 
-/// What a tool of the front end gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontEndResult {
-    /// Of the call.
+    /// The id of the call.
     pub id: String,
     pub content: String,
-    /// The front end says that it went wrong.
+    /// The front end reports a failure.
     pub failed: bool,
 }
 
 impl Asked {
-    /// As the client calls the message, if it does.
+    /// The client's id of the message.
     pub(super) fn message_id(&self) -> Option<String> {
         self.name.as_deref()?.strip_prefix(MESSAGE).map(str::to_owned)
     }
 
-    /// The name of a request by the client's id of its message.
+    /// The request name for a client's message id.
     pub fn name_of_message(id: &str) -> String {
         format!("{MESSAGE}{id}")
     }
 
-    /// Reads the body of `POST /agent/chat`, and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key` is the request's
-    /// `Idempotency-Key`.
+    /// Reads the body of `POST /agent/chat` and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key`
+    /// is the request's `Idempotency-Key`.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
@@ -104,12 +99,12 @@ impl Asked {
         Self::read(body, "", key, true)
     }
 
-    /// Reads the body of `POST /copilotkit/action`: each of its fields stands beside `action`, or below `parameters` or
-    /// `arguments`. The message may also be the last one of a person in `messages`, the thread a `conversation_id` or a
-    /// `threadId`; of two threads none is taken. Other fields are the client's.
+    /// Reads the body of `POST /copilotkit/action`. Each field is beside `action`, or below `parameters` or
+    /// `arguments`. The message may also be the person's last one in `messages`, the thread a `conversation_id` or a
+    /// `threadId`; two different threads are refused. Other fields are ignored.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for an action that there is not, [`Error::Invalid`] with every wrong field.
+    /// [`Error::Malformed`] for an unknown action, [`Error::Invalid`] with every wrong field.
     pub fn of_action(body: &Value, key: Option<String>) -> Result<Self> {
         match body.get("action") {
             Some(Value::String(action)) if action == ACTION => {}
@@ -125,7 +120,7 @@ impl Asked {
             let parameters = body.get(**name).and_then(Value::as_object);
             parameters.is_some_and(|parameters| !parameters.is_empty())
         });
-        // What stands beside the parameters is as good as one of them.
+        // A field beside the parameters counts as one of them.
         let (mut whole, path) = match nested.and_then(|name| Some((body.get(*name)?, *name))) {
             Some((parameters, name)) => (parameters.clone(), name),
             None => (body.clone(), ""),
@@ -171,7 +166,7 @@ impl Asked {
     }
 }
 
-/// The thread that an action names, wherever it does.
+/// The thread that an action names, in any of its places.
 fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
     let mut named: Option<(String, String)> = None;
     for place in PARAMETERS.into_iter().chain([""]) {
@@ -195,7 +190,7 @@ fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
     named.map(|(thread, _at)| thread)
 }
 
-/// `metadata.consent`; what else is in `metadata` is the client's.
+/// `metadata.consent`; other members of `metadata` belong to the client.
 fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
     let metadata = fields.get("metadata")?;
     let path = fields.path("metadata");
@@ -209,7 +204,7 @@ fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
     Some(Consent { id: id?, approved })
 }
 
-/// The last message of a person in a list of them.
+/// The person's last message in a list.
 fn last_message(messages: Option<&Value>) -> Option<String> {
     let of_person = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
     let last = messages?.as_array()?.iter().rev().find(of_person)?;

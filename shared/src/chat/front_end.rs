@@ -1,5 +1,5 @@
-//! Tools that the front end carries out: a request names them, the planner may choose them, and whoever sent the request brings what
-//! they gave with the next one.
+//! Tools of the front end: a request names them, the planner may choose them, and the next request brings their
+//! results.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::{
     tool::{CallContext, Origin, Parameters, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
-/// A tool as a front end describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontEndTool {
     pub name: String,
@@ -23,7 +22,7 @@ pub struct FrontEndTool {
 }
 
 impl FrontEndTool {
-    /// Offers it beside the other tools; nothing here can carry it out.
+    /// Offers the tool beside the others.
     pub(super) fn offer(&self, toolbox: &mut Toolbox) {
         let tool = Described {
             schema: JsonSchema::compile(&self.parameters).ok(),
@@ -43,7 +42,7 @@ impl FrontEndTool {
 
 struct Described {
     spec: ToolSpec,
-    /// None: it uses something that is not known here. Then the front end checks.
+    /// `None` when the schema uses unsupported keywords. Then only the front end checks.
     schema: Option<JsonSchema>,
 }
 
@@ -62,6 +61,6 @@ impl Tool for Described {
     }
 
     fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
-        ready(Ok(ToolOutcome::failed("The front end carries this tool out, and nobody else."))).boxed()
+        ready(Ok(ToolOutcome::failed("Only the front end carries this tool out."))).boxed()
     }
 }

@@ -1,5 +1,5 @@
-//! How a turn opens: its thread is held, what the request means for it is found out, and that it begins is written down. Whatever
-//! can be refused is refused here.
+//! Opens a turn: acquires the thread, interprets the request, and records the turn's beginning. Every refusal happens
+//! here.
 
 use std::time::Duration;
 
@@ -22,35 +22,34 @@ use crate::{
     tool::Toolbox,
 };
 
-/// For so long another turn of the same thread is waited for at most.
+/// The longest wait for another turn of the same thread.
 const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
-/// For so long it is waited for before it is looked at whose turn it is.
+/// The wait before the thread's current turn is compared with the request.
 const LOOKS_FOR_SAME: Duration = Duration::from_millis(250);
 /// A lease outlasts the invocation that holds it.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
-/// Of a thread's first message, what names the thread, in characters.
+/// Characters of a thread's first message that become its title.
 const LONGEST_TITLE: usize = 80;
 
-/// How a request begins.
 enum Beginning {
     Earlier(Answer),
     New { running: RunningTurn, pending: Option<PendingCall>, toolbox: Toolbox },
 }
 
-/// Who holds a thread.
+/// The holder of a thread.
 enum Holder {
-    /// We do.
     Us(Box<Held>),
-    /// Whoever answers the same request.
+    /// Another invocation, for the same request.
     Same(ThreadId, RunningTurn),
 }
 
 impl Turns {
-    /// Opens a turn of a member's thread, which is made if it is not there. Everything that can be refused is refused here.
+    /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
     ///
     /// # Errors
-    /// [`Error::OverBudget`]; [`Error::NotFound`] for a name that is somebody else's thread; [`Error::Conflict`] if another turn of it is
-    /// not over in time, if nothing waits for what this request brings, or if its name came with another message.
+    /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another user's thread; [`Error::Conflict`] if
+    /// another turn does not end in time, if nothing waits for this input, or if the request name was used for another
+    /// message.
     pub async fn open(
         &self,
         member: &Member,
@@ -89,7 +88,7 @@ impl Turns {
         }
     }
 
-    /// Holds the thread, which another turn is waited for, unless that is the same request.
+    /// Acquires the thread. Waits for another turn, unless that answers the same request.
     async fn hold(&self, member: &Member, asked: &Asked, name: Option<&str>, deadline: Deadline) -> Result<Holder> {
         let new = self.new_thread(member, asked);
         let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
@@ -104,7 +103,7 @@ impl Turns {
             };
             let thread = match self.threads.get(new.organization_id, new.id).await {
                 Ok(thread) => Some(thread),
-                // Deleted, or over: the next try makes it.
+                // The thread was deleted or has expired: the next attempt creates it.
                 Err(Error::NotFound(_)) => None,
                 Err(error) => return Err(error),
             };
@@ -140,7 +139,7 @@ impl Turns {
         let pending = awaited(&held.thread, &held.messages, asked)?;
         let toolbox = self.toolbox(member, held, asked, pending.as_ref(), deadline).await?;
         let now = Timestamp::now();
-        // A lease that ran out says the same as a failure: it is taken up again.
+        // An expired lease is treated as a failed turn: the turn is resumed.
         let (running, over) = if let Some(before) = before.filter(|_| same) {
             (RunningTurn { failed: None, at: now, ..before }, Vec::new())
         } else {
@@ -168,7 +167,7 @@ impl Turns {
         Ok(Beginning::New { running, pending, toolbox })
     }
 
-    /// The thread that is made if there is none of this name. It has its title at once: its first turn may fail.
+    /// A new thread. It has its title at once, because its first turn may fail.
     fn new_thread(&self, member: &Member, asked: &Asked) -> Thread {
         let (now, name) = (Timestamp::now(), asked.thread.as_str());
         Thread {
@@ -190,7 +189,6 @@ impl Turns {
         }
     }
 
-    /// The tools of the turn.
     async fn toolbox(
         &self,
         member: &Member,
@@ -201,7 +199,7 @@ impl Turns {
     ) -> Result<Toolbox> {
         let offer = Offer { catalogue: &self.catalogue, discovery: &self.discovery, executor: &self.executor };
         let organization = member.organization_id;
-        // What is asked now, and what it may refer to.
+        // The new message, and earlier messages that it may refer to.
         let said = held.messages.iter().rev().filter(|message| message.role == ChatRole::User).take(2);
         let words: Vec<&str> =
             std::iter::once(asked.message.as_str()).chain(said.map(|message| message.content.as_str())).collect();
@@ -217,7 +215,7 @@ impl Turns {
     }
 }
 
-/// The messages of a turn that nobody answers any more, which then stand in the thread; the row counts them.
+/// The messages of a turn that nobody answers any more. They become part of the thread, and the row counts them.
 fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<ThreadMessage> {
     let over = unanswered(&Thread { lease_until: None, ..thread.clone() });
     if !over.is_empty() {
@@ -231,7 +229,7 @@ fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<
     over
 }
 
-/// A conversation's title: the beginning of its first message, without control and direction marks.
+/// A thread's title: the beginning of its first message, without control and direction characters.
 pub(super) fn title(message: &str) -> String {
     message.chars().map(|letter| if is_unseen(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
 }

@@ -1,4 +1,4 @@
-//! What a request means for a thread: an answer that it has had before, or what the thread waits for.
+//! Finds a request's earlier answer, or the waiting call that it is for.
 
 use serde_json::{Value, json};
 
@@ -10,15 +10,15 @@ use crate::{
     planner::{Decided, Event, Observer, Widget},
 };
 
-/// The name of a request as it stands in a thread.
+/// The name of a request as stored in a thread.
 pub(super) fn stored_name(name: &str) -> String {
     Key::new(&["chat", name], &Value::Null).as_str().to_owned()
 }
 
-/// The answer to the same request, if it came before.
+/// The earlier answer to the same request.
 ///
 /// # Errors
-/// [`Error::Conflict`] if it said something else then.
+/// [`Error::Conflict`] if the earlier request had another message.
 pub(super) fn earlier(
     thread: &Thread,
     messages: &[ThreadMessage],
@@ -39,8 +39,8 @@ pub(super) fn earlier(
     Ok(Some(answer_of(thread, told)))
 }
 
-/// The answer to the same text without a name that came a moment ago, if something was done for it: whether it arrived is not
-/// known, and it must not be done twice.
+/// The recent answer to the same text without a name, if the answer's turn acted: whether it arrived is unknown, and
+/// its effects must not happen twice.
 fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Option<Answer> {
     let at = messages.iter().rposition(|message| message.role == ChatRole::User)?;
     let told = messages.get(at..)?;
@@ -57,7 +57,7 @@ fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> 
     Some(answer)
 }
 
-/// What is said to a request whose name came with another message before.
+/// The error for a request name that was used for another message.
 pub(super) fn another_message(before: &str, asked: &Asked) -> Error {
     if let Some(Awaited::Consent(_)) = &asked.awaited {
         return decided_before(before == Consent::WORDS_OF_APPROVAL);
@@ -79,9 +79,9 @@ fn decided_before(approved: bool) -> Error {
     }
 }
 
-/// The answer to a request, of which `told` are the messages from its own on, oldest first.
+/// The answer to a request. `told` are its messages and the later ones, oldest first.
 pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
-    // What waits is what the newest request led to: one before it must not be told as if it had.
+    // Only the newest request's answer may show the waiting call.
     let is_newest =
         told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
     let is_open = |pending: &PendingCall| is_newest && pending.expires_at > Timestamp::now();
@@ -98,10 +98,10 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
     }
 }
 
-/// The call that waited for what this request brings.
+/// The waiting call that this request is for.
 ///
 /// # Errors
-/// [`Error::Conflict`] or [`Error::ConsentDecided`] if it does not wait any more.
+/// [`Error::Conflict`] or [`Error::ConsentDecided`] if the call does not wait any more.
 pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
@@ -118,12 +118,13 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &Asked
     match awaited {
         Awaited::Consent(consent) => Err(not_waited_for(consent, messages, expired)),
         Awaited::Results(_) => Err(Error::Conflict(
-            "nothing waits for the result of this tool call: it ran out, or another message came in between; ask for it again".into(),
+            "no tool call waits for this result: it expired, or another message came in between; ask for it again"
+                .into(),
         )),
     }
 }
 
-/// What became of a consent that is not waited for.
+/// Explains why a consent comes too late.
 fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) -> Error {
     let name = stored_name(&consent.name());
     if let Some(decided) = messages.iter().find(|message| message.request.as_ref() == Some(&name)) {
@@ -136,7 +137,7 @@ fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) 
     });
     let over = asked.as_ref().and_then(|at| serde_json::from_value::<Timestamp>(at.clone()).ok());
     if expired || over.is_some_and(|over| over <= Timestamp::now()) {
-        let sentence = "the time to decide about this is over, and nothing was done; ask for it again";
+        let sentence = "the time to decide is over, and nothing was done; ask for it again";
         return Error::ConsentDecided { decided: "expired", sentence };
     }
     if asked.is_some() {
@@ -160,7 +161,7 @@ pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> Decide
     }
 }
 
-/// Tells an observer what it would have been told when the request came first.
+/// Repeats an answer's events to an observer.
 pub(super) fn tell_again(answer: &Answer, observer: &mut impl Observer) {
     let widget: Option<Widget> = answer.widget.clone().and_then(|widget| serde_json::from_value(widget).ok());
     if let Some(widget) = &widget {

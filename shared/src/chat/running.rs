@@ -1,5 +1,4 @@
-//! A turn that has no answer yet: whether a request is the same one, what is shown of it, and how somebody who comes later
-//! follows it to its end.
+//! Turns without an answer: their identity, their view, and following them to their end.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,26 +16,26 @@ use crate::{
     planner::{AgentState, Event, Observer, Receipt},
 };
 
-/// Between two looks at a turn that somebody else answers.
+/// The pause between two reads of a turn that another invocation answers.
 const LOOKS: Duration = Duration::from_millis(250);
-/// For so long the same text is the same message after its answer broke off, or came without anybody knowing whether it arrived.
+/// How long the same text is the same message after a broken or unconfirmed answer.
 pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
-/// What is kept of the results of a turn that is under way, in bytes.
+/// Bytes of tool results stored during a turn.
 const LARGEST_RESULTS: usize = 64 * 1024;
-/// What is kept of a turn's tool results at its end, in bytes.
+/// Bytes of tool results stored at the end of a turn.
 const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
 
-/// How a turn that somebody else answered has ended.
+/// The end of a turn that another invocation answered.
 #[derive(Debug)]
 pub enum Followed {
-    /// The row after it, and its answer.
+    /// The thread's row afterwards, and the answer.
     Answered(Box<Thread>, Box<Answer>),
-    /// It failed, or whoever answered it is no more. A sentence says which.
+    /// The turn failed, or its invocation died; with a sentence.
     Failed(String),
 }
 
 impl RunningTurn {
-    /// The same with what has been done by now.
+    /// The same turn with its calls up to now.
     pub(super) fn with(&self, state: &AgentState) -> Self {
         Self {
             calls: ToolResult::within(&state.tool_results, LARGEST_RESULTS),
@@ -47,11 +46,11 @@ impl RunningTurn {
         }
     }
 
-    /// Whether a request is the one that this turn answers: by its name, or, without any, by its text. `turn_within`: the longest
-    /// time of a turn; `held`: somebody answers it now.
+    /// Whether a request is the one that this turn answers: by its name, or without one by its text. `turn_within` is
+    /// the longest time of a turn; `held` says that an invocation is answering.
     ///
     /// # Errors
-    /// If its name came with another message.
+    /// If the request name was used for another message.
     pub(super) fn is_of(&self, asked: &Asked, name: Option<&str>, held: bool, turn_within: Duration) -> Result<bool> {
         if let Some(name) = name {
             let same = self.request.as_deref() == Some(name);
@@ -71,8 +70,8 @@ impl RunningTurn {
     }
 }
 
-/// The messages of a turn that has none in the thread yet, oldest first: the person's, and, if nobody answers it any more, what is to
-/// be said of that.
+/// The messages of a turn that are not in the thread yet, oldest first: the person's, and a note if nobody answers any
+/// more.
 pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
     let Some(running) = thread.running_turn() else { return Vec::new() };
     let message = ThreadMessage {
@@ -112,7 +111,7 @@ pub fn unanswered(thread: &Thread) -> Vec<ThreadMessage> {
     messages
 }
 
-/// Tool results as they stand at an answer; none if there are none.
+/// Tool results as stored with an answer; `None` without results.
 pub(super) fn kept(results: &[ToolResult]) -> Option<String> {
     let some = !results.is_empty();
     some.then(|| {
@@ -120,7 +119,7 @@ pub(super) fn kept(results: &[ToolResult]) -> Option<String> {
     })
 }
 
-/// A turn that is being answered, as its person sees it; null if none is.
+/// The running turn as its person sees it; null without one.
 pub fn running_view(thread: &Thread) -> Value {
     let Some(running) = thread.running_turn().filter(|running| thread.is_held() && running.failed.is_none()) else {
         return Value::Null;
@@ -139,7 +138,7 @@ pub fn running_view(thread: &Thread) -> Value {
     json!({"message_id": running.message_id, "message": running.message, "since": running.since, "calls": calls})
 }
 
-/// Tells an observer of calls, each once, and of each result, once.
+/// Reports each call and each result to an observer, once.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     begun: HashSet<String>,
@@ -160,10 +159,11 @@ impl Teller {
 }
 
 impl Turns {
-    /// Follows a turn that somebody else answers, and tells of its calls as they are written down, until it has ended.
+    /// Follows a turn that another invocation answers, and reports its recorded calls until it ends.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the thread is deleted meanwhile, [`Error::Conflict`] if the turn has not ended until `deadline`.
+    /// [`Error::NotFound`] if the thread is deleted meanwhile, [`Error::Conflict`] if the turn has not ended by
+    /// `deadline`.
     pub async fn follow<O: Observer>(
         &self,
         organization: OrganizationId,
@@ -191,7 +191,7 @@ impl Turns {
         }
     }
 
-    /// What a turn that has ended was answered.
+    /// The answer of a turn that has ended.
     async fn answer_to(&self, thread: &Thread, running: &RunningTurn) -> Result<Answer> {
         let (newest, _) = self.threads.messages(thread, None, 20).await?;
         let mut messages: Vec<ThreadMessage> =

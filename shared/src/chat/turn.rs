@@ -1,9 +1,9 @@
-//! A turn: the thread is held, the message is written down, the planner answers, each call that acts is written down before and
-//! after it is made, and at the end all of it is written as messages.
+//! Takes a turn: records the message, runs the planner, records each acting call before and after, and stores the
+//! messages.
 //!
-//! The turn's number is the thread's count of turns and one. A turn that died was not counted, so whoever sends the message again
-//! takes the same turn and goes on with what was done. Its effects, which are claimed for thread, turn and arguments, do not happen
-//! a second time.
+//! The turn's number is the thread's count of turns plus one. A turn that died was not counted, so the repeated
+//! message takes the same turn and continues with its record. Effects are claimed by thread, turn and arguments, so
+//! none happens twice.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -35,16 +35,15 @@ use crate::{
     tool::{CallContext, Conversation, Subject, Toolbox},
 };
 
-/// Kept back from the time for whatever comes before the turn itself: another turn of the thread, a summary.
+/// Reserved before the turn for waiting on another turn and for a summary.
 pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
-/// Within which a person must have consented, or a front end have brought a result.
+/// The time limit of a consent, and of a front end's result.
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// Between two looks at whether the turn is asked to end.
+/// The pause between two checks for a stop request.
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
-/// Answers before this one whose tool results the model is still told.
+/// Earlier answers whose tool results the model still sees.
 const ANSWERS_WITH_RESULTS: usize = 3;
 
-/// Takes turns: everything that one needs.
 pub struct Turns {
     pub threads: Threads,
     pub catalogue: Catalogue,
@@ -56,10 +55,10 @@ pub struct Turns {
     pub settings: TurnSettings,
 }
 
-/// What may differ between planners.
+/// Settings of a planner.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnSettings {
-    /// Whether the model calls functions by itself, in place of writing a plan.
+    /// Whether the model calls functions itself instead of writing a plan.
     pub function_calling: bool,
     pub limits: TurnLimits,
     /// The longest time of a turn.
@@ -67,24 +66,23 @@ pub struct TurnSettings {
     pub threads_kept: Duration,
 }
 
-/// What a door answers.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// As its user's clients call it.
+    /// The client's name for the thread.
     pub thread: String,
-    /// Empty where a tool of the front end is waited for.
+    /// Empty while a tool of the front end is pending.
     pub content: String,
     pub timestamp: Timestamp,
     /// A [`crate::planner::Widget`] as JSON.
     pub widget: Option<Value>,
-    /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "receipt", "summarized", "incomplete",
-    /// "pending_action"?, "repeated"?}`
+    /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "receipt",
+    /// "summarized", "incomplete", "pending_action"?, "repeated"?}`
     pub metadata: Value,
-    /// The call that waits.
+    /// The waiting call.
     pub waits: Option<PendingCall>,
 }
 
-/// A turn that nothing stands against any more. Its thread is held until it is answered, or its time is over.
+/// An accepted turn. Its thread is held until the answer, or until the lease ends.
 pub struct OpenTurn {
     pub(super) asked: Asked,
     pub(super) deadline: Deadline,
@@ -92,7 +90,7 @@ pub struct OpenTurn {
 }
 
 pub(super) enum Begun {
-    /// The same request came before.
+    /// The same request was answered before.
     Earlier(Box<Answer>),
     /// The same request is being answered.
     Running(Box<Following>),
@@ -111,24 +109,24 @@ pub(super) struct NewTurn {
     pub(super) email: Option<String>,
     pub(super) account: Account,
     pub(super) held: Held,
-    /// As it is written down.
+    /// As recorded.
     pub(super) running: RunningTurn,
     pub(super) pending: Option<PendingCall>,
     pub(super) toolbox: Toolbox,
 }
 
-/// A thread that is held while its turn is taken.
+/// A thread, held for one turn.
 pub(super) struct Held {
     pub(super) thread: Thread,
     pub(super) lease: Lease,
-    /// Those that no summary stands for.
+    /// Without the summarized messages.
     pub(super) messages: Vec<ThreadMessage>,
-    /// Its older messages have just been summarized.
+    /// Older messages were summarized just now.
     pub(super) summarized: bool,
 }
 
-/// What the door's observer is told of a turn, with what the model's answers cost and what is written down: costs are counted, and
-/// a turn ends when the organization's money is gone.
+/// Forwards a turn's events to an observer, counts the costs, and ends the turn when the organization's budget is used
+/// up.
 struct Metered<'a, O> {
     turns: &'a Turns,
     member: &'a Member,
@@ -165,16 +163,16 @@ impl Turns {
             Ok(usage) if usage.is_used_up(Timestamp::now()) => ControlFlow::Break(Stop::OverBudget(over(&usage))),
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
-                tracing::error!("what a turn has cost was not counted: {}", error::chain(&error));
+                tracing::error!("the cost of a turn was not counted: {}", error::chain(&error));
                 ControlFlow::Continue(())
             }
         }
     }
 
-    /// Takes the turn, and tells `observer` what happens as it happens. The answer is written down when this returns.
+    /// Takes the turn and reports its events to `observer`. On return the answer is stored.
     ///
     /// # Errors
-    /// If the model cannot be asked and nothing has been done yet, or if the answer cannot be written down: the same request may come
+    /// If the model cannot be asked and nothing was done, or if the answer cannot be stored: the same request may come
     /// again.
     pub async fn answer<O: Observer>(&self, open: OpenTurn, observer: &mut O) -> Result<Answer> {
         let OpenTurn { asked, deadline, begun } = open;
@@ -193,7 +191,7 @@ impl Turns {
         }
     }
 
-    /// Follows the same request to its end. If whoever answered it is no more, it is taken up here.
+    /// Follows the same request to its end. If its invocation died, the turn is resumed here.
     async fn follow_same<O: Observer>(
         &self,
         following: Following,
@@ -257,7 +255,7 @@ impl Turns {
         let made = pending.as_ref().map_or(0, |pending| pending.tool_results.len());
         let taken = async {
             let ended = match (&pending, &asked.awaited) {
-                // It broke off when something had been done.
+                // The turn broke off after an effect.
                 _ if running.calls.len() > made => {
                     state.go_on(running);
                     planner.go_on(&mut state, &mut observer).await?
@@ -283,7 +281,7 @@ impl Turns {
         taken
     }
 
-    /// Asks the turn of a member's thread that is just being answered to end. False if there is none.
+    /// Asks the running turn of a member's thread to end. False without a running turn.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the member has no such thread.
@@ -298,8 +296,8 @@ impl Turns {
         }
     }
 
-    /// Summarizes the older messages of a long conversation. If that fails, they are all told.
-    /// Gives what that has cost.
+    /// Summarizes the older messages of a long conversation and returns the cost. On failure the model sees all
+    /// messages.
     async fn shorten(&self, held: &mut Held, model: &LlmModel<'_>, deadline: Deadline) -> Option<f64> {
         let older = is_long(&held.messages)?;
         let (to_summarize, before) = (held.messages.get(..older)?, held.thread.summary.as_ref());
@@ -329,7 +327,7 @@ impl Turns {
         cost
     }
 
-    /// Writes the turn down. One that waits for the front end is not over: its answer is still to come.
+    /// Stores the turn. A turn that waits for the front end is not over: its answer follows.
     async fn save(
         &self,
         held: &Held,
@@ -386,14 +384,14 @@ impl Turns {
     }
 }
 
-/// Gives the signal when the turn is asked to end.
+/// Gives the signal when a stop request arrives.
 async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(LOOKS_FOR_STOP).await;
         match request.is_there().await {
             Ok(true) => stop.give(),
             Ok(false) => {}
-            // The turn goes on to its end, as if nobody had asked.
+            // The turn continues as if no stop was requested.
             Err(error) => tracing::warn!("whether a turn is to end is not known: {}", error::chain(&error)),
         }
     }
@@ -412,7 +410,7 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> 
         && let Some(withdrawn) = held.thread.pending_call()
     {
         state.problems.push(format!(
-            "A call of {} waited for the person, with {} more behind it. This message came instead: none of them was made.",
+            "A call of {} waited for the person, followed by {} more. This message came instead, so none of them was made.",
             withdrawn.tool.name,
             withdrawn.rest.len()
         ));
@@ -450,8 +448,8 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, toolbox: &Toolbox, end
     }
 }
 
-/// A call that waits, as its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}], "reason",
-/// "expires_at"}`.
+/// A waiting call as its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}],
+/// "reason", "expires_at"}`.
 pub fn waiting_view(pending: &PendingCall) -> Value {
     json!({
         "id": pending.id, "tool": pending.tool.name, "label": pending.label(), "arguments": pending.arguments,

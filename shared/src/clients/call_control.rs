@@ -141,7 +141,8 @@ impl CallControl {
     /// The control URL, if its host is allowed.
     fn address(&self, call: &ControlUrl) -> Result<Url, Error> {
         let refused = |why: &str| Error::new(Service::CallControl, Failure::Refused(why.into()));
-        let url = Url::parse(call.expose()).map_err(|_not_a_url| refused("the call's control URL is no address"))?;
+        let url =
+            Url::parse(call.expose()).map_err(|_not_a_url| refused("the call's control URL is not an address"))?;
         let vapis = url.scheme() == "https"
             && url.port().is_none()
             && url.host_str().is_some_and(|host| host.ends_with(VAPIS_HOSTS));

@@ -98,7 +98,7 @@ impl Outbound {
     /// # Errors
     /// The mistake, a sentence.
     pub fn parse(&self, url: &str) -> Result<Url, String> {
-        let url = Url::parse(url.trim()).map_err(|error| format!("the address is no URL ({error})"))?;
+        let url = Url::parse(url.trim()).map_err(|error| format!("the address is not a URL ({error})"))?;
         self.check(&url).map(|()| url)
     }
 
@@ -154,7 +154,7 @@ impl Outbound {
                 return Ok(response);
             }
             let next =
-                url.join(target).map_err(|error| refused(format!("it redirects to what is no URL ({error})")))?;
+                url.join(target).map_err(|error| refused(format!("it redirects to an invalid URL ({error})")))?;
             if next.origin() != url.origin() {
                 let kept = [ACCEPT, USER_AGENT];
                 headers = headers

@@ -1,4 +1,4 @@
-//! Which account acts, and what a credential must hold.
+//! The account that acts, and the fields of a credential.
 
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -23,7 +23,7 @@ fn the_newest_account_that_works_acts() {
     let slack = of_accounts(&all, "slack_v2");
     assert_eq!(slack.account().unwrap().id, "b");
     assert!(matches!(of_accounts(&all, "gmail"), Connection::Expired { accounts } if accounts[0].id == "d"));
-    // An account of the older app is none of this one.
+    // An account of the older app does not belong to this service.
     assert_eq!(of_accounts(&all, "slack"), Connection::NotConnected);
 }
 

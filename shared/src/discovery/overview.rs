@@ -113,7 +113,9 @@ pub(super) async fn read(
         let connection = connections.remove(&service.id).unwrap_or(Connection::Unknown);
         let (of_service, problem) = match &capabilities {
             Some(all) => (all.get(&folded_name(&service.name)).cloned(), None),
-            None => (None, Some(format!("what {} can do could not be read; ask again in a moment", service.name))),
+            None => {
+                (None, Some(format!("the capabilities of {} could not be read; try again in a moment", service.name)))
+            }
         };
         let mut overview = ServiceOverview {
             name: service.name.clone(),

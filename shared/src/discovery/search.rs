@@ -340,7 +340,7 @@ fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
                 let near = did_you_mean(&nearest_services(name, &index.services));
                 let near =
                     if near.is_empty() { "GET /api/{slug}/services lists the services".to_owned() } else { near };
-                format!("is no service; {near}")
+                format!("is not a service; {near}")
             }
         };
         problems.add(format!("services[{number}]"), problem);
@@ -359,14 +359,11 @@ fn notes_on(
     let mut notes = Vec::new();
     if !search.q.is_empty() && !ranked.has_words {
         notes.push(
-            "q has no word that tells tools apart; say what the tool should do (post a message), or leave q out to list \
-             the tools."
+            "q has no distinctive word; describe what the tool should do (post a message), or leave q out to list all tools."
                 .to_owned(),
         );
     } else if ranked.found.is_empty() && !search.q.is_empty() {
-        notes.push(
-            "No tool that passes the filters has a word of q; say it in other words, or leave out a filter.".to_owned(),
-        );
+        notes.push("No tool matches q and the filters; use other words, or remove a filter.".to_owned());
     }
     if ranked.not_compared > 0 {
         notes.push(format!(
@@ -397,10 +394,7 @@ fn notes_on(
         let unread: Vec<String> =
             services().filter(|(_, segment)| segment.triggers.is_none()).map(|((_, name), _)| name).collect();
         if !unread.is_empty() {
-            notes.push(format!(
-                "What can begin an automation could not be read of {}; their tools are listed all the same.",
-                unread.join(", ")
-            ));
+            notes.push(format!("The triggers of {} could not be read; their tools are listed.", unread.join(", ")));
         }
     }
     if search.connected.is_some() {

@@ -292,7 +292,7 @@ fn unknown(name: &str, all: Option<&Names<'_>>, were_read: bool) -> NameProblem 
         [] if all.is_none() => {
             format!("near names are given for the first {MOST_COMPARED} unknown names; ask for this one by itself")
         }
-        [] if were_read => "the search finds tools by what they do".to_owned(),
+        [] if were_read => "search for one by its purpose".to_owned(),
         [] => "which names are near could not be read".to_owned(),
         near => did_you_mean(near),
     };

@@ -166,7 +166,7 @@ named! {
     HookId: "hook", "The hook's id.";
     KnowledgeBaseId: "knowledge base", "The knowledge base's id.";
     RunId: "run", "The run's id.";
-    KeyService: "service", "Where the account is.";
+    KeyService: "service", "The service of the account.";
     PhoneNumberId: "phone number", "The phone number's id.";
     ToolId: "tool", "The tool's id.";
     UserId: "member", "The `sub` of the user's tokens, percent-encoded (`auth0%7C7`). One with `/`, `?` or `#` in it cannot be named in \
@@ -234,17 +234,17 @@ impl Asks for ToolType {
 
 impl Asks for ApprovalStatus {
     const NAME: &'static str = "status";
-    const DOC: &'static str = "Those with this status only.";
+    const DOC: &'static str = "Only items with this status.";
 }
 
 impl Asks for AutomationStatus {
     const NAME: &'static str = "status";
-    const DOC: &'static str = "Those with this status only.";
+    const DOC: &'static str = "Only items with this status.";
 }
 
 impl Asks for ExecutionStatus {
     const NAME: &'static str = "status";
-    const DOC: &'static str = "Only runs of which this came.";
+    const DOC: &'static str = "Only executions with this status.";
 }
 
 /// The history of executions: `?limit=&cursor=&status=`
@@ -275,7 +275,7 @@ impl Part for Repeated {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
-        operation.may_say("Idempotency-Key", "The same key again is the same request.", schema);
+        operation.may_say("Idempotency-Key", "A repeated key is the same request.", schema);
         operation.refuses(422);
     }
 }
@@ -334,7 +334,7 @@ impl<T: Serialize + Described> Answers for Shown<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(200, "As it is now.", T::schema(schemas));
+        operation.answers(200, "The present state.", T::schema(schemas));
     }
 }
 
@@ -344,7 +344,7 @@ impl<T: Serialize + Described> Answers for Created<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(201, "It is made.", T::schema(schemas));
+        operation.answers(201, "It is created.", T::schema(schemas));
     }
 }
 
@@ -357,8 +357,8 @@ impl<T: Serialize + Described> Answers for Made<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(201, "It is made.", T::schema(schemas));
-        operation.answers(200, "It was there already, just so.", T::schema(schemas));
+        operation.answers(201, "It is created.", T::schema(schemas));
+        operation.answers(200, "It exists already, unchanged.", T::schema(schemas));
     }
 }
 
@@ -368,7 +368,7 @@ impl<T: Serialize + Described> Answers for Accepted<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(202, "It is begun.", T::schema(schemas));
+        operation.answers(202, "It is accepted.", T::schema(schemas));
     }
 }
 
@@ -381,8 +381,8 @@ impl<T: Serialize + Described> Answers for Begun<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.answers(202, "It is begun.", T::schema(schemas));
-        operation.answers(200, "It was begun before.", T::schema(schemas));
+        operation.answers(202, "It is accepted.", T::schema(schemas));
+        operation.answers(200, "It was accepted before.", T::schema(schemas));
     }
 }
 
@@ -392,7 +392,7 @@ impl Answers for Gone {
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answers_nothing(204, "It is gone.");
+        operation.answers_nothing(204, "It is deleted.");
     }
 }
 
@@ -417,7 +417,7 @@ impl Answers for Deleted {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["status"],
             "properties": {"status": {"const": "deleted"}}});
-        operation.answers(200, "It is gone.", schema);
+        operation.answers(200, "It is deleted.", schema);
     }
 }
 

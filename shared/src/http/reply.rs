@@ -189,7 +189,7 @@ impl Reply {
         self
     }
 
-    /// The HTTP response, and what remains to be done. No header stands there twice: it would reach a streaming runtime as a list.
+    /// The HTTP response, and what remains to be done. No header appears twice: it would reach a streaming runtime as a list.
     pub(super) fn into_response(self) -> Result<(Response<ReplyBody>, Option<Afterwards>)> {
         let content_type =
             (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);

@@ -125,7 +125,7 @@ impl TokenVerifier {
         let Claims { sub, aud, client_id, scope, email, email_verified, .. } =
             token.map_err(|error| NoToken::Refused(reason(error.kind())))?.claims;
         if sub.is_empty() {
-            return Err(NoToken::Refused("the token names nobody"));
+            return Err(NoToken::Refused("the token names no user"));
         }
         if !self.is_for_us(aud, client_id, resource) {
             return Err(NoToken::Refused("the token was made for another audience"));

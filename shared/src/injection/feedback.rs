@@ -456,7 +456,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let paragraph = if text.is_empty() { "" } else { "\n\n" };
         let _ = write!(
             text,
-            "{paragraph}No more tools can be called: the run has used up its {what}. Make the best of what is known. {request}"
+            "{paragraph}No more tools can be called: the run has used up its {what}. Use the results that you have. {request}"
         );
         (text, Phase::Final { repairs: 0, limit: Some(limit) })
     }
@@ -490,8 +490,11 @@ fn was_cut_off(ran: usize, cut: Option<&Malformed>) -> String {
         let of = name.as_ref().map(|name| format!(" in the call of {name}")).unwrap_or_default();
         format!(", in line {line}{of}")
     });
-    let ran =
-        if ran == 0 { "nothing of it was run" } else { "what was run of it stands above, and nothing behind that was" };
+    let ran = if ran == 0 {
+        "nothing of it was run"
+    } else {
+        "the calls that were run stand above, and nothing after them was run"
+    };
     format!("Your message was cut off because it was too long{place}: {ran}. Be brief.")
 }
 

@@ -26,14 +26,14 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
                         the built-in ones",
     });
     let parameters = Parameters::new([
-        ("prompt", text("What it is to do"), true),
+        ("prompt", text("The task"), true),
         ("tools", tools, false),
         ("schema", json!({"type": "object", "description": "JSON Schema of the result"}), false),
-        ("system_prompt", text("Who it is, and what it must heed"), false),
+        ("system_prompt", text("The agent's role and rules"), false),
         ("model", text("Another model than the organization's"), false),
         (
             "limits",
-            json!({"type": "object", "description": "What it may use: iterations, calls, tokens, cost, seconds"}),
+            json!({"type": "object", "description": "Its limits: iterations, calls, tokens, cost, seconds"}),
             false,
         ),
     ]);

@@ -100,7 +100,7 @@ impl Kind {
             Self::Classify => {
                 let options = json!({
                     "type": "array", "items": {"type": "string"}, "minItems": 2,
-                    "description": "The answers there are, each in a few words; the answer is one of them, letter by letter",
+                    "description": "The possible answers, each in a few words; the result is exactly one of them",
                 });
                 ToolSpec {
                     name: "llm_classify".to_owned(),
@@ -108,8 +108,8 @@ impl Kind {
                                   what somebody wants, tell whether something is urgent. Works in automations and runs only."
                         .to_owned(),
                     parameters: Parameters::new([
-                        ("text", text("What is to be judged"), true),
-                        ("question", text("What is to be decided about it"), true),
+                        ("text", text("The text to judge"), true),
+                        ("question", text("The question about the text"), true),
                         ("options", options, true),
                     ]),
                     returns: json!({
@@ -131,7 +131,7 @@ impl Kind {
             Self::Transform => {
                 let format = json!({
                     "type": "string", "enum": ["text", "json"],
-                    "description": "What it gives back: text (unless said otherwise), or a JSON value",
+                    "description": "The kind of result: text unless given, or a JSON value",
                 });
                 ToolSpec {
                     name: "llm_transform".to_owned(),
@@ -139,8 +139,8 @@ impl Kind {
                                   Works in automations and runs only."
                         .to_owned(),
                     parameters: Parameters::new([
-                        ("text", text("What it is made of"), true),
-                        ("instruction", text("What is to be made of it"), true),
+                        ("text", text("The text to transform"), true),
+                        ("instruction", text("The instruction: how to transform the text"), true),
                         ("output_format", format, false),
                     ]),
                     // Text or any JSON value.
@@ -262,7 +262,7 @@ impl LlmAccess {
         if spent.cost > 0.0
             && let Err(error) = self.budgets.spend(organization, account.is_own(), spent.cost).await
         {
-            tracing::error!("what a tool's question to a model has cost was not counted: {}", error::chain(&error));
+            tracing::error!("the cost of a tool's model request was not counted: {}", error::chain(&error));
         }
         Ok(ToolOutcome { spent, ..outcome })
     }

@@ -287,7 +287,7 @@ impl Answer {
             return None;
         }
         let size = self.size.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
-        Some(format!("{}{size}, which is no text", media_type.unwrap_or("binary content")))
+        Some(format!("{}{size}, which is not text", media_type.unwrap_or("binary content")))
     }
 
     fn is_html(&self) -> bool {
@@ -454,8 +454,8 @@ mod tests {
         for (uri, why) in [
             (json!(null), "uri must be a text"),
             (json!(7), "uri must be a text"),
-            (json!("shop.example/x"), "uri: the address is no URL"),
-            (json!(""), "uri: the address is no URL"),
+            (json!("shop.example/x"), "uri: the address is not a URL"),
+            (json!(""), "uri: the address is not a URL"),
             (json!("http://shop.example/"), "uri: only https addresses may be called, not http."),
             (json!("ftp://shop.example/"), "uri: only https addresses may be called, not ftp."),
             (json!("file:///etc/passwd"), "uri: "),

@@ -78,7 +78,7 @@ fn instead(keyword: &str) -> String {
             "name the schema under $defs and refer to it as #/$defs/name"
         }
         "contentEncoding" | "contentSchema" => {
-            "what is encoded in a text is not checked; write pattern, or say it in description"
+            "encoded content is not checked; write pattern, or say it in description"
         }
         "id" => "write $id, or leave it out",
         "divisibleBy" => "write multipleOf",
@@ -170,8 +170,7 @@ impl<'s> Reading<'s> {
                 let mut problems = Problems::default();
                 let endless = self.references.iter().filter(|reference| nodes.contains(&reference.from));
                 for reference in endless.take(MOST_PROBLEMS) {
-                    let problem = "never ends: it leads back to itself, or to one that does, without going into a \
-                                   property or an item";
+                    let problem = "never ends: the references form a circle that enters no property and no item";
                     problems.add(place(self.root, &reference.pointer), problem);
                 }
                 problems
@@ -206,7 +205,7 @@ impl<'s> Reading<'s> {
                 self.read(index, name, value, &pointer);
                 match (role, value) {
                     (None, _) => {
-                        self.problem(&pointer, format!("is not a keyword that is checked: {}", instead(name)));
+                        self.problem(&pointer, format!("is not a supported keyword: {}", instead(name)));
                     }
                     (Some(Role::Plain | Role::Note), _) => {}
                     (Some(Role::Schemas(edge)), Value::Array(schemas)) => {
@@ -247,12 +246,11 @@ impl<'s> Reading<'s> {
             }
             ("format", Value::String(name)) if format::all().all(|known| known != name) => {
                 let known = format::all().collect::<Vec<_>>().join(", ");
-                let problem =
-                    format!("is not a format that is checked; known are {known}. Write pattern, or leave it out");
+                let problem = format!("is not a supported format; known are {known}. Write pattern, or leave it out");
                 self.problem(pointer, problem);
             }
             ("contentMediaType", value) if value != "application/json" => {
-                self.problem(pointer, "must be application/json; what is encoded otherwise is not checked");
+                self.problem(pointer, "must be application/json; other content is not checked");
             }
             ("$ref", Value::String(to)) => {
                 self.references.push(Reference { from: node, to: to.clone(), pointer: pointer.to_owned() });
@@ -356,7 +354,7 @@ impl<'s> Reading<'s> {
             } else {
                 what_is_wrong(pattern)
             };
-            self.problem(pointer, format!("is not a pattern that can be checked: {why}"));
+            self.problem(pointer, format!("is not a supported pattern: {why}"));
             return 0;
         };
         self.patterns_size += size + PATTERN_CACHE;

@@ -1,39 +1,38 @@
-//! What of a model's words is an answer: everything but plans. Whatever becomes an answer, whole or word by word, comes through
-//! here, so that no person is ever shown the JSON with which a model asks for a tool.
+//! Separates the answer in a model's words from its plans.
+//! All answers, whole or streamed, pass through here, so that no person sees the JSON with which a model asks for a
+//! tool.
 
 use serde_json::Value;
 
 use super::plan::is_call;
 
-/// Places of a text at which JSON may begin that are tried.
+/// Places of a text that are tried as the beginning of JSON.
 const MOST_BEGINNINGS: usize = 200;
 const FENCE: &str = "```";
 
-/// Words on their way to a person. What may turn out to be a plan is held back until it is known.
+/// Words on their way to a person. A possible plan is held back until it is known whether it is one.
 #[derive(Debug, Default)]
 pub(super) struct AnswerText {
     held: String,
-    /// Something was shown.
     begun: bool,
-    /// Beginnings of JSON that were none.
+    /// Beginnings of JSON that were not JSON.
     tried: usize,
     plans: Vec<Value>,
 }
 
-/// A text, read.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Read {
     pub(super) text: String,
-    /// The plans that stood in it, as they were written; null for one that was cut off.
+    /// The plans in the text, as written; null for a plan that was cut off.
     pub(super) plans: Vec<Value>,
 }
 
 enum Next {
-    /// So many bytes are text.
+    /// The number of bytes that are text.
     Text(usize),
-    /// So many bytes are a plan.
+    /// The number of bytes of the plan, and the plan.
     Plan(usize, Value),
-    /// It is not known yet.
+    /// More words are needed to decide.
     Wait,
 }
 
@@ -47,13 +46,13 @@ pub(super) fn read(text: &str) -> Read {
 }
 
 impl AnswerText {
-    /// Takes more words; gives those that can be shown now.
+    /// Takes more words and returns those that can be shown now.
     pub(super) fn push(&mut self, words: &str) -> String {
         self.held.push_str(words);
         self.shown(false)
     }
 
-    /// The words that were held back, and the plans.
+    /// Returns the words held back, and the plans.
     pub(super) fn finish(mut self) -> (String, Vec<Value>) {
         let rest = self.shown(true);
         (rest, self.plans)
@@ -81,7 +80,6 @@ impl AnswerText {
         self.without_leading_blanks(shown)
     }
 
-    /// An answer does not begin with blanks.
     fn without_leading_blanks(&mut self, shown: String) -> String {
         if self.begun {
             return shown;
@@ -92,7 +90,7 @@ impl AnswerText {
     }
 }
 
-/// What stands at the beginning of a text that begins with a brace, a bracket or a backtick.
+/// Classifies a text that begins with a brace, a bracket or a backtick.
 fn next(held: &str, last: bool) -> Next {
     let Some(fenced) = held.strip_prefix(FENCE) else {
         return match held.chars().next() {
@@ -114,7 +112,7 @@ fn next(held: &str, last: bool) -> Next {
                 } else if FENCE.starts_with(behind) {
                     if last { Next::Plan(held.len(), plan) } else { Next::Wait }
                 } else {
-                    // There is more in the fence: it stays, without the plan.
+                    // The fence has more content: it stays, without the plan.
                     Next::Text(before)
                 }
             }
@@ -128,7 +126,7 @@ fn json(text: &str, last: bool) -> Next {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) if is_call(&value) => Next::Plan(values.byte_offset(), value),
-        // Somebody else's JSON: what stands in it is no plan either.
+        // This JSON is data, so its content is not a plan either.
         Some(Ok(_)) => Next::Text(values.byte_offset()),
         Some(Err(error)) if error.is_eof() && !last => Next::Wait,
         Some(Err(error)) if error.is_eof() && begins_a_call(text) => Next::Plan(text.len(), Value::Null),
@@ -136,7 +134,7 @@ fn json(text: &str, last: bool) -> Next {
     }
 }
 
-/// Whether a text that was cut off was to be a plan.
+/// Whether a text that was cut off was the beginning of a plan.
 fn begins_a_call(text: &str) -> bool {
     let member = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '[' || letter == '{');
     ["\"tool\"", "\"tool_name\""].iter().any(|name| member.starts_with(name))

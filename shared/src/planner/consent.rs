@@ -1,4 +1,4 @@
-//! What a person who is asked is shown of a call: everything that it will send, as text.
+//! Shows a person everything that a call will send, before they consent.
 
 use serde_json::{Map, Value};
 
@@ -8,11 +8,11 @@ use crate::{
     redaction::{SECRET, is_secret},
 };
 
-/// Of one value, and of all together, in bytes.
+/// Limits for one value, and for all together, in bytes.
 const LONGEST: usize = 8_000;
 const LARGEST: usize = 32_000;
 
-/// What a person is shown of a call that waits. A row of an older version has its arguments alone.
+/// The values shown for a waiting call. The row of an older version has arguments only.
 pub fn shown(pending: &PendingCall) -> Vec<Shown> {
     if pending.shows.is_empty() {
         return shows(&Value::Object(pending.arguments.clone()), &pending.arguments);
@@ -20,7 +20,8 @@ pub fn shown(pending: &PendingCall) -> Vec<Shown> {
     pending.shows.clone()
 }
 
-/// The values of a preview, by name. Those that stand in the arguments are the model's, the others its author's.
+/// The values of a preview, by name. A value that is in the arguments comes from the model, others from the tool's
+/// author.
 pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Shown> {
     let mut given = Vec::new();
     texts(&Value::Object(arguments.clone()), &mut given);
@@ -42,7 +43,6 @@ pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Show
 }
 
 struct Shows {
-    /// The texts in the arguments.
     given: Vec<String>,
     values: Vec<Shown>,
 }
@@ -52,7 +52,7 @@ impl Shows {
         match value {
             Value::Null => {}
             Value::Object(members) => match members.get("to") {
-                // A recipient, perhaps one that will not be written to.
+                // A recipient, also one that the tool will refuse.
                 Some(Value::String(to)) if members.contains_key("allowed") => {
                     let reason = members.get("reason").and_then(Value::as_str);
                     let shown = reason.map_or_else(|| to.clone(), |reason| format!("{to} (not sent: {reason})"));
@@ -84,7 +84,7 @@ impl Shows {
         }
     }
 
-    /// Items of a list stand in one line each for those that are fixed and those that are not.
+    /// Lists a value's fixed items in one line and its other items in another.
     fn list(&mut self, name: &str, item: String, fixed: bool) {
         let name = title(name);
         match self.values.iter_mut().find(|value| value.name == name && value.fixed == fixed) {
@@ -99,7 +99,7 @@ impl Shows {
     fn is_fixed(&self, text: &str) -> bool {
         let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
         let number = Some(digits(text)).filter(|number| number.len() >= 7 && text.starts_with('+'));
-        // A number may have been written otherwise, without its country.
+        // The arguments may write the number in another form, for example without its country code.
         !self.given.iter().any(|given| {
             let own = digits(given);
             given.trim() == text.trim()
@@ -127,7 +127,7 @@ fn text(value: &Value, secret: bool) -> Option<String> {
     }
 }
 
-/// A name for people: `header_to` is "Header to".
+/// A name for people: `header_to` becomes "Header to".
 fn title(name: &str) -> String {
     let words = if name == "url" { "address".to_owned() } else { name.replace(['_', '-'], " ") };
     let mut letters = words.chars();

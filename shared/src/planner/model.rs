@@ -1,4 +1,4 @@
-//! What is asked.
+//! The model that a planner asks.
 
 use futures_util::{StreamExt, pin_mut};
 
@@ -11,12 +11,10 @@ use crate::{
     },
 };
 
-/// Takes parts of an answer.
 pub type Tokens<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// A model that answers.
 pub trait PlannerModel: Sync {
-    /// The answer as a whole; its parts go to `tokens` while it comes, if somebody wants them.
+    /// Returns the whole answer. If `tokens` is given, it receives the parts as they arrive.
     fn answer(
         &self,
         request: &Request<'_>,

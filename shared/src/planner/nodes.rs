@@ -1,4 +1,4 @@
-//! The nodes of the graph, and the way through them.
+//! The nodes of the planner's graph, and their order.
 
 mod ask;
 mod execute;
@@ -18,26 +18,25 @@ use crate::{
     tool::{CallContext, NotBound, Toolbox},
 };
 
-/// How freely the model writes when it chooses tools, and when it answers.
+/// The model's temperature for choosing tools, and for answering.
 const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
 
-/// Calls of one plan.
+/// The most calls in one plan.
 const MOST_CALLS: usize = 5;
-/// What is said of a call that was asked for when it was time to answer.
+/// The result noted for a call that the model requested when the answer was due.
 const TOO_LATE: &str = "Not called: it was asked for where the answer was due, when nothing could be called any more.";
 
-/// What is left for a person to read where the model said nothing.
+/// The answer when the model said nothing.
 const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";
 
-/// What a turn may use. Whichever is reached first ends it with one last answer.
+/// Limits of a turn. The first one reached ends the turn with one last answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TurnLimits {
-    /// How often tools may be chosen.
+    /// The most plans.
     pub iterations: u32,
-    /// Calls of tools.
     pub calls: u32,
-    /// Prompt and completion, of all requests together.
+    /// Prompt and completion tokens of all requests together.
     pub tokens: u64,
     /// In the gateway's credits.
     pub cost: f64,
@@ -49,43 +48,43 @@ impl Default for TurnLimits {
     }
 }
 
-/// What answers turns.
 pub struct Planner<'a, M> {
     pub model: &'a M,
-    /// Whether the model calls functions by itself, in place of writing a plan.
+    /// Whether the model calls functions itself instead of writing a plan.
     pub function_calling: bool,
     pub toolbox: &'a Toolbox,
     pub limits: TurnLimits,
-    /// Its subject is this turn; its deadline is when the answer must be there.
+    /// Its subject is this turn; its deadline is that of the answer.
     pub context: CallContext<'a>,
-    /// The turn, counted from 1 in its thread.
+    /// The turn's number in its thread, from 1.
     pub turn: u32,
-    /// How long a person, or the front end, may take when a call waits.
+    /// How long a waiting call waits for the person or the front end.
     pub wait_within: Duration,
-    /// Ends the turn before its time.
+    /// Ends the turn early.
     pub stop: StopSignal,
 }
 
-/// What has become of a call that waited.
+/// The decision about a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided<'a> {
     /// The person consented: exactly this call is carried out.
     Approved,
     Refused,
-    /// The front end carried it out, or says that it failed.
+    /// The front end carried out the call, or reports its failure.
     Gave {
         content: &'a str,
         failed: bool,
     },
 }
 
-/// How a turn ended; each has the text for the person.
+/// How a turn ended; each with the text for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     Answered(String),
-    /// A call waits for consent, which the text asks for, or for the front end: [`AgentState::pending`]. Then there is no text.
+    /// A call waits for consent, which the text asks for, or for the front end, with an empty text:
+    /// [`AgentState::pending`].
     Waiting(String),
-    /// It was broken off. The text is what had been said, and what had been done.
+    /// The turn was broken off. The text has the words so far and the calls made.
     BrokenOff(String),
 }
 
@@ -97,37 +96,36 @@ impl Ended {
     }
 }
 
-/// A turn on its way.
+/// A running turn.
 struct Turn<'p, 'a, 's, M, O> {
     planner: &'p Planner<'a, M>,
     state: &'s mut AgentState,
     observer: &'s mut O,
-    /// The plan has been asked about once.
+    /// Whether the model was already asked to correct its plan.
     repaired: bool,
-    /// Calls that were made.
     calls: u32,
-    /// Tools of which, when this turn broke off, nobody knew whether they had acted.
+    /// Tools whose calls had an unknown effect when this turn broke off.
     unconfirmed: BTreeSet<String>,
-    /// Calls that it had planned by then.
+    /// The calls planned before the turn broke off.
     planned_before: Vec<PlannedCall>,
-    /// What the person has read of the answer so far.
+    /// The part of the answer that the person has read.
     said: String,
     /// Why the model is not asked again.
     stop: Option<Stop>,
 }
 
-/// What came of a request for an answer.
+/// The model's reply to the request for an answer.
 enum Said {
     Answer(String),
-    /// Another tool first.
+    /// The model asks for another tool first.
     Plan(Plan),
 }
 
 impl<'a, M: PlannerModel> Planner<'a, M> {
-    /// Answers the last message of `state`, which then ends with the answer.
+    /// Answers the last message of `state` and appends the answer.
     ///
     /// # Errors
-    /// If the model cannot be asked, and nothing has been done yet: the same message may be sent again.
+    /// When the model cannot be asked and nothing has been done: the same message may be sent again.
     pub async fn run<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<Ended> {
         let mut turn = self.begin(state, observer);
         let ended = async {
@@ -138,7 +136,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Goes on where a turn broke off ([`AgentState::go_on`]): with what is left of its plan, and then with an answer.
+    /// Continues a turn that broke off ([`AgentState::go_on`]): carries out the rest of its plan, then answers.
     ///
     /// # Errors
     /// As [`Planner::run`].
@@ -153,7 +151,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Goes on where a call waited: with consent, exactly that call is carried out, once.
+    /// Continues after a waiting call was decided. With consent exactly that call is carried out, once.
     ///
     /// # Errors
     /// As [`Planner::run`].
@@ -191,7 +189,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
     }
 }
 
-/// Runs the tools that were chosen and answers, until the answer asks for no further tool.
+/// Carries out the chosen tools and answers, until the answer requests no further tool.
 async fn query_execution_node<M: PlannerModel, O: Observer>(
     turn: &mut Turn<'_, '_, '_, M, O>,
     mut plan: Plan,
@@ -209,7 +207,7 @@ async fn query_execution_node<M: PlannerModel, O: Observer>(
     }
 }
 
-/// Tells the answer.
+/// Sends the answer.
 fn validate_node<M: PlannerModel, O: Observer>(turn: &mut Turn<'_, '_, '_, M, O>, text: String) -> Ended {
     turn.step(Step::Validate);
     turn.observer.event(Event::Message(&text));
@@ -222,7 +220,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.observer.event(Event::Progress { node: step.node(), step });
     }
 
-    /// Asks which tools are needed.
+    /// Asks the model for a plan.
     async fn plan(&mut self) -> Result<Plan, Unanswered> {
         self.step(Step::Plan);
         self.state.iteration += 1;
@@ -233,7 +231,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.usable(self.read(&completion), &completion, messages).await
     }
 
-    /// The functions that a model which calls them by itself is offered.
+    /// The functions offered to a model that calls functions itself.
     fn functions(&self, may_call: bool) -> Vec<serde_json::Value> {
         let native = may_call && self.planner.function_calling;
         if native { prompt::functions(self.planner.toolbox) } else { Vec::new() }
@@ -244,7 +242,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             return plan::of_functions(completion);
         }
         if self.planner.function_calling {
-            // What it says beside its calls is no plan: some write one all the same.
+            // Beside its calls such a model sometimes writes a plan too; it is ignored.
             let answer_text::Read { text, plans } = answer_text::read(&completion.text);
             return if text.is_empty() { plan::of_values(&plans) } else { Ok(Plan::default()) };
         }
@@ -255,7 +253,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.planner.toolbox.get(name).is_some()
     }
 
-    /// A plan that can be carried out: what cannot be read, or has arguments that do not fit, is asked about once in a turn.
+    /// Asks the model once per turn to correct a plan that cannot be read or whose arguments do not fit.
     async fn usable(
         &mut self,
         plan: Result<Plan, String>,
@@ -279,7 +277,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(self.as_it_is(plan))
     }
 
-    /// A plan that is not asked about any more: what is wrong with it is said in the answer.
+    /// Accepts a plan as it is; the answer reports its mistakes.
     fn as_it_is(&mut self, plan: Result<Plan, String>) -> Plan {
         if let Ok(plan) = &plan
             && let Some(problem) = self.too_much(plan)
@@ -296,7 +294,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         })
     }
 
-    /// Why a plan has more calls than can be made: then none of them is.
+    /// Why a plan exceeds the number of calls. None of its calls is made then.
     fn too_much(&self, plan: &Plan) -> Option<String> {
         let (calls, left) = (plan.calls.len(), self.planner.limits.calls.saturating_sub(self.calls));
         let left = usize::try_from(left).unwrap_or(usize::MAX);
@@ -311,8 +309,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Some(format!("The plan has {calls} calls, and {limit}. None of them was made."))
     }
 
-    /// What is wrong with the arguments of the first call that does not fit. That there is no such tool is no mistake to be
-    /// asked about: the answer says it.
+    /// The mistake in the first call whose arguments do not fit. An unknown tool is not corrected: the answer reports
+    /// it.
     fn wrong_arguments(&self, plan: &Plan) -> Option<String> {
         let toolbox = self.planner.toolbox;
         plan.calls.iter().find_map(|call| match toolbox.check(&call.tool, &call.arguments) {
@@ -325,7 +323,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         prompt::answering(self.state, self.planner.toolbox, more, self.planner.function_calling)
     }
 
-    /// Asks for the answer, which may ask for another tool where one has been called and there is room for more.
+    /// Asks for the answer. It may request another tool after a call, while the limits allow one.
     async fn answer(&mut self) -> Result<Said, Unanswered> {
         self.step(Step::Answer);
         self.said.clear();
@@ -335,7 +333,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         let completion = self.ask(&messages, ANSWER_TEMPERATURE, &tools, true).await?;
         let (text, asked) = self.meant(&completion);
         match asked {
-            // One that needs a tool after all may have it, unless the person has just said no.
+            // The model may still request a tool, unless the person has just refused a call.
             Some(plan)
                 if text.is_empty() && (more || (self.is_within_limits() && self.state.tool_results.is_empty())) =>
             {
@@ -347,8 +345,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         }
     }
 
-    /// What a model says to the person, and what it asks for in its place or beside it. Whatever becomes an answer comes through
-    /// here.
+    /// Separates a model's answer from its requests for tools. Every answer passes through here.
     fn meant(&mut self, completion: &Completion) -> (String, Option<Result<Plan, String>>) {
         self.state.cut = completion.finish == Finish::Length;
         let answer_text::Read { text, plans } = answer_text::read(&completion.text);
@@ -356,11 +353,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             return (String::new(), Some(plan::of_functions(completion)));
         }
         let asked = (!plans.is_empty()).then(|| plan::of_values(&plans));
-        // "None" is no call, and no answer either.
+        // "None" is neither a call nor an answer.
         (text, asked)
     }
 
-    /// An answer where nothing more is called: what was asked for is noted, and one that only asked is asked once more, for words.
+    /// Asks for an answer without calls. Requested calls are noted; a reply that only requests calls is asked once
+    /// more for words.
     async fn last_answer(
         &mut self,
         text: String,
@@ -394,8 +392,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         spent.tokens() < limits.tokens && spent.cost < limits.cost
     }
 
-    /// Writes the end into the state. What failed after something had been done is told with what was done; the person could
-    /// not know otherwise.
+    /// Writes the end into the state. After a failure the text tells the calls already made; the person could not know
+    /// them otherwise.
     fn over(mut self, ended: Result<Ended, Unanswered>) -> Result<Ended> {
         let ended = match ended {
             Ok(ended) => ended,
@@ -429,7 +427,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(ended)
     }
 
-    /// What was done, without a model.
+    /// Lists the calls that were made, without a model.
     fn report(&self, why: &str) -> String {
         let mut text = self.said.clone();
         if !text.is_empty() {
@@ -451,12 +449,11 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 }
 
-/// An answer has words.
 fn or_nothing(text: String) -> String {
     if text.is_empty() { NO_ANSWER.to_owned() } else { text }
 }
 
-/// What a model said, for the conversation with it: calls of functions as the plan that they are.
+/// A model's reply as text for the conversation with it; function calls become a plan.
 fn as_text(completion: &Completion) -> String {
     if completion.tool_calls.is_empty() {
         return completion.text.clone();

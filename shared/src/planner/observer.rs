@@ -1,4 +1,4 @@
-//! Who is told of a turn while it happens: a stream, or nobody.
+//! Observers of a running turn, such as a stream.
 
 use std::{
     future::ready,
@@ -19,14 +19,13 @@ use crate::{
     models::{PendingCall, ToolResult},
 };
 
-/// Something that has just happened.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     Progress {
         node: &'static str,
         step: Step,
     },
-    /// A part of the answer. The parts since the last step together are how the message begins.
+    /// A part of the answer. All parts since the last step are the beginning of the message.
     Token(&'a str),
     ToolCall {
         id: &'a str,
@@ -37,29 +36,29 @@ pub enum Event<'a> {
         id: &'a str,
         result: &'a ToolResult,
     },
-    /// A call that the front end carries out. Nothing more happens in this turn until its result comes.
+    /// A call for the front end. The turn does nothing more until its result arrives.
     FrontEndCall {
         id: &'a str,
         tool: &'a str,
         arguments: &'a Map<String, Value>,
     },
     Widget(&'a Widget),
-    /// Nothing more happens in this turn until the person has decided.
+    /// The turn does nothing more until the person decides.
     Consent(&'a PendingCall),
-    /// The answer, whole.
+    /// The whole answer.
     Message(&'a str),
 }
 
-/// Why a turn is to end.
+/// Why a turn must end.
 #[derive(Debug, Clone)]
 pub enum Stop {
-    /// Somebody wants it to.
+    /// On request.
     Requested,
     OverBudget(OverBudget),
 }
 
-/// Says that somebody wants a turn to end. It is heard between the steps of a turn and while a model answers; a tool that was called is
-/// not broken off.
+/// The request to end a turn. The turn checks it between steps and while a model answers; a running tool call is not
+/// broken off.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignal(Arc<Signal>);
 
@@ -79,10 +78,10 @@ impl StopSignal {
         self.0.given.load(Ordering::Acquire)
     }
 
-    /// Ends when it is given.
+    /// Completes when the signal is given.
     pub async fn given(&self) {
         let mut waiting = std::pin::pin!(self.0.waiting.notified());
-        // Before it is looked at, so that none is missed in between.
+        // Enabled before the check, so that no signal in between is missed.
         waiting.as_mut().enable();
         if !self.is_given() {
             waiting.await;
@@ -90,24 +89,23 @@ impl StopSignal {
     }
 }
 
-/// Is told of a turn.
 pub trait Observer: Send {
-    /// Whether the answer is wanted word by word.
+    /// Whether the observer wants the answer word by word.
     fn wants_tokens(&self) -> bool {
         false
     }
 
     fn event(&mut self, event: Event<'_>);
 
-    /// Writes down what has been done so far: before each call that acts, and when it has.
+    /// Records the state: before each call that acts, and after it.
     ///
     /// # Errors
-    /// If it is not written down: then nothing more may be done.
+    /// When it is not recorded: the turn must do nothing more.
     fn record(&mut self, _state: &AgentState) -> impl Future<Output = Result<()>> + Send {
         ready(Ok(()))
     }
 
-    /// Counts what an answer of the model cost, in the gateway's credits. `Break`: there is no money for another.
+    /// Counts the cost of a model's answer, in the gateway's credits. `Break` when the budget is used up.
     fn spent(&mut self, _cost: f64) -> impl Future<Output = ControlFlow<Stop>> + Send {
         ready(ControlFlow::Continue(()))
     }

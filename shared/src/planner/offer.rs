@@ -12,13 +12,12 @@ use crate::{
     tool::{Offered, Toolbox, Unavailable},
 };
 
-/// How many tools of an organization and of services are described at most: those that fit the question best.
+/// The most tools of an organization and of services that are described: those that fit the question best.
 const MOST_OWN: usize = 40;
 const MOST_OF_SERVICES: usize = 12;
-/// How many are looked for; the search takes no more.
+/// The most search results, which is also the search's limit.
 const SEARCHED: u32 = 60;
 
-/// What finds them.
 pub struct Offer<'a> {
     pub catalogue: &'a Catalogue,
     pub discovery: &'a Discovery,
@@ -26,8 +25,8 @@ pub struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// Adds the built-in tools, the organization's and those of connected services that fit the words of the conversation to what a
-    /// person of this role is offered.
+    /// Adds built-in tools, the organization's, and those of connected services that fit the conversation, if the
+    /// person's role may use them.
     pub async fn add_tools(
         &self,
         organization: OrganizationId,
@@ -48,7 +47,7 @@ impl Offer<'_> {
         );
         let found = match found {
             Ok(found) => found.items,
-            // What is found by words alone is no reason to leave a person without an answer.
+            // A failed search does not leave the person without an answer.
             Err(error) => {
                 tracing::warn!("tools for a turn could not be searched: {}", error::chain(&error));
                 Vec::new()
@@ -83,10 +82,11 @@ impl Offer<'_> {
         Ok(())
     }
 
-    /// Adds the tool that a person was asked about, exactly as it was then, to what a turn may call.
+    /// Adds the tool of a waiting call, exactly as it was when the person was asked.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it was changed or deleted since, or the person may not use it any more.
+    /// [`Error::Conflict`] if the tool was changed or deleted since; [`Error::Forbidden`] if the person may not use it
+    /// any more.
     pub async fn pinned(
         &self,
         organization: OrganizationId,

@@ -1,7 +1,7 @@
-//! Which tools are to be called: what a model wrote, read tolerantly.
+//! Reads the calls that a model requests, tolerantly.
 //!
-//! `{"tool": "sales_report" | "none", "reason": "…", "arguments": {…}}`, alone, in a fence, or with prose around it; a list of such
-//! plans is several calls. What cannot be meant is named in a sentence, for one question back.
+//! `{"tool": "sales_report" | "none", "reason": "…", "arguments": {…}}`, alone, in a fence, or within prose; a list of
+//! such plans is several calls. A mistake is named in one sentence, for one question to the model.
 
 use serde_json::{Map, Value};
 
@@ -11,25 +11,24 @@ use crate::{
     models::PlannedCall,
 };
 
-/// Places of a text at which JSON may begin that are tried.
+/// Places of a text that are tried as the beginning of JSON.
 const MOST_BEGINNINGS: usize = 200;
 
-/// What is to be done.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Plan {
-    /// None: no tool is needed.
+    /// Empty: no tool is needed.
     pub(super) calls: Vec<PlannedCall>,
 }
 
-/// Reads a plan that a model wrote as text. `is_tool` knows the tools that it was offered.
+/// Reads a plan that a model wrote as text. `is_tool` knows the offered tools.
 ///
 /// # Errors
-/// One sentence that says what is wrong.
+/// One sentence that names the mistake.
 pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, String> {
     if let Some(value) = written_plan(text) {
         return of_value(&value);
     }
-    // Prose alone: a model that needs no tool says what it has to say. One that speaks of a tool meant to call it.
+    // Prose alone means that no tool is needed, unless it names a tool.
     let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-');
     if !text.contains('{') && !words.into_iter().any(|word| !word.is_empty() && is_tool(word)) {
         return Ok(Plan::default());
@@ -37,7 +36,7 @@ pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, S
     Err("There is no plan in your message that can be read.".to_owned())
 }
 
-/// The plan that stood in an answer, in one piece or several.
+/// Reads the plans found in an answer.
 ///
 /// # Errors
 /// As [`read`].
@@ -52,7 +51,7 @@ pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
     Ok(Plan { calls })
 }
 
-/// Reads the functions that a model called by itself. None: no tool is needed.
+/// Reads the functions that a model called itself.
 ///
 /// # Errors
 /// As [`read`].
@@ -77,7 +76,7 @@ fn unfenced(text: &str) -> &str {
     after_language.trim()
 }
 
-/// The first JSON in a text that looks like a plan; else, where the whole text is JSON, that.
+/// The first JSON in a text that looks like a plan; otherwise the whole text, if it is JSON.
 fn written_plan(text: &str) -> Option<Value> {
     if let Ok(value) = serde_json::from_str::<Value>(unfenced(text.trim())) {
         return Some(value).filter(|value| value.is_object() || value.is_array());
@@ -91,7 +90,7 @@ fn written_plan(text: &str) -> Option<Value> {
             if is_plan(&value) {
                 return Some(value);
             }
-            // Somebody else's JSON: what stands in it is no plan either.
+            // This JSON is data, so its content is not a plan either.
             from = at + values.byte_offset();
         } else {
             from = at + 1;
@@ -108,7 +107,7 @@ fn is_plan(value: &Value) -> bool {
     }
 }
 
-/// Whether JSON in an answer is a plan, and no data that happens to speak of a tool.
+/// Whether JSON in an answer is a plan, not data that mentions a tool.
 pub(super) fn is_call(value: &Value) -> bool {
     match value {
         Value::Object(members) => {
@@ -131,7 +130,7 @@ fn of_value(value: &Value) -> Result<Plan, String> {
     Ok(Plan { calls: calls? })
 }
 
-/// A call; nothing where the plan says that no tool is needed.
+/// A call; `None` when the plan says that no tool is needed.
 fn call(value: &Value) -> Result<Option<PlannedCall>, String> {
     let Value::Object(members) = value else {
         return Err(format!(
@@ -143,7 +142,7 @@ fn call(value: &Value) -> Result<Option<PlannedCall>, String> {
         None => return Err("The plan has no \"tool\": name one, or \"none\".".to_owned()),
         Some(Value::Null) => return Ok(None),
         Some(Value::String(name)) => (name.trim(), None),
-        // As functions are written elsewhere.
+        // The notation of function calls elsewhere.
         Some(Value::Object(function)) => match function.get("name").and_then(Value::as_str) {
             Some(name) => (name.trim(), function.get("arguments")),
             None => return Err("\"tool\" must be the name of a tool, or \"none\", not an object.".to_owned()),
@@ -169,7 +168,7 @@ fn arguments_of(given: Option<&Value>, tool: &str) -> Result<Map<String, Value>,
             Ok(Value::Object(arguments)) => Ok(arguments),
             Ok(Value::Null) => Ok(Map::new()),
             Ok(other) => must(kind(&other)),
-            Err(_no_json) => must("text that is no JSON"),
+            Err(_no_json) => must("text that is not JSON"),
         },
         Some(other) => must(kind(other)),
     }
@@ -247,7 +246,7 @@ mod tests {
                 r#"{"tool": "sales_report", "arguments": [2024]}"#,
                 "arguments of sales_report must be a JSON object, not a list",
             ),
-            (r#"{"tool": "sales_report", "arguments": "year 2024"}"#, "text that is no JSON"),
+            (r#"{"tool": "sales_report", "arguments": "year 2024"}"#, "text that is not JSON"),
             (r#"{"tool": "sales_report", "arguments": 2024}"#, "not a number"),
             (r#"{"reason": "none needed"}"#, "has no \"tool\""),
             ("[1, 2]", "must be a JSON object"),

@@ -1,4 +1,4 @@
-//! What a model is told: to choose tools, and to answer.
+//! The planner's prompts: for choosing tools, and for answering.
 
 use std::fmt::Write as _;
 
@@ -42,13 +42,13 @@ const TOOL_ANSWER_SYSTEM_PROMPT: &str = "You answer the last message of this con
 - Say that something was sent, booked, changed or deleted only if a tool that did it is listed with the outcome \"succeeded\"; \
      the person is shown a receipt of the calls beside your answer. If the outcome is \"unconfirmed\", say that it may have gone through and was not confirmed.";
 
-/// How another tool is asked for where an answer is expected.
+/// How to request another tool where an answer is expected.
 const MORE_TOOLS: &str = "If another tool is still needed before you can answer, reply with its plan alone, as one JSON object {\"tool\", \
      \"reason\", \"arguments\"}, and nothing else. Otherwise answer.";
 
-/// What a model is told of all tool results together, in bytes.
+/// The size of all tool results in a prompt, in bytes.
 const LONGEST_RESULTS: usize = 96 * 1024;
-/// Of those of earlier turns.
+/// The size of the results of earlier turns.
 const LONGEST_EARLIER: usize = 12 * 1024;
 
 /// The tools as the planner's prompt describes them, by name.
@@ -70,7 +70,7 @@ fn describe(text: &mut String, spec: &ToolSpec) {
     }
 }
 
-/// The tools as functions that a model may call by itself.
+/// The tools as functions for a model that calls functions itself.
 pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
     let function = |spec: &ToolSpec| {
         let acts = if spec.acts() { "[acts] " } else { "" };
@@ -81,7 +81,7 @@ pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
     toolbox.specs().map(function).collect()
 }
 
-/// The request for a plan: as text, or as calls of functions.
+/// The request for a plan: as text, or as function calls.
 pub(super) fn planning(state: &AgentState, toolbox: &Toolbox, function_calling: bool) -> Vec<Message> {
     let mut system = if function_calling {
         TOOL_CALLER_SYSTEM_PROMPT.to_owned()
@@ -96,17 +96,17 @@ pub(super) fn planning(state: &AgentState, toolbox: &Toolbox, function_calling: 
     messages
 }
 
-/// What is asked back when a plan cannot be used.
+/// The request to correct a plan.
 pub(super) fn repair(problem: &str, function_calling: bool) -> Message {
     let how = if function_calling {
-        "Call the function again with what is right, or call none."
+        "Correct the call and make it again, or call none."
     } else {
         "Reply with the corrected JSON plan alone; the tool is \"none\" if it cannot be corrected."
     };
     Message::system(format!("This plan cannot be used. {problem} {how}"))
 }
 
-/// The request for an answer. `more`: it may ask for another tool in place of answering.
+/// The request for an answer. `more` allows it to request another tool instead.
 pub(super) fn answering(state: &AgentState, toolbox: &Toolbox, more: bool, function_calling: bool) -> Vec<Message> {
     let mut system = TOOL_ANSWER_SYSTEM_PROMPT.to_owned();
     if more && !function_calling {
@@ -126,7 +126,7 @@ pub(super) fn answering(state: &AgentState, toolbox: &Toolbox, more: bool, funct
     messages
 }
 
-/// What is asked back when a plan came where an answer was expected, and nothing can be called.
+/// The request for words after a plan that cannot be carried out any more.
 pub(super) fn in_words() -> Message {
     Message::system(
         "Nothing can be called now, and nothing was. Answer the person in words, without JSON: say what was done and what was not.",

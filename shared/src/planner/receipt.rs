@@ -1,4 +1,4 @@
-//! What was done in a turn, made from its record. Whatever a model says of it, in whatever language: this is what people are shown.
+//! The receipt of a turn, made from its record. It is independent of the model's words and language.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,15 +10,15 @@ use crate::{
     tool::Toolbox,
 };
 
-/// Of a reason, in bytes.
+/// In bytes.
 const LONGEST_REASON: usize = 300;
 
-/// What was done, to whom, what failed, what is unknown, what was asked for and not called, and what waits.
+/// The calls of a turn: done, failed, unknown, requested but not called, and waiting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     #[serde(default)]
     pub entries: Vec<Entry>,
-    /// Tools that act were on offer, and none was called or asked for.
+    /// Acting tools were offered, and none was called or requested.
     #[serde(default)]
     pub no_action: bool,
 }
@@ -39,22 +39,22 @@ pub struct Entry {
 #[serde(rename_all = "snake_case")]
 pub enum EntryState {
     Done,
-    /// For some recipients and not for others.
+    /// Sent to some recipients and not to others.
     Partial,
     Failed,
-    /// Asked for by the model, refused by the person.
+    /// Requested by the model, refused by the person.
     Refused,
-    /// Asked for by the model, and not called.
+    /// Requested by the model, not called.
     NotCalled,
-    /// For the person, or the front end.
+    /// Waiting for the person or the front end.
     Waiting,
-    /// It may have acted.
+    /// The tool may have acted.
     #[serde(other)]
     Unknown,
 }
 
 impl Receipt {
-    /// The receipt of a turn as it stands.
+    /// The receipt of a turn in its present state.
     pub fn of(state: &AgentState, toolbox: &Toolbox) -> Self {
         let label = |tool: &str| toolbox.get(tool).map(|offered| offered.label().to_owned());
         let mut receipt = Self::of_calls(&state.tool_results);
@@ -75,13 +75,13 @@ impl Receipt {
         receipt
     }
 
-    /// The receipt of a turn of which only its calls are known.
+    /// The receipt of recorded calls.
     pub fn of_calls(calls: &[ToolResult]) -> Self {
         let is_shown = |call: &&ToolResult| call.effect || call.outcome != TurnCall::Succeeded;
         Self { entries: calls.iter().filter(is_shown).map(entry).collect(), no_action: false }
     }
 
-    /// An answer for somebody who sees text alone: one line more for each entry.
+    /// An answer for readers of plain text: one more line per entry.
     pub fn below(&self, answer: &str) -> String {
         let mut text = answer.to_owned();
         for (number, entry) in self.entries.iter().enumerate() {
@@ -168,7 +168,7 @@ fn with_reason(what: &str, result: &Value) -> String {
     if reason.is_empty() { format!("{what}.") } else { format!("{what}: {}", cut(reason.to_owned(), LONGEST_REASON)) }
 }
 
-/// One line, whatever stands in the label or a reason.
+/// Keeps the entry in one line, whatever characters the label or a reason has.
 fn line(label: &str, what: &str) -> String {
     format!("{label}: {what}").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What a turn knows, and where it is.
+//! The state of a turn.
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use crate::models::{
     UserId, WaitsFor,
 };
 
-/// What is kept of the results of a turn that waits, in bytes.
+/// The stored results of a waiting turn, in bytes.
 const LARGEST_RESULTS: usize = 64 * 1024;
 
-/// Who asks: of the verified token and the membership that it leads to, and of nothing that a request says.
+/// The person who asks: read from the verified token and the membership, never from the request.
 #[derive(Debug, Clone, Serialize)]
 pub struct UserContext {
     pub user_id: UserId,
-    /// Absent where the token names none, or says that it is not verified.
+    /// Absent when the token has no e-mail address, or an unverified one.
     pub user_email: Option<String>,
     #[serde(serialize_with = "as_text")]
     pub user_role: Role,
@@ -26,7 +26,7 @@ fn as_text<S: serde::Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(role.as_str())
 }
 
-/// A message as a model is told it.
+/// A message as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     pub role: ChatRole,
@@ -43,7 +43,7 @@ impl ChatMessage {
     }
 }
 
-/// Where a turn is.
+/// The current step of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -51,7 +51,7 @@ pub enum Step {
     Plan,
     Execute,
     Answer,
-    /// The answer is there, without what is none; a turn that is over is here.
+    /// The answer is complete; also the step of a finished turn.
     Validate,
     /// An effect waits for the person's consent.
     Consent,
@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// The node of the graph that it belongs to.
+    /// The step's node in the graph.
     pub const fn node(self) -> &'static str {
         match self {
             Self::Plan | Self::Execute | Self::Answer | Self::Consent => "query_execution",
@@ -77,31 +77,31 @@ impl Step {
     }
 }
 
-/// What a turn knows. It begins with the conversation up to the person's message and ends with the answer.
+/// The state of a turn. It starts with the conversation up to the person's message and ends with the answer.
 #[derive(Debug, Clone)]
 pub struct AgentState {
-    /// Oldest first; those that `summary` stands for are not among them.
+    /// Oldest first, without the summarized messages.
     pub messages: Vec<ChatMessage>,
-    /// Of the messages before.
+    /// The summary of the earlier messages.
     pub summary: Option<String>,
-    /// What tools gave in earlier turns, as far as the model is still told.
+    /// Tool results of earlier turns that the model still sees.
     pub earlier_results: Vec<ToolResult>,
-    /// What tools gave in this turn.
+    /// Tool results of this turn.
     pub tool_results: Vec<ToolResult>,
-    /// Calls of the present plan that are still to be made.
+    /// Calls of the current plan that are not made yet.
     pub rest: Vec<PlannedCall>,
     pub current_step: Step,
-    /// How often tools were chosen in this turn.
+    /// The number of plans in this turn.
     pub iteration: u32,
     pub user_context: UserContext,
     pub spent: Spent,
-    /// What the last tool that gave one wants drawn.
+    /// The widget of the latest tool result that has one.
     pub widget: Option<Widget>,
     /// The call that waits for the person's consent, or for the front end.
     pub pending: Option<PendingCall>,
-    /// Why the answer had to do without a tool, or without the model.
+    /// Why the answer is without a tool, or without the model.
     pub problems: Vec<String>,
-    /// The model had more to say, and was cut off at its longest answer.
+    /// The model's answer was cut off at its maximum length.
     pub cut: bool,
 }
 
@@ -124,7 +124,7 @@ impl AgentState {
         }
     }
 
-    /// Goes on where a call waited that the person has now decided about.
+    /// Continues after the person has decided about the waiting call.
     pub fn resume(&mut self, pending: &PendingCall) {
         self.tool_results.clone_from(&pending.tool_results);
         self.iteration = pending.iteration;
@@ -141,7 +141,7 @@ impl AgentState {
         calls
     }
 
-    /// Goes on where a turn broke off. Of a call that had begun nobody knows whether it acted.
+    /// Continues a turn that broke off. A call that had begun has an unknown effect.
     pub fn go_on(&mut self, running: &RunningTurn) {
         self.tool_results = Self::calls_of(running);
         self.rest.clone_from(&running.rest);
@@ -149,7 +149,7 @@ impl AgentState {
     }
 }
 
-/// A call that is to wait, before it has a name and a time.
+/// A call that must wait, before it has an id and an expiry.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) waits_for: WaitsFor,

@@ -1,4 +1,4 @@
-//! What an observer is told while a turn happens, which is what a stream is made of.
+//! The events that an observer receives during a turn. Streams are made of them.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ use crate::{
     tool::{CallContext, Conversation, Origin, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
 };
 
-/// Gives prepared texts, word by word where that is wanted.
+/// Answers with prepared texts, word by word on request.
 struct Scripted(Mutex<VecDeque<&'static str>>);
 
 impl PlannerModel for Scripted {
@@ -63,12 +63,12 @@ impl Tool for Look {
     }
 }
 
-/// Writes down what it is told.
+/// Records its events.
 #[derive(Default)]
 struct Notes {
     told: Vec<String>,
     cost: f64,
-    /// The turn is asked to end when this is told.
+    /// Ends the turn at this event.
     stop_at: Option<&'static str>,
     stop: StopSignal,
 }
@@ -153,7 +153,7 @@ async fn an_observer_is_told_of_each_step_as_it_happens() {
     let expected: Vec<&str> = ["query_execution plan"]
         .into_iter()
         .chain(looked)
-        // It asks for the tool again in place of answering, of which no word gets out.
+        // It requests the tool again instead of answering; no word of that is shown.
         .chain(["query_execution answer", "query_execution plan"])
         .chain(looked)
         .chain([
@@ -205,7 +205,7 @@ async fn a_tool_of_the_front_end_is_left_to_it() {
     assert_eq!((notes.told, state.messages.len(), state.tool_results.len()), (expected.map(Into::into).into(), 1, 0));
     let pending = state.pending.unwrap();
     assert_eq!((pending.waits_for, pending.tool.name.as_str()), (WaitsFor::FrontEnd, "show"));
-    // What comes behind it goes on after it.
+    // The calls after it continue later.
     let rest: Vec<&str> = pending.rest.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(rest, ["look"]);
 }

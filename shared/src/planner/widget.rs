@@ -1,12 +1,12 @@
-//! What a tool may want drawn beside the text of an answer: a result with a member `widget` of one of these forms.
+//! Widgets: a tool result with a member `widget` of one of these forms is drawn beside the answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// In bytes of JSON; what is larger is no widget, and stays in the result.
+/// In bytes of JSON; a larger widget is not drawn and stays in the result.
 const LARGEST: usize = 64 * 1024;
 
-/// Something to be drawn. Members that only a newer version knows are kept out: what draws it can rely on the form.
+/// A widget. Unknown members are dropped, so that front ends can rely on the form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Widget {
@@ -14,7 +14,7 @@ pub enum Widget {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         columns: Vec<String>,
-        /// Each as long as `columns`.
+        /// Each row has as many cells as `columns`.
         rows: Vec<Vec<Value>>,
     },
     Chart {
@@ -57,7 +57,7 @@ pub enum ChartKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub name: String,
-    /// One for each label.
+    /// One value per label.
     pub values: Vec<f64>,
 }
 
@@ -77,7 +77,7 @@ pub struct Named {
 }
 
 impl Widget {
-    /// The widget in a tool's result, if there is one that can be drawn.
+    /// The widget in a tool's result, if it has a known form.
     pub fn in_result(result: &Value) -> Option<Self> {
         let value = result.get("widget")?;
         let read = Self::deserialize(value).ok().filter(Self::can_be_drawn);

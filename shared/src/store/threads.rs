@@ -33,7 +33,7 @@ use crate::{
 };
 
 const THREAD: &str = "thread";
-const LOST: &str = "this thread was deleted, or is answered by somebody else";
+const LOST: &str = "this thread was deleted, or another request is answering it";
 const NAME: &str = "name";
 /// No message has a higher part.
 const LAST: &str = "m#~";

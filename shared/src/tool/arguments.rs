@@ -1,27 +1,27 @@
-//! The arguments a model gave, held against the schema it was shown.
+//! Checks a model's arguments against the schema it was shown.
 //!
-//! Written by hand for the small, closed dialect in which `function_schema` is derived: the answer must be a sentence that a model can act
-//! on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
+//! The check is our own, for the small closed dialect of `function_schema`: its answer must be a sentence that a model
+//! can act on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
 use crate::{cut::cut, fields::kind, json_schema::format, models::NO_ARGUMENTS};
 
-/// Unknown names that are told beside what is wrong.
+/// Unknown names listed beside a mistake.
 const NAMED: usize = 5;
-/// In bytes: names are as long as a model makes them.
+/// In bytes: names can be as long as a model makes them.
 const LONGEST_SENTENCE: usize = 600;
 
-/// What may go on to the tool, and the names that may not.
+/// The arguments for the tool, and the dropped names.
 #[derive(Debug, Default, PartialEq)]
 pub struct Checked {
     pub arguments: Map<String, Value>,
-    /// Paths of arguments the tool does not have; a model made them up.
+    /// Paths of arguments that the tool does not have.
     pub ignored: Vec<String>,
 }
 
-/// Holds `arguments` against `parameters`, the object schema of a `function_schema`. An empty text or null counts as
-/// absent, as VAPI sends optional arguments that the model left out.
+/// Checks `arguments` against `parameters`, the object schema of a `function_schema`. Empty text and null count as
+/// absent, because VAPI sends them for omitted optional arguments.
 ///
 /// # Errors
 /// One sentence that names the argument.
@@ -30,7 +30,7 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     match object(parameters, arguments, "", &mut ignored) {
         Ok(arguments) => Ok(Checked { arguments, ignored }),
         Err(sentence) if ignored.is_empty() => Err(sentence),
-        // Often one is the other under a wrong name.
+        // An unknown argument is often the missing one under another name.
         Err(sentence) => {
             let unknown: Vec<String> = ignored.iter().take(NAMED).map(|name| format!("\"{name}\"")).collect();
             Err(cut(format!("{sentence} The tool has no argument {}.", unknown.join(", ")), LONGEST_SENTENCE))
@@ -38,9 +38,9 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     }
 }
 
-/// What tells the arguments of one effect from those of another, the same however a model writes them: without those that are
-/// null or empty and without the dummy argument, texts trimmed, `3.0` as `3`. The order of names never counts. Within an
-/// argument, null and empty are values: to a service they may mean "delete this".
+/// The arguments that identify an effect, in one form however a model writes them: without null, empty and dummy
+/// arguments, with trimmed texts, `3.0` as `3`. The order of names never counts. Within an argument null and empty are
+/// values: to a service they may mean "delete this".
 pub fn significant(arguments: &Map<String, Value>) -> Map<String, Value> {
     let named = arguments.iter().filter(|(name, _)| *name != NO_ARGUMENTS);
     named.map(|(name, value)| (name.clone(), respelled(value))).filter(|(_, value)| !is_empty(value)).collect()
@@ -66,7 +66,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A whole number that was written with a point, as some models do.
+/// A whole number written with a decimal point, as some models do.
 fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
@@ -99,7 +99,7 @@ fn object(
                 Ok(value) => {
                     checked.insert(name.clone(), value);
                 }
-                // The rest is gone through, too: what is unknown is told beside it.
+                // The check continues, so that all unknown names are reported too.
                 Err(sentence) => {
                     wrong.get_or_insert(sentence);
                 }

@@ -1,39 +1,37 @@
-//! For whom a tool is called.
+//! The context of a tool call: its organization, subject, conversation and deadline.
 
 use crate::{
     Deadline,
     models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, ThreadId, Trigger, UserId},
 };
 
-/// For whom a tool is called, why, and until when.
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {
     pub organization: OrganizationId,
     /// The person who asked; none for a call or a schedule.
     pub user: Option<&'a UserId>,
     pub subject: Subject<'a>,
-    /// The name of this request, where it has one that its redelivery keeps: VAPI's id of the tool call, the id of a queued
-    /// execution, the place of a call in a run. The same name is the same execution, however late it comes again.
+    /// The request's name, if redeliveries keep it: VAPI's id of the tool call, the id of a queued execution, a call's
+    /// position in a run. The same name is the same execution, however late it arrives.
     pub delivery: Option<&'a str>,
     pub conversation: &'a Conversation,
     pub trigger: Trigger,
     pub deadline: Deadline,
 }
 
-/// Whose effect it is: the same arguments count as the same effect within one call, run, action or request, or for one caller
-/// when the call is not known. A request of which neither is known is a subject of its own.
+/// The scope of an effect. The same arguments are the same effect within one call, run, action or request, or for one
+/// caller when the call is unknown. A request with neither is a subject of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     Call(&'a CallId),
     Caller(&'a str),
-    /// A run of an automation.
     Run(RunId),
-    /// An action of a run, by its id: another action that does the same does it again.
+    /// An action of a run, by its id. Another action with the same arguments acts again.
     Action {
         run: RunId,
         action: &'a str,
     },
-    /// A turn of a conversation with a person: their message, and what is done until it is answered.
+    /// A turn of a conversation: a person's message and its processing.
     Turn {
         thread: ThreadId,
         turn: u32,
@@ -42,21 +40,21 @@ pub enum Subject<'a> {
     Request(&'a str),
 }
 
-/// The phone call a tool runs in, as far as it has been verified. Empty where there is none.
+/// The verified facts about the phone call. Empty outside of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
-    /// As the network gave it; may be no number at all (`anonymous`, `client:…`).
+    /// The caller as the network gave it; not always a number (`anonymous`, `client:…`).
     pub caller: Option<String>,
     pub called: Option<E164>,
-    /// The called number's row, when it is one of the organization's.
+    /// The called number's row, if it is the organization's.
     pub line: Option<PhoneNumber>,
-    /// The call's row, when it came in through us to the organization.
+    /// The call's row, if the call came in through us to the organization.
     pub call: Option<Call>,
 }
 
 impl Conversation {
-    /// The caller's number, if the network gave one: neither `anonymous` nor the address of a client is a number, and what stands
-    /// for a withheld number belongs to nobody.
+    /// The caller's number, if the network gave one. `anonymous`, a client's address and the placeholder of a withheld
+    /// number are not numbers.
     pub fn caller_number(&self) -> Option<E164> {
         number_of(self.caller.as_deref()?)
     }
@@ -67,13 +65,13 @@ fn number_of(caller: &str) -> Option<E164> {
 }
 
 impl<'a> CallContext<'a> {
-    /// The same, until an earlier moment.
+    /// The same with an earlier deadline.
     #[must_use]
     pub fn until(self, deadline: Deadline) -> Self {
         Self { deadline, ..self }
     }
 
-    /// The same, for the request of this name.
+    /// The same for the request of this name.
     #[must_use]
     pub fn delivered(self, delivery: &'a str) -> Self {
         Self { delivery: Some(delivery), ..self }
@@ -87,7 +85,6 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The run of an automation.
     pub fn run_id(&self) -> Option<RunId> {
         match self.subject {
             Subject::Run(run) | Subject::Action { run, .. } => Some(run),
@@ -97,7 +94,7 @@ impl<'a> CallContext<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The call, else the caller, else the request. Who withholds the number is nobody in particular.
+    /// The call, else the caller, else the request. A withheld number identifies nobody.
     pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>, request: &'a str) -> Self {
         match (call, caller.filter(|caller| number_of(caller).is_some())) {
             (Some(call), _) => Self::Call(call),
@@ -106,7 +103,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Its kind and its name, which together are unique within an organization.
+    /// Kind and name, unique together within an organization.
     pub fn parts(self) -> (&'static str, String) {
         match self {
             Self::Call(call) => ("call", call.to_string()),

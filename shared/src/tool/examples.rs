@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::{Parameter, Parameters, ToolSpec, literal};
 
-/// What a model needs to see how a tool is called.
+/// A model needs this many to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
 
-/// Stands for a text that nothing is known about.
+/// Stands for a text of unknown content.
 const ANY_TEXT: &str = "…";
 
 impl ToolSpec {
-    /// At least three whole calls: the author's, or some that are made of the schema.
+    /// At least three whole calls: the author's, or calls derived from the schema.
     pub fn examples(&self) -> Vec<String> {
         if !self.own_examples.is_empty() {
             return self.own_examples.clone();
@@ -25,7 +25,7 @@ impl ToolSpec {
                 calls.push(call);
             }
         }
-        // The same call in other words, where there is little to vary.
+        // The same call in another notation, where there is little to vary.
         let first = named(&all);
         calls.extend([format!("{name}({first})"), format!("return await {name}({first});")]);
         calls.truncate(FEWEST_EXAMPLES);
@@ -33,15 +33,15 @@ impl ToolSpec {
     }
 }
 
-/// Arguments that fit a schema: the required ones, or the first where none is required.
+/// Arguments that fit a schema: the required ones, or the first if none is required.
 pub fn sample_arguments(parameters: &Parameters) -> Map<String, Value> {
-    // The required ones come first.
+    // Required parameters come first.
     let required = parameters.iter().filter(|parameter| parameter.required).count();
     let chosen = parameters.iter().take(required.max(1));
     chosen.map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect()
 }
 
-/// One object of named arguments; nothing where there are none.
+/// One object of named arguments; empty text without arguments.
 fn named(given: &[Parameter<'_>]) -> String {
     let arguments: Map<String, Value> =
         given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
@@ -52,7 +52,7 @@ fn positional(given: &[Parameter<'_>]) -> String {
     given.iter().map(|parameter| literal(&sample(parameter.schema))).collect::<Vec<_>>().join(", ")
 }
 
-/// A value that fits the schema. Of a text with a pattern none can be made up: there it is [`ANY_TEXT`].
+/// A value that fits the schema; [`ANY_TEXT`] for a text with a pattern.
 fn sample(schema: &Value) -> Value {
     if let Some(first) = schema.pointer("/enum/0").or_else(|| schema.get("default")) {
         return first.clone();

@@ -1,4 +1,4 @@
-//! What came of a tool.
+//! The outcome of a tool call.
 
 use serde_json::{Map, Value};
 
@@ -10,37 +10,36 @@ use crate::{
     redaction::HiddenTexts,
 };
 
-/// What a call of a tool left behind outside.
+/// The effect of a call outside of the system.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Nothing: it only read, or certainly did not act.
+    /// The call only read, or certainly did not act.
     None,
-    /// It acted, or was refused for good after it began.
+    /// The call acted, or was refused for good after it began.
     Done,
-    /// These parts are done or may be, with their outcomes; the others certainly are not. `unknown`: it is not known of all
-    /// of these whether they are done.
+    /// The listed parts are done or may be, with their outcomes; the others certainly are not. `unknown`: some listed
+    /// part is uncertain.
     Partial { done: Map<String, Value>, unknown: bool },
-    /// It may have acted; `done` says what is known of each part, where there are several.
+    /// The call may have acted; `done` lists the known parts.
     Unknown { done: Map<String, Value> },
 }
 
-/// What came of one call of a tool.
 #[derive(Debug)]
 pub struct ToolOutcome {
-    /// What the caller is told: `{"success": true, "result", "exports"?, "logs"?}` or
-    /// `{"success": false, "error": "one sentence", "result"?, "logs"?}`.
+    /// The answer to the caller: `{"success": true, "result", "exports"?, "logs"?}` or `{"success": false, "error":
+    /// "one sentence", "result"?, "logs"?}`.
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
-    /// What became of a message for each recipient; empty for a tool that has none.
+    /// The outcome for each recipient of a message; empty for other tools.
     pub recipients: Vec<RecipientOutcome>,
-    /// It was told before, by another execution of the same effect; the history says so.
+    /// The answer of an earlier execution of the same effect; the history says so.
     pub repeats: bool,
-    /// Why it failed, for the log.
+    /// The cause of a failure, for the log.
     pub cause: Option<clients::Error>,
-    /// Its place in the history, if it has one.
+    /// The execution's id in the history, if it was recorded.
     pub execution: Option<ExecutionId>,
-    /// What a model that it asked has cost.
+    /// The cost of the tool's own model requests.
     pub spent: Spent,
 }
 
@@ -49,12 +48,12 @@ impl ToolOutcome {
         Self::new(true, "result", result.into(), ExecutionStatus::Succeeded)
     }
 
-    /// A failure the model can speak about: one sentence.
+    /// A failure with one sentence for the model.
     pub fn failed(sentence: impl Into<String>) -> Self {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
 
-    /// An effect that may have happened, said so.
+    /// An effect that may have happened.
     pub fn unknown(sentence: impl Into<String>) -> Self {
         Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown { done: Map::new() })
     }
@@ -105,21 +104,21 @@ impl ToolOutcome {
         self
     }
 
-    /// The same, recorded as this execution.
+    /// The same outcome with the id of its execution.
     #[must_use]
     pub fn recorded(mut self, execution: ExecutionId) -> Self {
         self.execution = Some(execution);
         self
     }
 
-    /// The same, told without these texts.
+    /// The same outcome with these texts hidden.
     #[must_use]
     pub fn hiding(mut self, hidden: &HiddenTexts) -> Self {
         self.answer.values_mut().for_each(|value| *value = hidden.replaced_in(value.take()));
         self
     }
 
-    /// The same with result and exports cut to so many bytes each.
+    /// The same outcome with result and exports cut to this many bytes each.
     #[must_use]
     pub fn cut_to(mut self, budget: usize) -> Self {
         for name in ["result", "exports"] {
@@ -134,8 +133,8 @@ impl ToolOutcome {
         self.answer.get("success") != Some(&Value::Bool(true))
     }
 
-    /// What a model is told where nothing else marks success and failure: the result or the error alone, or everything but
-    /// `success` where there is more.
+    /// The answer for a model, where success and failure are marked elsewhere: the result or the error alone, or
+    /// everything but `success` if there is more.
     pub fn into_told(self) -> Value {
         let mut answer = self.answer;
         let failed = answer.remove("success") != Some(Value::Bool(true));

@@ -1,4 +1,4 @@
-//! A message to several people has an outcome for each of them.
+//! The outcome of a message for each of its recipients.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -6,12 +6,11 @@ use serde_json::{Map, Value, json};
 use super::{Effect, ToolOutcome};
 use crate::models::{ExecutionStatus, RecipientState};
 
-/// The outcome of a message for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientOutcome {
-    /// As it was given; a phone number in E.164 form.
+    /// The address as given; a phone number in E.164 form.
     pub to: String,
-    /// Answers that an older version recorded call it `outcome`.
+    /// Older versions recorded the field as `outcome`.
     #[serde(alias = "outcome")]
     pub state: RecipientState,
     /// Why it was not sent.
@@ -34,7 +33,7 @@ impl RecipientOutcome {
         done.get(to).map(|state| Self::new(to, recorded(state)))
     }
 
-    /// The recipients of a recorded answer. To tell it again sends nothing.
+    /// The recipients of a recorded answer. Repeating the answer sends nothing.
     pub fn of_recorded(answer: &Map<String, Value>) -> Vec<Self> {
         let listed = answer.get("result").and_then(|result| result.get("recipients"));
         let mut read: Vec<Self> = listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default();
@@ -45,14 +44,14 @@ impl RecipientOutcome {
     }
 }
 
-/// The state of a recipient that a claim recorded. A claim records only messages that were sent or may have been.
+/// The state of a recipient in a claim. A claim records only messages that were sent or may have been.
 fn recorded(state: &Value) -> RecipientState {
     if state == "sent" || state == "already_sent" { RecipientState::AlreadySent } else { RecipientState::Unknown }
 }
 
 impl ToolOutcome {
-    /// The outcome of a message, from that of each recipient. The answer is `{"summary"?, "sent": how many got it now,
-    /// "recipients": […]}` as `result`; unless everybody has the message, the summary is the error.
+    /// The outcome of a message, from those of its recipients. The answer is `{"summary"?, "sent": number of messages
+    /// sent now, "recipients": […]}` as `result`; if a recipient lacks the message, the summary is the error.
     pub fn of_recipients(recipients: Vec<RecipientOutcome>) -> Self {
         let all = |state| recipients.iter().filter(move |one| one.state == state);
         let count = |state| all(state).count();
@@ -89,7 +88,7 @@ fn all_done(recipients: &[RecipientOutcome]) -> Map<String, Value> {
     done.map(|one| (one.to.clone(), one.state.as_str().into())).collect()
 }
 
-/// One sentence that names who got the message now, who had it already and who did not get it; then the next step.
+/// One sentence that names the recipients of each state, then the next step.
 fn summary(recipients: &[RecipientOutcome]) -> String {
     let named = |state| -> Option<String> {
         let named: Vec<&str> = recipients.iter().filter(|one| one.state == state).map(|one| one.to.as_str()).collect();
@@ -108,7 +107,7 @@ fn summary(recipients: &[RecipientOutcome]) -> String {
     let sentence = parts.join("; ");
     let mut letters = sentence.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    // A model that corrects a number repeats the whole list if nothing tells it not to.
+    // Without this, a model that corrects a number repeats the whole list.
     let next = match not_sent().count() {
         missing if missing > 0 && missing < recipients.len() => {
             " To try again, give only the numbers that did not get it."

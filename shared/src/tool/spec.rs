@@ -1,20 +1,18 @@
-//! What a tool is, as data: what is stored, listed and told to models.
+//! The specification of a tool: stored, listed, and shown to models.
 
 use serde_json::{Map, Value, json};
 
 use crate::models::ToolEffect;
 
-/// A tool, described.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// As it is called.
     pub name: String,
-    /// What it does and when to use it, for the model.
+    /// Purpose and use of the tool, for the model.
     pub description: String,
     pub parameters: Parameters,
-    /// JSON schema of what it gives back; `{}` where that is not known.
+    /// JSON schema of the result; `{}` if it is unknown.
     pub returns: Value,
-    /// Whole calls, `wget("https://example.com", 5000)`. Where the author gave none, [`ToolSpec::examples`] makes some.
+    /// Whole calls, `wget("https://example.com", 5000)`. Without them [`ToolSpec::examples`] derives some.
     pub own_examples: Vec<String>,
     pub effect: ToolEffect,
     /// An identical call in the same run may be answered from the run's record.
@@ -22,7 +20,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Whether a call may be answered with the result of the same call before. One that acts never may.
+    /// Whether the result of an earlier identical call may answer a call. An acting tool's never may.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable && !self.acts()
     }
@@ -33,24 +31,24 @@ impl ToolSpec {
     }
 }
 
-/// The arguments of a tool: a JSON schema of type `object`, and the order in which they are given where no names are.
+/// The arguments of a tool: a JSON schema of type `object`, and the order of positional arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     schema: Value,
     order: Vec<String>,
 }
 
-/// One argument of a tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter<'a> {
     pub name: &'a str,
-    /// JSON schema, with a `description`.
+    /// JSON schema with a `description`.
     pub schema: &'a Value,
     pub required: bool,
 }
 
 impl Parameters {
-    /// Name, schema and whether it is required, in the order of positional arguments; the required ones come first.
+    /// Takes name, schema and whether it is required, in the order of positional arguments. Required parameters come
+    /// first.
     pub fn new<'a>(parameters: impl IntoIterator<Item = (&'a str, Value, bool)>) -> Self {
         let (mut properties, mut required, mut order) = (Map::new(), Vec::new(), Vec::new());
         for (name, schema, is_required) in parameters {
@@ -63,14 +61,14 @@ impl Parameters {
         Self { schema: json!({"type": "object", "properties": properties, "required": required}), order }
     }
 
-    /// Of a schema whose members have no order: the required ones come first, then the others by name.
+    /// Takes a schema without an order: required parameters come first, then the others by name.
     pub fn of_schema(schema: Value) -> Self {
         let mut order: Vec<String> = properties(&schema).map(|(name, _)| name.clone()).collect();
         order.sort_by_key(|name| !is_required(&schema, name));
         Self { schema, order }
     }
 
-    /// The same, whose schema says that there are no others.
+    /// The same parameters with `additionalProperties: false`.
     #[must_use]
     pub fn closed(mut self) -> Self {
         if let Value::Object(schema) = &mut self.schema {
@@ -84,7 +82,7 @@ impl Parameters {
         &self.schema
     }
 
-    /// In the order of positional arguments.
+    /// The parameters in positional order.
     pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
         self.order.iter().filter_map(|name| self.get(name))
     }
@@ -103,7 +101,6 @@ impl Parameters {
     }
 }
 
-/// The members of an object schema.
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
@@ -112,13 +109,13 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// Whether it can be a name in JavaScript; ASCII only.
+/// Whether a text can be an ASCII name in JavaScript.
 pub fn is_identifier(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
     name.bytes().next().is_some_and(letter) && name.bytes().all(|byte| letter(byte) || byte.is_ascii_digit())
 }
 
-/// A value as a JavaScript literal: names without quotes where they need none.
+/// A value as a JavaScript literal, with unquoted member names where possible.
 pub fn literal(value: &Value) -> String {
     match value {
         Value::Object(members) => {

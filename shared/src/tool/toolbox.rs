@@ -16,12 +16,12 @@ use crate::{
     models::{ChatRules, OfferedTool, ToolEffect},
 };
 
-/// What one call gets at most: the longest time-out of a built-in tool and a little more.
+/// The longest time for one call: the longest time-out of a built-in tool and a little more.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
-/// Beyond it, for a tool to write down what became of its effect before it is broken off.
+/// Additional time for a tool to record its effect before the call is broken off.
 pub const RECORDING: Duration = Duration::from_secs(3);
 
-/// Tools by name, those that became unavailable included.
+/// Tools by name, including those that became unavailable.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     entries: BTreeMap<String, Result<Offered, Unavailable>>,
@@ -55,9 +55,8 @@ pub struct Bound<'a> {
 /// Why a call cannot be made: a sentence for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotBound {
-    /// There is no such tool, or not any more.
+    /// No such tool, or it is unavailable now.
     Unknown(String),
-    /// The arguments do not fit.
     Invalid(String),
 }
 
@@ -137,7 +136,7 @@ impl Offered {
         self.tool.spec()
     }
 
-    /// The name that people know.
+    /// The name for people.
     pub fn label(&self) -> &str {
         self.tool.label()
     }
@@ -182,20 +181,20 @@ impl<'a> Bound<'a> {
     /// As [`Tool::preview`].
     ///
     /// # Errors
-    /// Only for an outage of our own.
+    /// Only an outage of our own.
     pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
         self.offered.tool.preview(&self.arguments, context).await
     }
 
-    /// Makes the call, within its share of the time. A tool that panics, or fails for a reason of its own, has failed.
+    /// Makes the call within [`CALL_WITHIN`]. A tool that panics or returns an error has failed.
     ///
     /// # Errors
-    /// An outage of ours before anything happened: the call may be made again.
+    /// An outage of ours before anything happened: the call may be repeated.
     pub async fn call(self, context: &CallContext<'_>) -> Result<ToolOutcome> {
         self.call_within(CALL_WITHIN, context).await
     }
 
-    /// As [`Bound::call`], with so much time at most.
+    /// As [`Bound::call`], with this time limit.
     ///
     /// # Errors
     /// As [`Bound::call`].
@@ -203,7 +202,7 @@ impl<'a> Bound<'a> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);
         let context = context.until(deadline);
-        // Within the future, for a tool may also panic before it gives one.
+        // Inside the future, because a tool may also panic before it returns one.
         let call = AssertUnwindSafe(async { self.offered.tool.call(self.arguments, &context).await }).catch_unwind();
         match tokio::time::timeout(deadline.remaining() + RECORDING, call).await {
             Ok(Ok(Ok(outcome))) => Ok(outcome),

@@ -1,8 +1,7 @@
-//! Why a tool cannot be called, in a sentence for its author and in one for a model.
+//! Why a tool cannot be called: sentences for its author and for a model.
 
 use crate::models::{Role, folded_name};
 
-/// Why a tool cannot be offered, or cannot be called any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     NotFound,
@@ -29,7 +28,7 @@ impl Unavailable {
     /// The problem with a reference, to follow the name of its field.
     pub fn for_author(&self) -> String {
         match self {
-            Self::NotFound => "is no tool of this organization, of a service, or built in; search for one (GET \
+            Self::NotFound => "is not a tool of this organization, of a service, or built in; search for one (GET \
                                /api/{slug}/discover/search?q=…)"
                 .to_owned(),
             Self::Changed => "is not the present version of the tool".to_owned(),

@@ -15,7 +15,7 @@ pub struct Deployment<'a> {
 impl Template {
     pub fn deployed(&self, parameters: &[(&str, &str)]) -> Deployment<'_> {
         for (name, _) in parameters {
-            assert!(self.0["Parameters"].get(name).is_some(), "{name} is no parameter");
+            assert!(self.0["Parameters"].get(name).is_some(), "{name} is not a parameter");
         }
         let given = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Deployment { template: &self.0, given }

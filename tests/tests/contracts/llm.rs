@@ -177,8 +177,8 @@ async fn an_answer_that_cannot_be_used_names_what_is_missing() {
         (json!({"id": "gen-1", "choices": []}), "choices[0] is missing"),
         (json!({"id": "gen-1"}), "choices is missing"),
         (json!({"choices": [{"message": PRIVATE}]}), "choices[0].message is missing"),
-        (json!({"choices": [{"message": {"content": {"x": PRIVATE}}}]}), "choices[0].message.content is no text"),
-        (json!(format!("<html>{PRIVATE}")), "the body is no JSON (line 1, column 1)"),
+        (json!({"choices": [{"message": {"content": {"x": PRIVATE}}}]}), "choices[0].message.content is not text"),
+        (json!(format!("<html>{PRIVATE}")), "the body is not JSON (line 1, column 1)"),
     ] {
         llm.clear_requests();
         llm.script([Turn { body: Some(body), ..Turn::default() }]);

@@ -89,7 +89,7 @@ async fn claims_are_held_against_time_issuer_and_audience() {
         (json!({"iss": null}), Some(unreadable)),
         (json!({"sub": null}), Some(unreadable)),
         (json!({"sub": 7}), Some(unreadable)),
-        (json!({"sub": ""}), Some("the token names nobody")),
+        (json!({"sub": ""}), Some("the token names no user")),
         (json!({"iss": "https://issuer.example"}), Some("the token is of another issuer")),
         (json!({"iss": format!("{}/", issuer.url)}), Some("the token is of another issuer")),
         (json!({"iss": [issuer.url]}), Some(unreadable)),

@@ -403,7 +403,7 @@ async fn a_call_that_makes_no_sense_is_told_which_argument_is_wrong() {
     for (name, value, sentence) in [
         ("timeoutMs", json!(60_001), "timeoutMs must be a whole number of milliseconds from 1 to 60000."),
         ("format", json!("markdown"), "format must be \"raw\" or \"text\"."),
-        ("uri", json!("/opening-hours"), "uri: the address is no URL (relative URL without a base)."),
+        ("uri", json!("/opening-hours"), "uri: the address is not a URL (relative URL without a base)."),
     ] {
         let mut arguments = json!({"uri": server.url});
         arguments[name] = value;

@@ -70,7 +70,7 @@ fn like_ledger_post(world: &World, name: &str, effect: &str) {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 /// Saves and activates a definition; gives the id.

@@ -215,7 +215,7 @@ async fn a_failing_action_does_not_stop_the_run_unless_it_says_so() {
     let run = carried_out(&world, &json!([stops, post("b", "three"), post("c", "four")]), &json!({})).await;
     assert_eq!((run.status, run.actions_failed), (RunStatus::Failed, 1));
     let error = run.error.unwrap();
-    assert!(error.ends_with("The last 2 were not begun: the run was to stop if a fails."), "{error}");
+    assert!(error.ends_with("The last 2 were not started: the run was to stop if a fails."), "{error}");
     let run = carried_out(&world, &json!([post("b", "refused"), post("c", "broken")]), &json!({})).await;
     assert_eq!((run.status, run.actions_failed), (RunStatus::Failed, 2));
     // Nobody knows what a service that breaks down has done.

@@ -21,7 +21,7 @@ use tests::{
 };
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 /// Windows must not change in the middle of a test.

@@ -682,7 +682,7 @@ fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
     given.extend(trigger["defaults"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
     let has = |name: &str| real["props"].as_array().unwrap().iter().any(|prop| prop["name"] == name);
     let mut wrong: Vec<String> =
-        given.iter().filter(|name| !has(name)).map(|name| format!("{name} is no prop of {}", real["key"])).collect();
+        given.iter().filter(|name| !has(name)).map(|name| format!("{name} is not a prop of {}", real["key"])).collect();
     for prop in real["props"].as_array().unwrap() {
         let (name, kind) = (prop["name"].as_str().unwrap(), prop["type"].as_str().unwrap());
         let platform = kind == "app" || kind == "alert" || kind.starts_with("$.");

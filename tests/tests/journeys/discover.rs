@@ -248,7 +248,12 @@ async fn a_tools_text_begins_as_agents_know_it_and_says_more_behind() {
         assert!(behind.contains(line), "{behind}");
     }
     assert!(behind.contains("Example: {\"tool\":\"slack_list_channels\",\"parameters\":{}}\n"), "{behind}");
-    assert!(behind.ends_with("\nNot available:\n- nothing_like_it: there is no tool of this name; the search finds tools by what they do\n"), "{behind}");
+    assert!(
+        behind.ends_with(
+            "\nNot available:\n- nothing_like_it: there is no tool of this name; search for one by its purpose\n"
+        ),
+        "{behind}"
+    );
 }
 
 #[tokio::test]

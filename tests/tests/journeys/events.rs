@@ -23,7 +23,7 @@ use tests::{
 };
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 /// A world with an automation for urgent messages, and a hook for messages; gives both.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests::{Event, Options, SLACK_SECRET, World, http_server::Server, slack_message, standins, webhooks::Signer};
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 const SECRETS: &str = "switchboard/organizations/hooks/";

@@ -23,7 +23,7 @@ use uuid::Uuid;
 const CONTENT: &str = "only-a-newer-version-knows";
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 /// A GET below `/api/{slug}` as the home organization's user.

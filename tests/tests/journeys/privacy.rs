@@ -22,7 +22,7 @@ use tests::{
 const DAY: i64 = 24 * 60 * 60;
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 async fn ask(world: &World, tenant: &Tenant, method: &str, path: &str) -> Answer {

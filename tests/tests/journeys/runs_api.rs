@@ -27,7 +27,7 @@ const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 const SIX_MEGABYTES: usize = 6 * 1_024 * 1_024;
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 fn names(object: &Value) -> Vec<&str> {

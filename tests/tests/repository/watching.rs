@@ -35,7 +35,7 @@ const OF_AWS: [(&str, &[&str], &str); 4] = [
 const OF_ACCOUNT: [&str; 3] = ["ConcurrentExecutions", "Errors", "Throttles"];
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 fn number(value: &Value) -> f64 {

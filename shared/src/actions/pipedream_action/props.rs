@@ -51,7 +51,9 @@ impl PipedreamAction {
                 add(
                     problems,
                     "version",
-                    format!("{pinned} is not what Pipedream has, which is {now}; leave it out to take that"),
+                    format!(
+                        "{pinned} is not the current version at Pipedream, {now}; leave it out to use the current one"
+                    ),
                 );
             }
             None => self.hold_props(action, problems),
@@ -80,7 +82,7 @@ impl PipedreamAction {
                     let names: Vec<&str> =
                         action.props().iter().filter(|prop| !prop.is_account()).map(|prop| &*prop.name).collect();
                     let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-                    problems.add(field, format!("is no prop of {}, which has {named}", action.key));
+                    problems.add(field, format!("is not a prop of {}, which has {named}", action.key));
                 }
             }
         }

@@ -63,7 +63,7 @@ pub(super) async fn find(services: &Services, context: &CallContext<'_>) -> Resu
         }
     };
     if ours.is_none() && !belongs(services, organization, &call).await? {
-        return Ok(Err(refused(UNKNOWN_CALL, "the call's assistant is that of no agent of the organization")));
+        return Ok(Err(refused(UNKNOWN_CALL, "the call's assistant belongs to no agent of the organization")));
     }
     if let Some(gone) = over(call.status) {
         return Ok(Err(gone));

@@ -25,12 +25,12 @@ pub(super) fn list_automations() -> AgentTool {
         spec: ToolSpec {
             name: "list_automations".into(),
             description: "Lists the organization's automations, newest first: id, name, what starts them, status, versions and \
-                          revision. Look here before you make a new one: what is wanted may be a change of one that there is."
+                          revision. Look here before you create one: the task may be a change of an existing automation."
                 .into(),
             parameters: Parameters::new([
                 ("status", status, false),
                 ("limit", json!({"type": "integer", "description": "How many to give, 1 to 100; 50 unless given"}), false),
-                ("cursor", text("next_cursor of the answer before, for those that follow"), false),
+                ("cursor", text("next_cursor of the previous answer, for the next page"), false),
             ])
             .closed(),
             returns: json!({}),
@@ -74,7 +74,7 @@ pub(super) fn get_automation() -> AgentTool {
 
 pub(super) fn update_automation() -> AgentTool {
     let revision = json!({
-        "type": "integer", "description": "The revision that get_automation gave: if somebody has changed it since, nothing is saved",
+        "type": "integer", "description": "The revision that get_automation gave: if the automation has changed since, nothing is saved",
     });
     let dry_run = json!({"type": "boolean", "description": "Only check it and save nothing"});
     let parameters = Parameters::new([
@@ -90,7 +90,7 @@ pub(super) fn update_automation() -> AgentTool {
         shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "update_automation".into(),
-            description: "Checks a whole definition and saves it as the next version of an automation that there is; the version that \
+            description: "Checks a whole definition and saves it as the next version of an existing automation; the version that \
                           runs goes on until a person activates the new one. Take the definition from get_automation, change \
                           what is to change, and send all of it. Errors are told as deploy_automation tells them."
                 .into(),
@@ -111,7 +111,8 @@ pub(super) fn update_automation() -> AgentTool {
 }
 
 pub(super) fn run_automation() -> AgentTool {
-    let trigger_data = json!({"type": "object", "description": "What the automation's paths lead into, as its trigger would bring it"});
+    let trigger_data =
+        json!({"type": "object", "description": "The data of the trigger, into which the automation's paths lead"});
     let version = json!({"type": "integer", "description": "Another version than the active one; for a dry run, or an administrator"});
     let dry_run =
         json!({"type": "boolean", "description": "Nothing is changed outside: each action says what it would do"});
@@ -121,8 +122,7 @@ pub(super) fn run_automation() -> AgentTool {
         shown: None,
         spec: ToolSpec {
             name: "run_automation".into(),
-            description: "Starts a run of an automation now, whatever starts it otherwise, and answers at once; get_run says what \
-                          became of it. Its actions happen. Try it with dry_run first. With an idempotency_key the same call again \
+            description: "Starts a run of an automation now, whatever its trigger is, and answers at once; get_run gives its outcome. Its actions happen. Try it with dry_run first. With an idempotency_key the same call again \
                           is the same run."
                 .into(),
             parameters: Parameters::new([
@@ -154,8 +154,7 @@ pub(super) fn get_run() -> AgentTool {
         shown: None,
         spec: ToolSpec {
             name: "get_run".into(),
-            description: "Gives a run: its status, what it waits for, what each action was given and gave back, its error and its \
-                          result. A run that is queued or running is worth another look in some seconds."
+            description: "Gives a run: its status, what it waits for, the input and output of each action, its error and its result. A run that is queued or running is worth another look in some seconds."
                 .into(),
             parameters: Parameters::new([("id", text("Id of the run, as run_automation gave it"), true)]).closed(),
             returns: json!({}),

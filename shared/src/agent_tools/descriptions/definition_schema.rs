@@ -40,25 +40,24 @@ fn any_object(description: &str) -> Value {
 pub(super) fn definition_schema() -> Value {
     let actions = json!({
         "type": "array", "minItems": 1, "maxItems": MOST_ACTIONS, "items": action(),
-        "description": "What is done, in this order; in place of prompt",
+        "description": "The actions, in this order; instead of prompt",
     });
     let approvals = json!({
-        "type": "array", "items": approval_rule(), "description": "Which actions ask a person first, whatever they are",
+        "type": "array", "items": approval_rule(), "description": "The effects of actions that ask a person first",
     });
     let fingerprints = json!({
         "type": "object", "additionalProperties": {"type": "string"},
-        "description": "Of each tool that is used, by the name that is used, the fingerprint that fetch_tool_data gave; built-in \
-                        for built-in tools",
+        "description": "The fingerprint of each used tool, by its name, as fetch_tool_data gave it; built-in for built-in tools",
     });
     let properties = json!({
-        "name": text("What people know it by"),
+        "name": text("The name for people"),
         "description": text("What it is for"),
         "trigger_type": one_of(&TRIGGER_TYPES, "What starts it"),
         "trigger_config": trigger_config(),
         "actions": actions,
-        "prompt": text("In place of actions: what a model works on, with tools, until it has a result"),
-        "system_prompt": text("With prompt: who the model is, and what it must heed"),
-        "tools": names("With prompt: the tools that it may call, by name"),
+        "prompt": text("Instead of actions: the task that a model works on, with tools, until it has a result"),
+        "system_prompt": text("With prompt: the model's role and rules"),
+        "tools": names("With prompt: the names of the tools that the model may call"),
         "schema": any_object("With prompt: JSON Schema of the result"),
         "model": text("With prompt: another model than the organization's"),
         "limits": limits(),
@@ -76,7 +75,7 @@ pub(super) fn definition_schema() -> Value {
 }
 
 fn trigger_config() -> Value {
-    let tool_params = any_object("polling: what the source_tool is given");
+    let tool_params = any_object("polling: the arguments of the source_tool");
     let minutes = number(5..=7 * 24 * 60, "polling: how often; 15 unless given");
     let day = json!({
         "type": ["string", "integer"], "description": format!("weekly: {}, or 0 for Sunday to 6", DAYS.join(", ")),
@@ -84,7 +83,7 @@ fn trigger_config() -> Value {
     let properties = json!({
         "service": text("webhook, polling: the service"),
         "event_type": text("webhook: the event, as initial_md_fetch lists it. polling: the name of the polling event"),
-        "params": any_object("webhook: what the event's trigger is configured with, where initial_md_fetch gives a schema of it"),
+        "params": any_object("webhook: the configuration of the event's trigger, where initial_md_fetch gives a schema for it"),
         "filters": condition("webhook: which events start a run"),
         "source_tool": text("polling: the tool that is asked; it must only read"),
         "tool_params": tool_params,
@@ -94,34 +93,34 @@ fn trigger_config() -> Value {
             &AGGREGATION_MODES,
             "polling: a run for each new item (per_item, unless given), for the first, or one for all",
         ),
-        "missed": one_of(&MISSED, "What becomes of what it missed while it was paused; run_once unless given"),
+        "missed": one_of(&MISSED, "The handling of occurrences missed while it was paused; run_once unless given"),
         "run_at": text("schedule_once: the moment in ISO 8601, 2027-01-31T09:00:00+01:00"),
         "timezone": text("schedule_once, schedule_recurring: an IANA name, Europe/Berlin; UTC unless given"),
         "interval": one_of(&INTERVALS, "schedule_recurring: how often"),
         "time_of_day": text("daily, weekly: HH:MM, 09:00"),
         "day_of_week": day,
     });
-    object("What the trigger needs, by trigger_type; manual needs nothing", &properties, &[])
+    object("The trigger's settings, by trigger_type; manual has none", &properties, &[])
 }
 
 fn action() -> Value {
-    let parameters = any_object("What the tool is given, by its schema; texts may hold {{paths}}");
+    let parameters = any_object("The tool's arguments, by its schema; texts may hold {{paths}}");
     let approval = json!({
         "description": "A person is asked before the tool is called: true, or an object",
-        "anyOf": [{"type": "boolean"}, object("How it is asked", &json!({
-            "expires_in_minutes": number(1..=ApprovalRequest::MOST_MINUTES.into(), "After which it counts as refused; a day unless given"),
-            "reason": text("Why, for who decides"),
+        "anyOf": [{"type": "boolean"}, object("The settings of the question", &json!({
+            "expires_in_minutes": number(1..=ApprovalRequest::MOST_MINUTES.into(), "The time after which it counts as refused; a day unless given"),
+            "reason": text("The reason, shown to the person who decides"),
         }), &[])],
     });
     let properties = json!({
         "id": text("A name of its own"),
         "tool": text("The tool's name, or the id of a tool of the organization's"),
         "parameters": parameters,
-        "output_as": text("Names what the tool gives back, for the actions after it"),
+        "output_as": text("The name of the tool's output, for later actions"),
         "condition": condition("The action is skipped unless this holds"),
         "approval": approval,
-        "timeout_seconds": number(1..=300, "What a call of the tool gets; 30 unless given"),
-        "on_error": one_of(&["continue", "stop"], "Whether the actions after it are carried out although it failed; continue unless given"),
+        "timeout_seconds": number(1..=300, "The time for one call of the tool, in seconds; 30 unless given"),
+        "on_error": one_of(&["continue", "stop"], "Whether later actions are carried out after it failed; continue unless given"),
         "retries": number(0..=3, "How often the tool is called again after a failure that did nothing; 0 unless given"),
     });
     object("One call of a tool", &properties, &["id", "tool"])
@@ -131,9 +130,9 @@ fn action() -> Value {
 fn condition(description: &str) -> Value {
     let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
     let clause = json!({
-        "path": text("Where the value stands, without braces: event.text"),
-        "op": one_of(&operators, "How it compares; exists and not_exists take no value"),
-        "value": {"description": "What it is compared with; for contains_any a list"},
+        "path": text("The path of the value, without braces: event.text"),
+        "op": one_of(&operators, "The comparison; exists and not_exists take no value"),
+        "value": {"description": "The value to compare with; a list for contains_any"},
         "case_insensitive": {"type": "boolean", "description": "Upper and lower case are the same"},
     });
     let mut properties = clause.clone();
@@ -154,7 +153,7 @@ fn quotas() -> Value {
         "effects_per_run": quota(usual.effects_per_run, highest.effects_per_run, "Calls of tools that change something, in one run"),
         "messages_per_day": quota(usual.messages_per_day, highest.messages_per_day, "SMS, e-mails and chat messages in a day"),
     });
-    object("How much it may do", &properties, &[])
+    object("The limits of its runs", &properties, &[])
 }
 
 fn limits() -> Value {
@@ -163,15 +162,15 @@ fn limits() -> Value {
         "iterations": number(1..=highest.iterations.into(), "Answers of the model"),
         "calls": number(1..=highest.calls.into(), "Calls of tools"),
         "tokens": number(1..=highest.tokens, "Tokens of all answers and questions together"),
-        "cost": {"type": "number", "description": "What it may cost, in credits"},
+        "cost": {"type": "number", "description": "The cost, in credits"},
         "seconds": number(1..=highest.seconds, "How long it may take"),
     });
-    object("With prompt: what a run may use", &properties, &[])
+    object("With prompt: the limits of a run", &properties, &[])
 }
 
 fn approval_rule() -> Value {
     let properties = json!({
-        "effect": one_of(&ApprovalEffect::NAMES, "What an action does; any is whatever changes something"),
+        "effect": one_of(&ApprovalEffect::NAMES, "The effect of an action; any covers all of them"),
         "outside": names("Of email: only to addresses outside these domains"),
     });
     object("A rule", &properties, &["effect"])

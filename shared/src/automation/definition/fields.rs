@@ -94,7 +94,7 @@ impl<'a, 'd> Members<'a, 'd> {
         match (self.get(name), self.get(alias)) {
             (Some(value), None) => (name, Some(value)),
             (Some(value), Some(_)) => {
-                let message = format!("{alias} is another name of {name}, and both are there.");
+                let message = format!("{alias} is another name of {name}, and both are given.");
                 self.error(Code::DuplicateField, alias, message, format!("Keep {name} and leave {alias} out."));
                 (name, Some(value))
             }
@@ -135,7 +135,7 @@ impl<'a, 'd> Members<'a, 'd> {
         }
         let length = text.chars().count();
         if length > longest {
-            let message = format!("{name} has {length} characters, and may have {longest}.");
+            let message = format!("{name} has {length} characters; the limit is {longest}.");
             self.error(Code::InvalidValue, name, message, "Shorten it.");
             return None;
         }
@@ -162,7 +162,7 @@ impl<'a, 'd> Members<'a, 'd> {
             return None;
         };
         if !bounds.contains(&number) || value.as_u64().is_none() {
-            let message = format!("{name} is from {} to {}.", bounds.start(), bounds.end());
+            let message = format!("{name} must be from {} to {}.", bounds.start(), bounds.end());
             self.error(Code::InvalidValue, name, message, format!("Write for example {example}."));
             return None;
         }
@@ -176,8 +176,8 @@ impl<'a, 'd> Members<'a, 'd> {
             return Some(found);
         }
         let meant = given.and_then(|given| nearest(given, allowed.iter().copied()));
-        let message = format!("This is no value of {name}.");
-        let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, "Use one of those allowed.");
+        let message = format!("This is not a valid value of {name}.");
+        let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, "Use an allowed value.");
         self.report.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));
         None
     }
@@ -221,7 +221,7 @@ impl<'a, 'd> Members<'a, 'd> {
                     "Leave it out: a schedule has an interval, and with daily and weekly a time_of_day.".to_owned()
                 }
                 None if !pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
-                None => "Leave it out; what a tool is to be given goes into the parameters of its action.".to_owned(),
+                None => "Leave it out; a tool's arguments go into the parameters of its action.".to_owned(),
             };
             let message = format!("There is no field {} here.", crate::cut::cut(name.clone(), 60));
             let error = Diagnostic::error(Code::UnknownField, self.path(name), message, hint);
@@ -231,7 +231,7 @@ impl<'a, 'd> Members<'a, 'd> {
 }
 
 pub(super) fn wrong_type(pointer: &str, value: &Value, expected: &str, example: &str) -> Diagnostic {
-    let message = format!("This is {}, and {expected} is expected.", kind(value));
+    let message = format!("Expected {expected}, but this is {}.", kind(value));
     let error = Diagnostic::error(Code::WrongType, pointer, message, format!("Write for example {example}."));
     error.found(value).expected(expected)
 }

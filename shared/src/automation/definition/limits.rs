@@ -43,17 +43,17 @@ pub(super) fn approvals(members: &mut Members<'_, '_>, has_prompt: bool) -> Vec<
         return Vec::new();
     };
     if has_prompt && !rules.is_empty() {
-        let message = "A prompt cannot wait for an approval, and so this would not be heeded.";
+        let message = "A prompt cannot wait for an approval, so this would have no effect.";
         let hint = "Write the automation as actions, or leave approvals out.";
         members.error(Code::InvalidValue, "approvals", message, hint);
     }
     if rules.len() > MOST_RULES {
-        let message = format!("There are {} rules, and there may be {MOST_RULES}.", rules.len());
+        let message = format!("The definition has {} rules; the limit is {MOST_RULES}.", rules.len());
         members.error(
             Code::TooLarge,
             "approvals",
             message,
-            "Keep those that are needed; {\"effect\": \"any\"} is all.",
+            "Keep only the necessary ones; {\"effect\": \"any\"} is all.",
         );
         return Vec::new();
     }
@@ -95,8 +95,8 @@ fn outside(members: &mut Members<'_, '_>, effect: Option<ApprovalEffect>) -> Vec
             read.push(domain);
         } else {
             let place = child(&place, index.to_string());
-            let message = "This is no domain.";
-            let hint = "Write what stands behind the @ of an address, for example \"acme.example\".";
+            let message = "This is not a domain.";
+            let hint = "Write the part of an address after the @, for example \"acme.example\".";
             let error = Diagnostic::error(Code::InvalidValue, place, message, hint);
             members.report.push(error.found(domain));
         }

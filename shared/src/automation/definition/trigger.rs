@@ -219,7 +219,7 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         };
         if skipped {
             let message = format!("The clocks of this time zone skip {local}, so it runs at {}.", zoned.datetime());
-            let hint = "Write a time that there is on that day.";
+            let hint = "Write a time that exists on that day.";
             let place = config.path("run_at");
             config.report.push(Diagnostic::warning(Code::InvalidValue, place, message, hint));
         }
@@ -228,7 +228,7 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
         too_far(config);
         return None;
     } else {
-        let message = "run_at is no moment in ISO 8601.";
+        let message = "run_at is not an ISO 8601 time.";
         config.error(Code::InvalidValue, "run_at", message, format!("Write for example {EXAMPLE}."));
         return None;
     };
@@ -236,7 +236,7 @@ fn schedule_once(config: &mut Members<'_, '_>) -> Option<Trigger> {
 }
 
 fn too_far(config: &mut Members<'_, '_>) {
-    let message = "run_at is further away than times can be written.";
+    let message = "run_at is too far in the future.";
     config.error(Code::InvalidValue, "run_at", message, "Write a year before 9999.");
 }
 
@@ -281,7 +281,7 @@ fn time_of_day(config: &mut Members<'_, '_>, text: &str) -> Option<civil::Time> 
         numbers.and_then(|(hours, minutes)| civil::Time::new(hours, minutes, 0, 0).ok())
     });
     if time.is_none() {
-        let message = "time_of_day is no time from 00:00 to 23:59.";
+        let message = "time_of_day is not a time from 00:00 to 23:59.";
         config.error(Code::InvalidValue, "time_of_day", message, "Write hours and minutes, for example \"09:00\".");
     }
     time
@@ -302,7 +302,7 @@ fn day_of_week(config: &mut Members<'_, '_>, required: bool) -> Option<u8> {
     let day = number.and_then(|day| u8::try_from(day).ok()).or_else(|| named.and_then(|day| u8::try_from(day).ok()));
     if day.is_none() {
         let meant = value.as_str().and_then(|written| nearest(written, DAYS));
-        let message = "day_of_week is no day of the week.";
+        let message = "day_of_week is not a day of the week.";
         let hint = "Write its name in English, or its number from 0 for Sunday to 6 for Saturday.";
         let error = Diagnostic::error(Code::InvalidValue, config.path("day_of_week"), message, hint);
         config.report.push(error.found(value).allowed(DAYS).meaning(meant));
@@ -328,7 +328,7 @@ fn zone(config: &mut Members<'_, '_>) -> Option<TimeZone> {
 
 fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
     let place = config.path(name);
-    let message = format!("{name} is taken as UTC, because no time zone is named.");
+    let message = format!("{name} is read as UTC, because no time zone is given.");
     let hint = "Add the user's time zone, for example \"timezone\": \"Europe/Berlin\".";
     config.report.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
 }
@@ -338,8 +338,8 @@ pub(in crate::automation) fn check_time(trigger: &Trigger, now: Timestamp, diagn
     if let Trigger::ScheduleOnce { run_at, .. } = trigger
         && *run_at <= now
     {
-        let message = format!("run_at is over: it is {now} now.");
-        let hint = "Write a moment in the future.";
+        let message = format!("run_at is in the past: the time is {now}.");
+        let hint = "Write a time in the future.";
         let place = child("/trigger_config", "run_at");
         diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint).found(&run_at.to_string().into()));
     }

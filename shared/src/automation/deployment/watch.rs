@@ -128,7 +128,7 @@ impl Watch {
     async fn tell(&self, automation: &Automation, reason: &str, run: RunId) {
         if let Err(error) = self.alerts.paused(automation, reason, run).await {
             let chain = error::chain(&error);
-            tracing::error!(automation.id = %automation.id, "nobody could be told that an automation was paused: {chain}");
+            tracing::error!(automation.id = %automation.id, "the alert of a paused automation could not be sent: {chain}");
             telemetry::alert_not_sent();
         }
     }

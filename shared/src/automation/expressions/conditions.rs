@@ -305,7 +305,7 @@ fn read_operator(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) ->
     }
     let meant = value.as_str().and_then(Operator::meant).map(Operator::as_str);
     let error =
-        Diagnostic::error(Code::UnknownOperator, pointer, "There is no such operator.", "Use one of those allowed.");
+        Diagnostic::error(Code::UnknownOperator, pointer, "There is no such operator.", "Use an allowed value.");
     let allowed = Operator::ALL.iter().map(|operator| operator.as_str());
     diagnostics.push(error.found(value).allowed(allowed).meaning(meant));
     None

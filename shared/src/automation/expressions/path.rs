@@ -109,7 +109,7 @@ fn bracketed(inside: &str) -> Result<Read<'_>, String> {
     let number: i64 = index
         .trim()
         .parse()
-        .map_err(|_not_a_number| format!("has [{index}], where only a whole number or a name in quotes may stand"))?;
+        .map_err(|_not_a_number| format!("has [{index}], but brackets hold only a whole number or a quoted name"))?;
     Ok((number.to_string(), Some(number), after))
 }
 

@@ -190,7 +190,7 @@ fn read(inside: &str) -> Result<Path, (Code, String)> {
     if block {
         return Err((Code::HandlebarsBlock, "is a Handlebars block".to_owned()));
     }
-    Path::parse(plain).map_err(|problem| (Code::InvalidTemplate, format!("is no path: it {problem}")))
+    Path::parse(plain).map_err(|problem| (Code::InvalidTemplate, format!("is not a path: it {problem}")))
 }
 
 #[cfg(test)]

@@ -214,7 +214,7 @@ impl<'a> ActionRun<'a> {
         let (failed, all) = (self.failed.len(), self.actions.len());
         let left = self.left().len();
         let stopped = match &self.stopped {
-            Some(why) if left > 0 => format!(" The last {left} were not begun: {why}."),
+            Some(why) if left > 0 => format!(" The last {left} were not started: {why}."),
             _ => String::new(),
         };
         Some(format!("{failed} of {all} actions failed: {}{more}.{stopped}", named.join(", ")))
@@ -443,7 +443,7 @@ mod tests {
                 json!([action("lost", stop.clone()), action("a", json!({}))]),
                 RunStatus::Failed,
                 Some(
-                    "1 of 2 actions failed: lost (Perhaps.). The last 1 were not begun: the run was to stop if lost fails.",
+                    "1 of 2 actions failed: lost (Perhaps.). The last 1 were not started: the run was to stop if lost fails.",
                 ),
             ),
             (
@@ -455,7 +455,7 @@ mod tests {
                 json!([action("used", json!({})), action("a", json!({}))]),
                 RunStatus::Failed,
                 Some(
-                    "1 of 2 actions failed: used (The tool's usage limit is exceeded (USAGE_LIMIT_EXCEEDED).). The last 1 were not begun: the usage limit of t is exceeded.",
+                    "1 of 2 actions failed: used (The tool's usage limit is exceeded (USAGE_LIMIT_EXCEEDED).). The last 1 were not started: the usage limit of t is exceeded.",
                 ),
             ),
         ] {

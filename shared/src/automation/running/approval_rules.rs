@@ -127,7 +127,7 @@ pub fn standing(approval: &Approval, hash: &str, now: Timestamp) -> Standing {
     match approval.status_at(now) {
         ApprovalStatus::Pending => Standing::Waits,
         ApprovalStatus::Approved if approval.arguments_hash != hash => {
-            Standing::Refused("What was approved is not what would be sent now, so it was not sent.".to_owned())
+            Standing::Refused("The content has changed since it was approved, so it was not sent.".to_owned())
         }
         ApprovalStatus::Approved => Standing::GoesOn,
         ApprovalStatus::Refused => {
@@ -135,7 +135,7 @@ pub fn standing(approval: &Approval, hash: &str, now: Timestamp) -> Standing {
             Standing::Refused(format!("It was refused: {reason}"))
         }
         ApprovalStatus::Expired => {
-            Standing::Refused(format!("Nobody approved it until {}, so it was not done.", approval.valid_until))
+            Standing::Refused(format!("It was not approved before {}, so it was not done.", approval.valid_until))
         }
         ApprovalStatus::Cancelled => Standing::Refused("The run was cancelled.".to_owned()),
     }

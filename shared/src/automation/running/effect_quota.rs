@@ -61,7 +61,7 @@ impl EffectQuota {
             (Room::Taken(effects), Room::None(_)) => {
                 self.quotas.release(effects).await?;
                 Ok(Some(format!(
-                    "It was not sent: the automation may send {messages_per_day} messages a day (quotas.messages_per_day), and has."
+                    "It was not sent: the automation has reached its limit of {messages_per_day} messages a day (quotas.messages_per_day)."
                 )))
             }
             (Room::None(_), messages) => {
@@ -69,7 +69,7 @@ impl EffectQuota {
                     self.quotas.release(messages).await?;
                 }
                 Ok(Some(format!(
-                    "It was not done: a run may change {effects_per_run} things (quotas.effects_per_run), and this one has."
+                    "It was not done: the run has reached its limit of {effects_per_run} changes (quotas.effects_per_run)."
                 )))
             }
         }

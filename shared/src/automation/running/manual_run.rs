@@ -74,9 +74,8 @@ async fn version(automations: &Automations, member: &Member, automation: &Automa
         None if asked.dry_run => Ok(automation.active_version.unwrap_or(automation.version)),
         None => {
             let status = automation.status.as_str();
-            let problem = format!(
-                "the automation is {status}, so it does nothing; activate a version, or send \"dry_run\": true"
-            );
+            let problem =
+                format!("the automation is {status}, so it cannot run; activate a version, or send \"dry_run\": true");
             Err(Error::Conflict(problem))
         }
     }

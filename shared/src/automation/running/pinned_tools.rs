@@ -53,7 +53,7 @@ pub fn drifted(toolbox: &Toolbox) -> Option<String> {
 /// Why an automation must not go on with this tool; none if the tool may be available again later.
 pub fn drift(tool: &str, why: &Unavailable) -> Option<String> {
     let change = match why {
-        Unavailable::NotFound => "is not there any more, or is switched off",
+        Unavailable::NotFound => "no longer exists, or is switched off",
         Unavailable::Changed => "has changed since the automation was activated",
         Unavailable::NeedsCall(_)
         | Unavailable::NotConnected { .. }
@@ -62,6 +62,6 @@ pub fn drift(tool: &str, why: &Unavailable) -> Option<String> {
         | Unavailable::NeedsRole(_) => return None,
     };
     Some(format!(
-        "The tool {tool} {change}. Read it with fetch_tool_data, save the automation with what it is now, and activate that version."
+        "The tool {tool} {change}. Read it with fetch_tool_data, save the automation with its present fingerprint, and activate that version."
     ))
 }

@@ -13,7 +13,7 @@ use crate::{
 /// Bytes of the prompt with its tool descriptions, well below DynamoDB's 400 KB per item.
 const LARGEST_PROMPT: usize = 300_000;
 
-const NO_HOSTS: &str = "cannot be said of this tool, which goes to no address that a model chooses; leave it out";
+const NO_HOSTS: &str = "does not apply to this tool, which calls no address that a model chooses; leave it out";
 
 /// The available tools, each under a unique name. Unavailable ones become problems.
 ///
@@ -60,7 +60,7 @@ impl RunRequest {
         };
         let size = prompt.system_prompt.len() + prompt.prompt.len() + prompt.schema.as_ref().map_or(0, String::len);
         if size > LARGEST_PROMPT {
-            let problem = format!("make a prompt of {size} bytes, and at most {LARGEST_PROMPT} will do; offer fewer");
+            let problem = format!("make a prompt of {size} bytes; the limit is {LARGEST_PROMPT}; offer fewer tools");
             problems.add("tools", problem);
         }
         prompt

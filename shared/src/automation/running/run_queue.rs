@@ -27,7 +27,7 @@ impl RunQueue {
         let (organization_id, run_id) = (run.organization_id, run.id);
         let Err(refused) = self.queue.send(&QueuedRun { organization_id, run_id }).await else { return Ok(run) };
         let run = self.runs.fail_waiting(organization_id, run_id, NOT_QUEUED).await.inspect_err(|error| {
-            tracing::error!(run.id = %run_id, "a run waits that nobody knows of: {}", error::chain(error));
+            tracing::error!(run.id = %run_id, "a run is queued, but its message was not sent: {}", error::chain(error));
         });
         match run {
             // The queue accepted the message; only its answer was lost.

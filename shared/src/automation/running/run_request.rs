@@ -130,7 +130,7 @@ fn text(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> Option<S
         return None;
     };
     if text.len() > longest {
-        fields.problem(name, format!("must have at most {longest} bytes, and has {}", text.len()));
+        fields.problem(name, format!("must have at most {longest} bytes, not {}", text.len()));
         return None;
     }
     (!is_blank(value)).then(|| text.to_owned())
@@ -159,7 +159,10 @@ fn tools(
         }
         Some(Value::Array(named)) if named.len() <= MOST_TOOLS => named,
         Some(Value::Array(_)) => {
-            fields.problem("tools", format!("names more than {MOST_TOOLS} tools; name those that the run needs"));
+            fields.problem(
+                "tools",
+                format!("names more than {MOST_TOOLS} tools; name only the tools that the run needs"),
+            );
             return Vec::new();
         }
         Some(other) => {
@@ -204,7 +207,7 @@ fn held(
     let name = name.filter(|name| {
         let is_one = built_in.has(name.trim());
         if !is_one {
-            fields.problem("built_in", "is the name of no built-in tool; name another tool by its name alone");
+            fields.problem("built_in", "is not the name of a built-in tool; name another tool by its name alone");
         }
         is_one
     });
@@ -217,7 +220,7 @@ fn schema(fields: &mut Fields<'_>) -> Option<String> {
     let schema = fields.get("schema")?;
     let text = schema.to_string();
     if text.len() > LONGEST_SCHEMA {
-        fields.problem("schema", format!("must have at most {LONGEST_SCHEMA} bytes, and has {}", text.len()));
+        fields.problem("schema", format!("must have at most {LONGEST_SCHEMA} bytes, not {}", text.len()));
         return None;
     }
     match JsonSchema::compile(schema) {

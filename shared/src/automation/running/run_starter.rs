@@ -120,7 +120,7 @@ impl RunStarter {
                 // No process would execute the run. A repeat of its cause starts it.
                 let failed = self.queue.runs.fail_waiting(run.organization_id, run.id, NOT_COUNTED).await;
                 if let Err(error) = failed {
-                    tracing::error!(run.id = %run.id, "a run waits that nobody knows of: {}", error::chain(&error));
+                    tracing::error!(run.id = %run.id, "a run is queued, but its message was not sent: {}", error::chain(&error));
                 }
                 Err(error)
             }
@@ -140,10 +140,10 @@ impl RunStarter {
         }
         let again = now.start_of_hour().plus(Duration::from_secs(60 * 60));
         let reason = format!(
-            "It did not begin: its automation may begin {most} runs an hour (quotas.runs_per_hour), and may again from {again} on."
+            "It did not start: its automation has reached its limit of {most} runs an hour (quotas.runs_per_hour); the next can start at {again}."
         );
         let refused = self.queue.runs.refuse_waiting(run.organization_id, run.id, &reason).await?;
-        tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not begin: the automation has begun as many as it may");
+        tracing::warn!(run.id = %run.id, automation.id = %automation.id, "a run did not start: its automation has reached its limit of runs an hour");
         Ok((refused.status == RunStatus::RunLimit).then_some(refused))
     }
 }

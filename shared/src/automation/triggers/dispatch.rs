@@ -165,7 +165,7 @@ impl Dispatch {
         let nothing = |why: &str| Ok(Became::Nothing(Unmatched { automation_id: id, why: why.to_owned() }));
         let automation = match self.filters.automations.get(held.event.organization_id, id).await {
             Ok(automation) => automation,
-            Err(Error::NotFound(_)) => return nothing("It was deleted before it was its turn."),
+            Err(Error::NotFound(_)) => return nothing("It was deleted before its turn."),
             Err(error) => return Err(error),
         };
         let keys = held.event.trigger_keys();
@@ -179,7 +179,7 @@ impl Dispatch {
             Became::Waits(_) => {
                 let most = MOST_OF_ONE >> 20;
                 nothing(&format!(
-                    "Its filter was not looked at: with this event it compares more than {most} MB. Use fewer clauses or values."
+                    "Its filter was not evaluated: with this event it compares more than {most} MB. Use fewer clauses or values."
                 ))
             }
             became => Ok(became),
@@ -199,12 +199,12 @@ impl Dispatch {
         }
         let too_large = || format!("the event has {} KB, and a run is given 200 KB at most", size / 1_000);
         match self.filters.check(automation, data, work).await? {
-            Matched::Yes if size > LARGEST_DATA => return nothing(format!("Its filter holds, but {}.", too_large())),
+            Matched::Yes if size > LARGEST_DATA => return nothing(format!("Its filter matched, but {}.", too_large())),
             Matched::Yes => {}
             Matched::No(why) => return nothing(why),
             // The event is too large for a run and is not kept whole, so a waiting filter could not read it.
             Matched::NotYet if size > LARGEST_DATA => {
-                return nothing(format!("Its filter was not looked at: {}.", too_large()));
+                return nothing(format!("Its filter was not evaluated: {}.", too_large()));
             }
             Matched::NotYet => return Ok(Became::Waits(automation_id)),
         }

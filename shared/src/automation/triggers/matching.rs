@@ -83,7 +83,7 @@ impl EventFilters {
         };
         Ok(match condition.explained(&data, work) {
             Ok(explained) if explained.holds => Matched::Yes,
-            Ok(explained) => Matched::No(format!("Its filter does not hold: {}.", explained.reason())),
+            Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
             Err(OverBound) => Matched::NotYet,
         })
     }
@@ -98,7 +98,7 @@ impl EventFilters {
         }
         let stored = match self.automations.version(automation.organization_id, automation.id, version).await {
             Ok(stored) => stored,
-            Err(Error::NotFound(_)) => return gone("The version that runs is gone."),
+            Err(Error::NotFound(_)) => return gone("Its active version was deleted."),
             Err(error) => return Err(error),
         };
         let Ok(definition) = serde_json::from_str::<Value>(&stored.definition) else {

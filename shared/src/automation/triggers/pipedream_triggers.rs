@@ -111,7 +111,7 @@ impl PipedreamTriggers {
                 }
             }
         }
-        Err(Error::Conflict("what the automation listens to is being changed by others; try again".into()))
+        Err(Error::Conflict("the triggers of the automation are being changed; try again".into()))
     }
 
     async fn under_lease(
@@ -265,7 +265,7 @@ impl PipedreamTriggers {
                     self.pipedream.regenerate_signing_key(project, organization, (trigger, &webhook), deadline).await;
                 Ok(made?)
             }
-            _ => Err(Error::internal("Pipedream does not tell what a deployed trigger signs with")),
+            _ => Err(Error::internal("Pipedream did not return the signing key of a deployed trigger")),
         }
     }
 

@@ -16,7 +16,7 @@ const OF_JAVASCRIPT: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
 pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
     if let Some(mark) = unseen_mark(&definition.name) {
-        let message = format!("The name has the character U+{:04X}, which nobody sees.", u32::from(mark));
+        let message = format!("The name has the invisible character U+{:04X}.", u32::from(mark));
         let hint = "Write the name again without it.";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
     }
@@ -37,7 +37,7 @@ pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
 
 fn check_name(name: &str, pointer: &str, diagnostics: &mut Diagnostics) {
     let message = match unseen_mark(name) {
-        Some(mark) => format!("The name has the character U+{:04X}, which nobody sees.", u32::from(mark)),
+        Some(mark) => format!("The name has the invisible character U+{:04X}.", u32::from(mark)),
         None if OF_JAVASCRIPT.contains(&name) => {
             format!("{name} means something else in JavaScript, so nothing can have this name.")
         }
@@ -61,8 +61,7 @@ fn check_secret(name: &str, value: &Value, pointer: &str, diagnostics: &mut Diag
             }
         }
         Value::String(text) if !text.trim().is_empty() && redaction::is_secret(name) => {
-            let message =
-                format!("{name} sounds like a secret, and everybody who sees the automation reads its variables.");
+            let message = format!("{name} looks like a secret, and every reader of the automation sees its variables.");
             let hint = "Put it into the tool that needs it, where headers and credentials are kept secret, and take the variable out. \
                         If it is no secret, give it another name.";
             diagnostics.push(Diagnostic::error(Code::SecretInVariable, pointer, message, hint));

@@ -111,7 +111,7 @@ fn filled<'a>(
             for (name, value) in members {
                 let places = (child(pointer, name), child(within, name));
                 if name.contains("{{") {
-                    let message = "The name of a member is a template, and names are used as they stand.";
+                    let message = "The name of a member is a template, but templates in names are not filled in.";
                     let hint = "Write the name itself, and use templates in values.";
                     diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, &places.0, message, hint));
                 }
@@ -247,8 +247,8 @@ pub(super) fn check(
         if unchecked.len() > MOST_NAMED {
             named.push(format!("{} more", unchecked.len() - MOST_NAMED));
         }
-        let message = format!("What {} will be is only known when the automation runs.", named.join(", "));
-        let hint = format!("Make sure that it fits what {name} expects; nothing need be changed otherwise.");
+        let message = format!("The value of {} is known only when the automation runs.", named.join(", "));
+        let hint = format!("Check that it fits {name}.");
         diagnostics.push(Diagnostic::warning(Code::NotChecked, pointer, message, hint));
     }
 }
@@ -405,8 +405,8 @@ impl Walk<'_, '_, '_> {
         let names: Vec<String> =
             options.iter().map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned)).collect();
         let meant = value.as_str().and_then(|written| nearest(written, names.iter().map(String::as_str)));
-        let message = format!("{} does not take this value here.", self.tool);
-        let error = Diagnostic::error(Code::NotAllowed, self.place(within), message, "Use one of those allowed.");
+        let message = format!("{} does not accept this value here.", self.tool);
+        let error = Diagnostic::error(Code::NotAllowed, self.place(within), message, "Use an allowed value.");
         self.tell(within, error.found(value).allowed(names.clone()).meaning(meant));
     }
 
@@ -430,7 +430,7 @@ impl Walk<'_, '_, '_> {
                         properties.keys().map(String::as_str).filter(|known| !members.contains_key(*known)),
                     );
                     let message = format!("{} has no parameter {}.", self.tool, crate::cut::cut(name.clone(), 60));
-                    let hint = "Leave it out, or use one of those allowed.";
+                    let hint = "Leave it out, or use an allowed value.";
                     let error = Diagnostic::error(Code::UnknownParameter, self.place(&within), message, hint);
                     self.tell(&within, error.allowed(properties.keys().cloned()).meaning(meant));
                 }

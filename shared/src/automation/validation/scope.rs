@@ -147,7 +147,7 @@ impl<'a> Scope<'a> {
             }
             name if is_date(name) && rest.is_empty() => Ok(Knowledge::Text),
             name if is_date(name) => {
-                let message = format!("{name} is text, and nothing is below it.");
+                let message = format!("{name} is text and has no fields.");
                 Err(Box::new(WrongPath::new(Code::UnknownPath, message, format!("Write {name} alone."))))
             }
             _ => self.elsewhere(path),
@@ -202,10 +202,10 @@ impl<'a> Scope<'a> {
     fn nothing_named(&self, path: &Path) -> WrongPath<'a> {
         let name = path.first();
         let given = matches!(self.trigger, TriggerData::Given);
-        let message = format!("Nothing is called {name} here.");
+        let message = format!("{name} is not defined here.");
         let hint = if given {
             format!(
-                "Write trigger_data.{} if whoever starts it gives that, or define the variable {name}.",
+                "Write trigger_data.{} if the run is started with that field, or define the variable {name}.",
                 path.as_str()
             )
         } else {
@@ -264,8 +264,8 @@ fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowled
     let fields = TriggerData::fields_of_several(summary);
     let name = first.name();
     if !fields.contains(&name) {
-        let message = format!("Several items together have no {name}.");
-        let hint = format!("Use a field of theirs; {prefix}items[0].{name} is that of the first item.");
+        let message = format!("A group of items has no {name}.");
+        let hint = format!("Use a field of an item; {prefix}items[0].{name} is that of the first item.");
         let wrong = WrongPath::new(Code::UnknownPath, message, hint);
         return Err(Box::new(wrong.among(name, fields, prefix)));
     }
@@ -353,7 +353,7 @@ fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath<'
         [field] if USER.contains(&field.name()) => Ok(Knowledge::Text),
         [field, ..] => {
             let message = format!("A user has no {}.", path.as_str().trim_start_matches("user."));
-            let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of those allowed.");
+            let wrong = WrongPath::new(Code::UnknownPath, message, "Use an allowed value.");
             Err(Box::new(wrong.among(field.name(), USER.into(), "user.")))
         }
     }
@@ -367,7 +367,7 @@ fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> 
     let message = format!("{what} has nothing at {}.", path.as_str());
     let message = message.chars().next().map_or_else(String::new, |letter| letter.to_uppercase().to_string())
         + message.get(1..).unwrap_or_default();
-    let wrong = WrongPath::new(Code::UnknownPath, message, "Use a name that is there.");
+    let wrong = WrongPath::new(Code::UnknownPath, message, "Use an existing name.");
     match reached {
         Some((Value::Object(members), before, missing)) => {
             let written = path.steps().len() - steps.len();
@@ -424,11 +424,11 @@ fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge
             return Ok(Knowledge::Nothing);
         }
         let (message, hint) = if closed {
-            (format!("The output has nothing at {}.", path.as_str()), "Use one of the members that it has.")
+            (format!("The output has no {}.", path.as_str()), "Use an existing member.")
         } else {
             (
-                format!("The output is not known to have something at {}.", path.as_str()),
-                "Use one of the members that are known, unless you have seen this one.",
+                format!("The output is not known to have {}.", path.as_str()),
+                "Use a known member, unless you have seen this one.",
             )
         };
         let wrong = WrongPath::new(Code::UnknownPath, message, hint).among(step.name(), names, &format!("{before}."));

@@ -25,7 +25,7 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
         KnownService::NotNamed => {}
         KnownService::Unknown { others } => {
             let message = format!("There is no service {written}.");
-            let hint = "Search for services with search_tools, or use one of those allowed.";
+            let hint = "Search for services with search_tools, or use an allowed value.";
             let meant = nearest(written, others.iter().map(String::as_str));
             let error = Diagnostic::error(Code::UnknownService, PLACE, message, hint);
             diagnostics.push(error.allowed(others.clone()).meaning(meant));
@@ -38,7 +38,8 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
         KnownService::Here { name, connection, capabilities } => {
             check_connection(name, connection, known.purpose, PLACE, diagnostics);
             let Some(capabilities) = capabilities else {
-                let message = format!("What {name} can do could not be looked up, so event and paths are not checked.");
+                let message =
+                    format!("The capabilities of {name} could not be read, so the event and paths are not checked.");
                 let hint = "Validate the definition again in a minute.";
                 diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
                 return;
@@ -77,7 +78,7 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
                     } else {
                         "Use a schedule, and let an action ask the service."
                     };
-                    let message = format!("{name} is not to be polled.");
+                    let message = format!("{name} cannot be polled.");
                     diagnostics.push(Diagnostic::error(Code::PollingNotSupported, "/trigger_type", message, hint));
                 }
                 Trigger::Polling(Polling { event_type: Some(event), .. })
@@ -124,7 +125,7 @@ fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut 
         let meant = nearest(event, events.iter().map(String::as_str));
         let message = format!("{service} has no event {event}.");
         let place = "/trigger_config/event_type";
-        let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use one of those allowed.");
+        let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use an allowed value.");
         diagnostics.push(error.found(&event.into()).allowed(events.iter().map(String::as_str)).meaning(meant));
     }
 }

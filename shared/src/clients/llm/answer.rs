@@ -70,8 +70,9 @@ pub struct ToolCall {
 
 /// Parses the body of a success. `id` and `model` are the defaults if the gateway omits them.
 pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
-    let answer: Value = serde_json::from_slice(body)
-        .map_err(|error| unusable(format!("the body is no JSON (line {}, column {})", error.line(), error.column())))?;
+    let answer: Value = serde_json::from_slice(body).map_err(|error| {
+        unusable(format!("the body is not JSON (line {}, column {})", error.line(), error.column()))
+    })?;
     if let Some(error) = error_in(&answer) {
         return Err(refusal::inside(error, Some(private)));
     }
@@ -83,7 +84,7 @@ pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Priv
     let finish = finish_in(choice)?;
     let message = choice.get("message").filter(|message| message.is_object());
     let message = message.ok_or_else(|| unusable("choices[0].message is missing"))?;
-    let said = content_of(message).ok_or_else(|| unusable("choices[0].message.content is no text"))?;
+    let said = content_of(message).ok_or_else(|| unusable("choices[0].message.content is not text"))?;
     let (text, finish) = match message.get("refusal").and_then(Value::as_str) {
         Some(refusal) if said.is_empty() && !refusal.is_empty() => (refusal.to_owned(), Finish::Refusal),
         _ => (said, finish.unwrap_or(Finish::Other)),
@@ -260,7 +261,7 @@ mod tests {
             (json!({"choices": []}), "choices[0] is missing"),
             (json!({"choices": [{"finish_reason": "stop"}]}), "choices[0].message is missing"),
             (json!({"choices": [{"message": "private"}]}), "choices[0].message is missing"),
-            (answering(&json!({"content": {"private": 1}})), "choices[0].message.content is no text"),
+            (answering(&json!({"content": {"private": 1}})), "choices[0].message.content is not text"),
             (
                 answering(&json!({"tool_calls": [{"function": {"arguments": "private"}}]})),
                 "choices[0].message.tool_calls[0].function.name is missing",
@@ -272,7 +273,7 @@ mod tests {
         }
         let private = Private { messages: &[], secret: &"".into() };
         let error = whole(b"\n\nprivate", None, "m", &private).unwrap_err();
-        assert!(error.to_string().ends_with("the body is no JSON (line 3, column 1)"), "{error}");
+        assert!(error.to_string().ends_with("the body is not JSON (line 3, column 1)"), "{error}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Reading {
                     if self.ended {
                         break;
                     }
-                    return Err(unusable("an event of the stream is no JSON"));
+                    return Err(unusable("an event of the stream is not JSON"));
                 };
                 let text = self.take(&chunk)?;
                 if !text.is_empty() {
@@ -158,7 +158,7 @@ impl Reading {
         self.answered = true;
         self.finish = finish_in(choice)?.or(self.finish);
         let Some(delta) = choice.get("delta") else { return Ok(String::new()) };
-        let mut text = content_of(delta).ok_or_else(|| unusable("choices[0].delta.content is no text"))?;
+        let mut text = content_of(delta).ok_or_else(|| unusable("choices[0].delta.content is not text"))?;
         if let Some(refusal) = delta.get("refusal").and_then(Value::as_str).filter(|refusal| !refusal.is_empty()) {
             text.push_str(refusal);
             self.refused = true;

@@ -47,7 +47,10 @@ impl WithoutBy {
             Parameter::MaxTokens => without.max_tokens = true,
         }
         if is_new {
-            tracing::info!(llm.model = body.model, "a model is asked without what it refuses: {parameter:?}");
+            tracing::info!(
+                llm.model = body.model,
+                "a model is asked again without the refused parameter: {parameter:?}"
+            );
         }
         is_new
     }

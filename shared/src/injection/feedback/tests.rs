@@ -335,7 +335,7 @@ async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
             Some("order('b');") => ", in line 3".to_owned(),
             _ => format!(", in line {} in the call of order", if text.ends_with('\n') { 4 } else { 3 }),
         };
-        let ran = "what was run of it stands above, and nothing behind that was";
+        let ran = "the calls that were run stand above, and nothing after them was run";
         let sentence =
             format!("</result>\n\nYour message was cut off because it was too long{place}: {ran}. Be brief.");
         assert!(told.ends_with(&sentence), "{text}: {told}");
@@ -470,7 +470,7 @@ async fn at_each_limit_the_best_answer_is_asked_for_once() {
         let bakery = Bakery::limited(limits);
         let (ran, told) = at_limit(&bakery, &two, &format!("The best is {ANSWER}")).await;
         let request = format!(
-            "\n\nNo more tools can be called: the run has used up its {what}. Make the best of what is known. {}",
+            "\n\nNo more tools can be called: the run has used up its {what}. Use the results that you have. {}",
             bakery.format.request(None)
         );
         assert!(told[1].ends_with(&request), "{}", told[1]);

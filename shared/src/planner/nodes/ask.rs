@@ -1,4 +1,4 @@
-//! One request to the model within a turn: whether it may be made, what it cost, where its words go.
+//! One model request within a turn: its permission, its cost, and the recipient of its words.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     planner::{Event, Observer, PlannerModel, Stop, StopSignal, answer_text::AnswerText},
 };
 
-/// Kept back from the turn's time to write it down.
+/// Reserved at the end of a turn for recording it.
 const SAVE_RESERVE: Duration = Duration::from_secs(2);
 /// Tokens of one answer.
 const LONGEST_ANSWER: u32 = 4_000;
@@ -27,7 +27,7 @@ pub(super) enum Unanswered {
 }
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
-    /// Asks the model. `aloud`: what it says is the answer to the person, whose words may be wanted as they come.
+    /// Asks the model. `aloud`: the reply is the answer to the person, and may be streamed.
     pub(super) async fn ask(
         &mut self,
         messages: &[Message],
@@ -66,7 +66,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(completion)
     }
 
-    /// Whether anything else may be begun.
+    /// Whether another step may begin.
     pub(super) fn may_go_on(&self) -> Result<(), Unanswered> {
         if self.planner.stop.is_given() {
             return Err(Unanswered::Stopped(Stop::Requested));
@@ -75,7 +75,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 }
 
-/// What a model answers, unless somebody wants the turn to end before it has.
+/// The model's answer, unless the turn is stopped first.
 async fn unless_stopped(
     stop: &StopSignal,
     answer: impl Future<Output = Result<Completion, clients::Error>>,

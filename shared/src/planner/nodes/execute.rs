@@ -1,4 +1,4 @@
-//! Calls of tools within a turn.
+//! Tool calls within a turn.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use crate::{
     tool::{Bound, NotBound, RecipientOutcome, ToolOutcome},
 };
 
-/// What a model is given back of one call, in bytes.
+/// One call's result as given to the model, in bytes.
 const LONGEST_RESULT: usize = 32 * 1024;
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
-    /// Makes the calls of a plan, one after the other. Gives the first that must wait, for the person or for the front end; those
-    /// behind it stay in the state, and are made when it has been decided.
+    /// Makes the calls of a plan in order. Returns the first that must wait for the person or the front end; the calls
+    /// after it stay in the state until the decision.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<Option<Question>, Unanswered> {
         self.step(Step::Execute);
         let mut calls = plan.calls.into_iter();
@@ -45,7 +45,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(None)
     }
 
-    /// Makes a call, or says why not, or that it waits.
+    /// Makes a call, or notes why not, or returns it as waiting.
     async fn take_up(&mut self, planned: PlannedCall) -> Result<Option<Question>, Unanswered> {
         let PlannedCall { tool, reason, arguments } = planned;
         let toolbox = self.planner.toolbox;
@@ -91,13 +91,13 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(None)
     }
 
-    /// Whether the turn had planned this call before it broke off.
+    /// Whether this call was planned before the turn broke off.
     fn is_planned_before(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
         self.planned_before.iter().any(|planned| planned.tool == tool && planned.arguments == *arguments)
     }
 
-    /// Carries out what the person consented to, or notes that they did not, or what the front end gave. Gives the calls of the same
-    /// plan that come behind it.
+    /// Carries out the decision about a waiting call: makes it, notes the refusal, or takes the front end's result.
+    /// Returns the remaining calls of the plan.
     pub(super) async fn decided(
         &mut self,
         pending: &PendingCall,
@@ -112,7 +112,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     effect: true,
                     ..self.result_of(tool, arguments, TurnCall::Refused, told.into())
                 });
-                // What comes behind may depend on it, and what acts cannot be taken back.
+                // The remaining calls may depend on the refused one, and effects cannot be undone.
                 let rest = std::mem::take(&mut self.state.rest);
                 let why = "Not called: the person said no to the call before it. Ask whether it is still wanted.";
                 self.leave(rest, why);
@@ -141,7 +141,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(std::mem::take(&mut self.state.rest))
     }
 
-    /// Makes a call. One that acts is written down before it is made, and with its outcome.
+    /// Makes a call. A call that acts is recorded before it is made, and again with its outcome.
     async fn call(&mut self, tool: &str, bound: Bound<'_>) -> Result<(), Unanswered> {
         self.calls += 1;
         let (at, effect) = (self.state.tool_results.len(), bound.spec().acts());
@@ -158,7 +158,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.observer.event(Event::ToolCall { id: &id, tool, arguments: &arguments });
         let outcome = match bound.call(&self.planner.context).await {
             Ok(outcome) => outcome,
-            // Nothing has happened; the answer says that it could not be done.
+            // Nothing has happened; the answer reports the failure.
             Err(outage) => {
                 tracing::warn!(tool.name = tool, "a call in a turn failed: {}", crate::error::chain(&outage));
                 ToolOutcome::failed("The tool cannot be reached just now; it was not carried out. Try again soon.")
@@ -181,7 +181,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         if effect {
             match self.observer.record(self.state).await {
                 Ok(()) => {}
-                // Somebody else answers by now.
+                // Another request has taken over the turn.
                 Err(error @ Error::Conflict(_)) => return Err(Unanswered::Failed(error)),
                 Err(error) => tracing::warn!("an outcome is written down later: {}", crate::error::chain(&error)),
             }
@@ -212,7 +212,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         told
     }
 
-    /// Notes calls of a plan that are not made any more.
+    /// Notes calls of a plan that will not be made.
     pub(super) fn leave(&mut self, calls: impl IntoIterator<Item = PlannedCall>, why: &str) {
         for PlannedCall { tool, arguments, .. } in calls {
             self.not_called(&tool, &arguments, why);
@@ -243,7 +243,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.tool_results.push(result);
     }
 
-    /// Leaves a call to whoever it waits for.
+    /// Leaves a call waiting for the person or the front end.
     pub(super) fn wait(&mut self, question: Question) -> Ended {
         let expires_at = Timestamp::now().plus(self.planner.wait_within);
         let pending = question.pending(self.state, self.planner.turn, expires_at);
@@ -264,7 +264,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 }
 
-/// Asks the person, in words that no model chose: what they consent to is what is carried out.
+/// Asks for consent in fixed words: the person consents to exactly the call that is carried out.
 fn asks(pending: &PendingCall) -> String {
     let mut text = format!("I need your consent before I carry out \"{}\"", pending.label());
     text.push_str(if pending.shows.is_empty() { "." } else { ":" });

@@ -68,7 +68,7 @@ impl Action {
             self.configurable_props.iter().any(|prop| prop.get("name").and_then(Value::as_str) == Some(name))
         };
         for name in given.keys().filter(|name| !declared(name)) {
-            problems.insert(name.clone(), Value::String("is no prop of this action".to_owned()));
+            problems.insert(name.clone(), Value::String("is not a prop of this action".to_owned()));
         }
         problems
     }

@@ -222,8 +222,11 @@ async fn who_was_cut_off_hears_where_and_what_had_run() {
         ("I fetch:\n````to", "", false),
     ] {
         let outcome = said(&[text], true, opens()).await;
-        let ran =
-            if ran { "what was run of it stands above, and nothing behind that was" } else { "nothing of it was run" };
+        let ran = if ran {
+            "the calls that were run stand above, and nothing after them was run"
+        } else {
+            "nothing of it was run"
+        };
         let sentence = format!("Your message was cut off because it was too long{place}: {ran}. Be brief.");
         assert!(outcome.told[0].contains(&sentence), "{text}: {:?}", outcome.told);
         assert!(!outcome.ran.iter().any(|call| call.starts_with("wipe")), "{text}");
