@@ -1,9 +1,9 @@
-//! Where configuration comes from: the environment, read once, when the process starts. What each variable is for stands with
-//! the part that it configures, in [`crate::platform`].
+//! Configuration from environment variables, read once at start. [`crate::platform`] documents each variable at its
+//! part.
 
 use std::{env, fmt::Display, str::FromStr};
 
-/// A variable that is missing or cannot be used; names the variable.
+/// A missing or unusable variable, by name.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("environment variable {0} is required")]
@@ -14,11 +14,11 @@ pub enum Error {
 
 type Lookup = dyn Fn(&'static str) -> Option<String>;
 
-/// The variables of a process. An empty one counts as absent: templates cannot leave one out.
+/// The variables of a process. An empty variable counts as absent, because templates cannot omit one.
 pub struct Environment(Box<Lookup>);
 
 impl Environment {
-    /// Variables from elsewhere than the process's environment, for tests.
+    /// Variables from another source, for tests.
     pub fn new(lookup: impl Fn(&'static str) -> Option<String> + 'static) -> Self {
         Self(Box::new(lookup))
     }
@@ -41,7 +41,7 @@ impl Environment {
         text.parse().map_err(|error: T::Err| Error::Unusable { name, problem: error.to_string() })
     }
 
-    /// A base address, without a slash at the end.
+    /// A base address without a trailing slash.
     pub fn base_url(&self, name: &'static str, default: &str) -> String {
         self.optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
     }

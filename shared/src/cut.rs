@@ -1,23 +1,23 @@
-//! What is too long, cut, with one marker that says how much there was: `… (cut: the first 2000 of 90000 bytes)`,
-//! `… (cut: 12 more)`.
+//! Cuts long texts and values, with a marker that names the size: `… (cut: the first 2000 of 90000 bytes)`, `… (cut:
+//! 12 more)`.
 
 use std::fmt::{Display, Write as _};
 
 use serde_json::{Map, Value};
 
 const MARKER: &str = "… (cut: ";
-/// What follows the length of a cut text in its marker.
+/// The end of a text's marker.
 const BYTES: &str = " bytes)";
 /// The longest marker of a text, in bytes.
 const MARKER_ROOM: usize = 56;
-/// A cut goes back to the end of a word, if one ends within so many bytes.
+/// A cut moves back to the end of a word within this many bytes.
 const LONGEST_WORD: usize = 20;
-/// A cut text is hardly ever shorter than its budget by more than this, in bytes.
+/// A cut text is at most this much shorter than its budget, in bytes, except in rare cases.
 pub const SLACK: usize = MARKER_ROOM + LONGEST_WORD + 4;
-/// Of a member that does not fit whole, nothing is kept in less than this.
+/// A member that does not fit is dropped if less than this would remain of it.
 const LEAST_OF_A_MEMBER: usize = 120;
 
-/// Text of at most `budget` bytes, in memory, too; the marker is part of it.
+/// A text of at most `budget` bytes, including the marker; the memory is released too.
 pub fn cut(text: String, budget: usize) -> String {
     let whole = text.len();
     if whole <= budget {
@@ -28,7 +28,7 @@ pub fn cut(text: String, budget: usize) -> String {
     text
 }
 
-/// At most `room` bytes of a text and the marker, which says that there were `whole`.
+/// At most `room` bytes of a text and the marker; `whole` is the original length.
 pub fn cut_to(mut text: String, room: usize, whole: usize) -> String {
     let end = text.floor_char_boundary(room);
     let (kept, rest) = text.split_at(end);
@@ -48,13 +48,13 @@ pub fn is_cut(text: &str) -> bool {
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
 }
 
-/// The marker in place of `what`: `12 more`, for items of a list and members of an object.
+/// The marker for `what`, such as `12 more` items of a list or members of an object.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")
 }
 
-/// The value, if its JSON has at most `budget` bytes. Else a text is cut; of a list or an object those members are kept that
-/// fit, in order, the first that does not fit cut in the same way, and the marker says how many are left out.
+/// The value cut to `budget` bytes of JSON. A text is cut; a list or an object keeps the members that fit, in order,
+/// the first that does not fit is cut itself, and the marker counts the dropped members.
 pub fn fit(value: Value, budget: usize) -> Value {
     if length(&value) <= budget { value } else { cut_value(&value, budget) }
 }
@@ -62,7 +62,7 @@ pub fn fit(value: Value, budget: usize) -> Value {
 fn cut_value(value: &Value, budget: usize) -> Value {
     match value {
         Value::String(text) => {
-            // What JSON writes with a backslash is longer there.
+            // JSON escapes make a text longer.
             let mut length = MARKER_ROOM + 2;
             let room = text.char_indices().find(|(_, letter)| {
                 length += escaped(*letter);
@@ -90,7 +90,7 @@ fn cut_value(value: &Value, budget: usize) -> Value {
     }
 }
 
-/// What is left for the members of a list or an object, in bytes.
+/// The bytes left for the members of a list or an object.
 struct Room {
     left: usize,
     one_is_cut: bool,
@@ -100,13 +100,13 @@ struct Room {
 impl Room {
     fn new(budget: usize, members: usize) -> Self {
         let mut room = Self { left: 0, one_is_cut: false, left_out: members };
-        // The brackets, and what stands around the marker.
+        // The brackets, and the separators around the marker.
         room.left = budget.saturating_sub(12 + room.marker().as_ref().map_or(0, length));
         room.left_out = 0;
         room
     }
 
-    /// A member whole, or one of them cut to what is left. `around` is what goes with it, in bytes.
+    /// A whole member, or one cut to the remaining room. `around` is its overhead in bytes.
     fn take(&mut self, member: &Value, around: usize) -> Option<Value> {
         let room = self.left.saturating_sub(around);
         let kept = if length(member) <= room {
@@ -138,7 +138,7 @@ fn escaped(letter: char) -> usize {
     }
 }
 
-/// Of the JSON text, in bytes.
+/// The length of the JSON text, in bytes.
 fn length(value: &Value) -> usize {
     value.to_string().len()
 }

@@ -1,8 +1,7 @@
-//! How long there is left to answer.
+//! The deadline of an invocation's answer.
 
 use std::time::{Duration, Instant};
 
-/// The moment by which the present invocation must have answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(Instant);
 
@@ -11,7 +10,7 @@ impl Deadline {
         Self(Instant::now() + duration)
     }
 
-    /// Time left; zero when it has passed.
+    /// The remaining time; zero after the deadline.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
@@ -22,7 +21,7 @@ impl Deadline {
         Self(self.0.min(Instant::now() + duration))
     }
 
-    /// This deadline, `reserve` earlier: what is left for the work when something must follow it.
+    /// This deadline, `reserve` earlier, for work that another step follows.
     #[must_use]
     pub fn reserving(self, reserve: Duration) -> Self {
         Self(self.0.checked_sub(reserve).unwrap_or(self.0))

@@ -1,5 +1,4 @@
-//! JSON Schemas of what requests send and answers show, for `docs/openapi.yaml`. No function calls any of this, so no program has it
-//! in it.
+//! JSON Schemas of requests and answers, for `docs/openapi.yaml`. Only tests call this, so no program contains it.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +6,27 @@ pub use declare::Described;
 pub use serde_json::Value as Json;
 pub use serde_json::json;
 
-/// A member of an object: its name, whether it is always there, and its schema.
+/// A member of an object: its name, whether it is always present, and its schema.
 pub type Member = (String, bool, Json);
 
-/// What has a JSON Schema.
 pub trait Described {
     fn schema(schemas: &mut Schemas) -> Json;
 
-    /// Of a member that serde leaves out when it is nothing.
+    /// The schema of a member that serde omits when empty.
     fn schema_if_present(schemas: &mut Schemas) -> Json {
         Self::schema(schemas)
     }
 }
 
-/// The schemas that have a name.
+/// The named schemas.
 #[derive(Debug, Default)]
 pub struct Schemas(BTreeMap<String, Json>);
 
 impl Schemas {
-    /// Notes an object with just these members; gives the reference to it.
+    /// Registers an object with exactly these members and returns its reference.
     pub fn object(&mut self, name: &str, doc: &str, members: impl FnOnce(&mut Self) -> Vec<Member>) -> Json {
         if !self.0.contains_key(name) {
-            // First, so that a struct may hold itself.
+            // Registered first, because a struct may contain itself.
             self.0.insert(name.to_owned(), Json::Null);
             let members = members(self);
             let required: Vec<&str> = members.iter().filter(|member| member.1).map(|member| &*member.0).collect();
@@ -43,7 +41,7 @@ impl Schemas {
         reference(name)
     }
 
-    /// The members of a struct that is part of another (`#[serde(flatten)]`), which has no name of its own then.
+    /// The members of a struct that is part of another (`#[serde(flatten)]`) and has no schema name of its own.
     pub fn members_of<T: Described>(&mut self) -> Vec<Member> {
         let mut inner = Self::default();
         let reference = T::schema(&mut inner);
@@ -63,12 +61,12 @@ impl Schemas {
     }
 }
 
-/// A schema of `docs/openapi.yaml` that is written there by hand.
+/// A reference to a schema that `docs/openapi.yaml` defines by hand.
 pub fn reference(name: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// The same schema with a description, if there is one, and more.
+/// The schema with a description and further members.
 pub fn with(mut schema: Json, doc: &str, more: &[(&str, Json)]) -> Json {
     if let Some(object) = schema.as_object_mut() {
         object.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -84,7 +82,7 @@ pub fn names(names: &[&str]) -> Json {
     json!({"type": "string", "enum": names})
 }
 
-/// Or JSON `null`.
+/// The schema or JSON `null`.
 pub fn nullable(mut schema: Json) -> Json {
     if let Some(names) = schema.get_mut("enum").and_then(Json::as_array_mut) {
         names.push(Json::Null);
@@ -112,7 +110,7 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// Types with a schema that is said in a word.
+/// Types whose schema is one expression.
 #[macro_export]
 macro_rules! described {
     ($($type:ty => $schema:tt),+ $(,)?) => {$(

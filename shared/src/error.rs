@@ -1,7 +1,7 @@
-//! One error for all endpoints, named by what it means to the caller.
+//! The error type of all endpoints, by its meaning for the caller.
 //!
-//! `Display` is what the public may read. The cause stays in `source()`, is logged once where the request ends
-//! ([`crate::http::serve`]) and never reaches an answer.
+//! `Display` is public. The cause stays in `source()`, is logged once where the request ends ([`crate::http::serve`]),
+//! and never reaches an answer.
 
 pub mod upstream;
 
@@ -14,28 +14,28 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// 401: nobody is known to be asking.
+    /// 401: the caller is unknown.
     #[error("authentication is required")]
     Unauthenticated,
-    /// 403: somebody is known, and may not do this.
+    /// 403: the caller is known and may not do this.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// 404: it does not exist, or belongs to somebody else.
+    /// 404: it does not exist, or belongs to another tenant.
     #[error("{0} not found")]
     NotFound(&'static str),
-    /// 400: the request cannot be read at all.
+    /// 400: the request cannot be read.
     #[error("{0}")]
     Malformed(String),
-    /// 422: the request can be read, and these fields are wrong.
+    /// 422: these fields of the request are wrong.
     #[error("{0}")]
     Invalid(Problems),
-    /// 409: the request is right, but not in the present state of things.
+    /// 409: the request conflicts with the present state.
     #[error("{0}")]
     Conflict(String),
-    /// 409: a consent that was given or refused elsewhere, or is not waited for any more. `decided` is the word for programs.
+    /// 409: a consent that was decided elsewhere, or is not awaited any more. `decided` is the word for programs.
     #[error("{sentence}")]
     ConsentDecided { decided: &'static str, sentence: &'static str },
-    /// As `error`, after part of the work was done: for these agents it is, for those it is not.
+    /// As `error`, after part of the work: `done` and `left` list the agents.
     #[error("{error}; {} agents are done, {} are left, which will be done later", .done.len(), .left.len())]
     Partly {
         #[source]
@@ -43,23 +43,23 @@ pub enum Error {
         done: Vec<String>,
         left: Vec<String>,
     },
-    /// As `error`, answered with headers that a protocol prescribes.
+    /// As `error`, with headers that a protocol prescribes.
     #[error("{error}")]
     WithHeaders {
         #[source]
         error: Box<Error>,
         headers: Vec<(&'static str, String)>,
     },
-    /// 429: the organization has used up one of its budgets.
+    /// 429: one of the organization's budgets is used up.
     #[error("{0}")]
     OverBudget(OverBudget),
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
     Upstream(#[source] upstream::Error),
-    /// 503: our own database or secrets are out of reach or throttled.
+    /// 503: our own database or secrets are unavailable or throttled.
     #[error("{0} is unavailable, try again")]
     Unavailable(&'static str, #[source] Cause),
-    /// 503: a row that this version cannot read, most likely because a newer one wrote it: `row` says what it is, `key` which.
+    /// 503: a row that this version cannot read, probably written by a newer one. `row` is its kind, `key` its key.
     #[error("{row} {key} was written by a newer version of this service, or is damaged; try again in a few minutes")]
     Unreadable { row: &'static str, key: String },
     /// 500: a fault of ours.
@@ -73,14 +73,13 @@ impl Error {
         Self::Internal(cause.into())
     }
 
-    /// A single wrong field.
     pub fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
         let mut problems = Problems::default();
         problems.add(field, problem);
         Self::Invalid(problems)
     }
 
-    /// The same, answered with these headers, too.
+    /// The same error with these headers.
     #[must_use]
     pub fn with_headers(self, more: Vec<(&'static str, String)>) -> Self {
         match self {
@@ -92,7 +91,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may work later: something we depend on is out of reach.
+    /// Whether a retry may succeed: something we depend on is unavailable.
     pub const fn is_outage(&self) -> bool {
         match self {
             Self::WithHeaders { error, .. } => error.is_outage(),
@@ -100,7 +99,6 @@ impl Error {
         }
     }
 
-    /// HTTP status code.
     pub const fn status(&self) -> u16 {
         match self {
             Self::Malformed(_) => 400,
@@ -117,7 +115,7 @@ impl Error {
         }
     }
 
-    /// Stable word for programs: the `code` of a problem document.
+    /// A stable word for programs: the `code` of a problem document.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed",
@@ -148,27 +146,26 @@ impl From<upstream::Error> for Error {
     }
 }
 
-/// A budget that is used up, and until when.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the organization's budget {budget} of {limit} is used up until {until}; {next_step}")]
 pub struct OverBudget {
     /// `runs_per_hour`
     pub budget: &'static str,
     pub limit: serde_json::Number,
-    /// When the next window begins, as ISO 8601 text.
+    /// The start of the next window, as ISO 8601 text.
     pub until: String,
     /// Seconds until then, at least 1.
     pub retry_after: u64,
-    /// What can be done about it.
+    /// The next step for the caller.
     pub next_step: &'static str,
 }
 
-/// What is wrong with a request, field by field, all at once.
+/// All problems of a request, by field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problems(Vec<Problem>);
 
-/// One wrong field: its path in the request (`recipients.fixedValues[0]`) and what to do about it.
+/// A wrong field: its path in the request (`recipients.fixedValues[0]`), and the correction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub field: String,
@@ -188,7 +185,7 @@ impl Problems {
         self.0.iter()
     }
 
-    /// The same problems, of a value that stands at `path` of the request.
+    /// The same problems for a value at `path` of the request.
     #[must_use]
     pub fn below(mut self, path: &str) -> Self {
         for problem in &mut self.0 {
@@ -200,11 +197,11 @@ impl Problems {
         self
     }
 
-    /// `Ok(value)` when nothing is wrong.
+    /// `Ok(value)` without problems.
     pub fn into_result<T>(mut self, value: Option<T>) -> Result<T> {
         match value {
             Some(value) if self.is_empty() => Ok(value),
-            // No refusal without a field: whoever reads the body forgot to say which.
+            // Every refusal must name a field: this body's reader forgot to.
             None if self.is_empty() => {
                 self.add("body", "cannot be read");
                 Err(Error::Invalid(self))
@@ -230,7 +227,7 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let line = cause.to_string();
-        // What says the same and more takes its place.
+        // A cause that repeats the text and adds to it replaces it.
         if line.starts_with(&text) {
             text = line;
         } else if !text.ends_with(&line) {

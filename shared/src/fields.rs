@@ -1,6 +1,6 @@
-//! Reading a JSON object strictly, and naming everything that is wrong with it at once.
+//! Reads JSON objects strictly and reports all problems at once.
 //!
-//! serde stops at the first error; a person who fills in a form wants all of them.
+//! serde stops at the first error; a person who fills in a form needs all of them.
 
 use std::ops::RangeInclusive;
 
@@ -8,33 +8,31 @@ use serde_json::{Map, Value};
 
 use crate::error::Problems;
 
-/// A JSON object that is read strictly: each getter notes its field as known, and the fields that no getter asked for are
-/// reported at the end. What is wrong goes to a `Report`, in its own words: [`Problems`] for a request ([`Fields`]), diagnostics for
-/// the definition of an automation.
+/// A strictly read JSON object. Each getter marks its field as known; the remaining fields are reported at the end.
+/// Problems go to a `Report`: [`Problems`] for a request ([`Fields`]), diagnostics for the definition of an
+/// automation.
 pub struct StrictObject<'a, 'r, Report> {
     object: &'a Map<String, Value>,
     path: String,
-    /// What stands between a path and the name of a member: `.`, or `/` in JSON pointers.
+    /// The separator between a path and a member: `.`, or `/` in JSON pointers.
     joint: char,
-    /// In the order in which they were asked for.
+    /// In the order of the getters' calls.
     known: Vec<&'static str>,
-    /// Those that say here only why they cannot be given.
+    /// Known fields that error messages do not list.
     unlisted: Vec<&'static str>,
     pub(crate) report: &'r mut Report,
 }
 
 impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
-    /// Places are named by JSON pointers; `pointer` is the object's.
+    /// Reads an object at the JSON `pointer`.
     pub(crate) const fn below_pointer(object: &'a Map<String, Value>, pointer: String, report: &'r mut Report) -> Self {
         Self { object, path: pointer, joint: '/', known: Vec::new(), unlisted: Vec::new(), report }
     }
 
-    /// Where the object stands.
     pub(crate) fn place(&self) -> &str {
         &self.path
     }
 
-    /// Path of a field.
     pub fn path(&self, name: &str) -> String {
         match self.joint {
             '/' => format!("{}/{}", self.path, pointer_step(name)),
@@ -43,18 +41,18 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         }
     }
 
-    /// As it stands there, JSON `null` too.
+    /// The raw value, including JSON `null`.
     pub(crate) fn given(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name)
     }
 
-    /// The raw value; JSON `null` is as good as absent.
+    /// The raw value; JSON `null` counts as absent.
     pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
         self.know(name);
         self.given(name).filter(|value| !value.is_null())
     }
 
-    /// Whether the field is there as JSON `null`: in a change, the wish to clear it.
+    /// Whether the field is JSON `null`: in a change, the request to clear it.
     pub fn cleared(&mut self, name: &'static str) -> bool {
         self.know(name);
         self.given(name).is_some_and(Value::is_null)
@@ -66,12 +64,12 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         }
     }
 
-    /// Leaves fields out where those are listed that may stand here.
+    /// Hides fields from the lists of known fields.
     pub(crate) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
         self.unlisted.extend(names);
     }
 
-    /// The fields that no getter asked for, and the names that may stand here.
+    /// The fields without a getter, and the listed known names.
     pub(crate) fn unknown(&self) -> (Vec<(&'a String, &'a Value)>, Vec<&'static str>) {
         let unknown = self.object.iter().filter(|(name, _)| !self.known.contains(&name.as_str()));
         let listed = self.known.iter().filter(|name| !self.unlisted.contains(name));
@@ -83,7 +81,7 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
 pub type Fields<'a> = StrictObject<'a, 'a, Problems>;
 
 impl<'a> Fields<'a> {
-    /// Reads `value`, found at `path` (empty for the body itself). `None`, with a problem on record, if it is no object.
+    /// Reads `value`, found at `path` (empty for the body itself). `None` with a problem if it is not an object.
     pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let path = path.into();
         if let Value::Object(object) = value {
@@ -94,7 +92,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// As [`Fields::of`], for a document whose places are named by JSON pointers: `value` stands at `pointer`, empty for the whole.
+    /// As [`Fields::of`], for a document with JSON pointers: `value` is at `pointer`, empty for the whole.
     pub fn at_pointer(value: &'a Value, pointer: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let pointer = pointer.into();
         let Value::Object(object) = value else {
@@ -121,8 +119,8 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Optional text of at most `longest` characters, trimmed; empty text is absent. Longer text is given, too, with its problem
-    /// on record: what was stored under another limit is read whole.
+    /// Optional text of at most `longest` characters, trimmed; empty text is absent. Longer text is reported and also
+    /// returned, because text stored under another limit must be read whole.
     pub fn text(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let value = self.get(name)?;
         let Some(text) = value.as_str() else {
@@ -136,7 +134,7 @@ impl<'a> Fields<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// As [`Fields::text`], for what people and models know a thing by.
+    /// As [`Fields::text`], for names shown to people and models.
     pub fn name(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let text = self.text(name, longest)?;
         if let Some(mark) = unseen_mark(&text) {
@@ -201,7 +199,7 @@ impl<'a> Fields<'a> {
     pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
         let before = self.report.iter().count();
         let value = self.parse(name);
-        // An empty text is as good as none.
+        // An empty text counts as absent.
         if value.is_none() && self.report.iter().count() == before {
             self.problem(name, "is required");
         }
@@ -220,14 +218,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether a field is there that cannot be given beside the others, or any more: it is for the caller to say why, and not
-    /// among those that are listed as known.
+    /// Whether a field is present that is not allowed beside the others, or any more. The caller reports it; it is not
+    /// listed as known.
     pub fn misplaced(&mut self, name: &'static str) -> bool {
         self.unlist([name]);
         self.get(name).is_some()
     }
 
-    /// Reports every field that no getter asked for.
+    /// Reports every field without a getter.
     pub fn finish(self) {
         let (unknown, mut known) = self.unknown();
         known.sort_unstable();
@@ -237,8 +235,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A character of a name that nobody sees and that changes how others are read: of control, an end of a line, or a mark of the
-/// direction of writing. Arabic and Hebrew need none in a name.
+/// An invisible character that changes how a name is read: a control character, a line end, or a direction mark.
+/// Arabic and Hebrew names need none.
 pub fn unseen_mark(name: &str) -> Option<char> {
     name.chars().find(|letter| is_unseen(*letter))
 }
@@ -256,7 +254,7 @@ pub fn pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// What a JSON value is, in words.
+/// The kind of a JSON value, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

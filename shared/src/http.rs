@@ -1,4 +1,4 @@
-//! HTTP on Lambda: one way to serve, to let in, to read a body and to answer.
+//! HTTP on Lambda: serving, access, bodies and replies.
 
 mod accept;
 pub mod access;

@@ -1,7 +1,7 @@
-//! The present request, message or event: what was read for it counts for it, and for none that comes later.
+//! The current invocation, to which cached reads belong.
 //!
-//! A process that has answered one request may sleep for minutes before the next. Whatever decides whose key is used is therefore
-//! remembered no longer than the invocation that read it (docs/adr/0024-keys-hold-at-once.md).
+//! A process may sleep for minutes between two requests. A value that decides whose key is used is therefore cached
+//! only for the invocation that read it (docs/adr/0024-keys-hold-at-once.md).
 
 use std::time::Instant;
 
@@ -11,12 +11,12 @@ tokio::task_local! {
     static BEGAN: Instant;
 }
 
-/// Does the work of one invocation, which begins now.
+/// Runs the work of one invocation, which begins now.
 pub fn run<F: Future>(work: F) -> TaskLocalFuture<Instant, F> {
     BEGAN.scope(Instant::now(), work)
 }
 
-/// Work that goes on when the present invocation has given its head of an answer: it belongs to it still.
+/// Runs work that continues after the answer's head was sent, as part of the same invocation.
 pub async fn going_on<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     match began {
         Some(began) => BEGAN.scope(began, work).await,
@@ -24,7 +24,7 @@ pub async fn going_on<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     }
 }
 
-/// When the present invocation began; `None` outside of any, where nothing is remembered.
+/// The start of the current invocation; `None` outside of one, where nothing is cached.
 pub fn began() -> Option<Instant> {
     BEGAN.try_with(|began| *began).ok()
 }

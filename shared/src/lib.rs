@@ -1,8 +1,8 @@
-//! What Switchboard's endpoints have in common.
+//! The code that Switchboard's functions share.
 //!
-//! Arrows go one way: `functions -> platform -> http, queue -> agent_tools -> automation, planner -> injection -> discovery -> catalogue ->
-//! connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients -> redaction -> models, backoff -> cut,
-//! ranking, described, error`.
+//! Imports go one way: `functions -> platform -> http, queue -> agent_tools -> automation, planner -> injection ->
+//! discovery -> catalogue -> connections, execution -> lifecycle -> actions -> tool -> accounts -> store, clients ->
+//! redaction -> models, backoff -> cut, ranking, described, error`.
 
 extern crate self as shared; // the macros of `declare` name it
 

@@ -1,4 +1,4 @@
-//! What the system is about: nouns whose values can only be valid. They know nothing of HTTP, DynamoDB or vendors.
+//! The domain's nouns, as types that can only be valid. They know nothing of HTTP, DynamoDB or vendors.
 
 mod agent;
 mod agent_tool;

@@ -6,9 +6,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placeholder<'a> {
     pub before: &'a str,
-    /// Everything behind the opening braces.
+    /// The text after the opening braces.
     pub opened: &'a str,
-    /// The text between the braces and the text behind them; none if the closing braces are missing.
+    /// The text between the braces and the text after them; `None` without closing braces.
     pub closed: Option<(&'a str, &'a str)>,
 }
 
@@ -18,7 +18,7 @@ impl<'a> Placeholder<'a> {
         Some(Self { before, opened, closed: opened.split_once("}}") })
     }
 
-    /// The text between the braces, if the placeholder is all there is but for blanks around it.
+    /// The text between the braces, if the text is one placeholder, apart from blanks.
     pub fn alone_in(text: &'a str) -> Option<&'a str> {
         let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
         (!inside.contains(['{', '}'])).then_some(inside)

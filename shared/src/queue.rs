@@ -1,8 +1,8 @@
-//! Functions that a queue runs: the life of a batch of messages.
+//! Functions run by a queue: the processing of a batch of messages.
 //!
-//! Each message is handled by itself, beside the others of its batch, and what fails is named to Lambda
-//! (`ReportBatchItemFailures`): SQS delivers it again after its visibility time-out and, after `maxReceiveCount` times,
-//! moves it to the dead-letter queue. Its neighbours are done with. A message may come twice, also at the same time.
+//! Messages of a batch are handled concurrently. Failed ones are reported to Lambda (`ReportBatchItemFailures`): SQS
+//! delivers them again after the visibility time-out and, after `maxReceiveCount` attempts, moves them to the
+//! dead-letter queue. A message may arrive twice, also at the same time.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -16,10 +16,10 @@ use tower::service_fn;
 
 use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telemetry};
 
-/// Kept back from the invocation's time to report.
+/// Reserved for reporting.
 const RESERVE: Duration = Duration::from_secs(1);
 
-/// SQS's event, as far as it is used.
+/// The used members of SQS's event.
 #[derive(Debug, Deserialize)]
 pub struct Batch {
     #[serde(rename = "Records")]
@@ -33,7 +33,7 @@ struct Record {
     body: String,
 }
 
-/// The messages that must be delivered again: `{"batchItemFailures": [{"itemIdentifier": "…"}]}`.
+/// The messages to deliver again: `{"batchItemFailures": [{"itemIdentifier": "…"}]}`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
@@ -46,10 +46,10 @@ struct Failure {
     item_identifier: String,
 }
 
-/// Serves batches until Lambda ends the process. `deps` live as long as that.
+/// Serves batches until Lambda ends the process, as long as `deps` live.
 ///
 /// # Errors
-/// When the runtime API is out of reach.
+/// When the runtime API is unreachable.
 pub async fn serve<D, M, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
@@ -67,7 +67,7 @@ where
     .await
 }
 
-/// One batch from arrival to report: what [`serve`] does for each, and what tests call.
+/// Handles one batch, for [`serve`] and for tests.
 pub async fn answer<M, F, Fut>(function: &'static str, batch: Batch, handle: F) -> Failures
 where
     M: DeserializeOwned,
@@ -78,7 +78,7 @@ where
     let handled = batch.records.into_iter().map(|record| async move {
         let started = Instant::now();
         let outcome = match serde_json::from_str(&record.body) {
-            // A panic is the message's own failure, not its neighbours'.
+            // A panic fails this message only.
             Ok(message) => {
                 AssertUnwindSafe(invocation::run(handle(message))).catch_unwind().await.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<&str>().copied().unwrap_or("a panic");

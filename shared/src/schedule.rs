@@ -1,5 +1,5 @@
-//! Functions that nobody waits for: run by a schedule, a queue whose messages say no more than "go", or by hand (`cargo
-//! lambda invoke`, the console).
+//! Functions without a waiting caller: run by a schedule, by a queue of wake-ups, or by hand (`cargo lambda invoke`,
+//! the console).
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use tower::service_fn;
 
 use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telemetry};
 
-/// Kept back from the invocation's time to report.
+/// Reserved for reporting.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// Runs `handle` for each event until Lambda ends the process. What it gives is the invocation's result; what the event
-/// holds does not matter.
+/// Runs `handle` for each event until Lambda ends the process. Its value is the invocation's result; the event's
+/// content is ignored.
 ///
 /// # Errors
-/// When the runtime API is out of reach.
+/// When the runtime API is unreachable.
 pub async fn serve<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
@@ -25,14 +25,14 @@ where
     Fut: Future<Output = Result<R>> + Send,
     R: Serialize + Send,
 {
-    // On the heap: the layout of a function's futures is deep enough for the compiler.
+    // On the heap: the nested futures reach the compiler's limits.
     Box::pin(serve_event(function, deps, move |deps, _event, deadline| handle(deps, deadline))).await
 }
 
-/// As [`serve`], for what an operator invokes by hand: `handle` gets the event.
+/// As [`serve`], for functions that an operator invokes: `handle` gets the event.
 ///
 /// # Errors
-/// When the runtime API is out of reach.
+/// When the runtime API is unreachable.
 pub async fn serve_event<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,

@@ -1,8 +1,10 @@
-//! The tables. One file a table: its keys and access patterns in the module's doc, serde for the items, DynamoDB's own
-//! expressions for the conditions. `table.rs` reads, `write.rs` writes, alone or in a transaction.
+//! The DynamoDB tables.
 //!
-//! The organization is the first argument of every read and write that a tenant can cause; a row of another tenant is
-//! "not found". Where a read must run before the organization is known, it gives an [`crate::models::Unowned`] row.
+//! Each table has one file: keys and access patterns in the module doc, serde for the items, DynamoDB expressions for
+//! the conditions. `table.rs` reads, `write.rs` writes, alone or in a transaction.
+//!
+//! The organization is the first argument of every read and write of a tenant; another tenant's row is "not found". A
+//! read that must run before the organization is known returns an [`crate::models::Unowned`] row.
 
 mod agent_tools;
 mod agents;

@@ -1,8 +1,8 @@
 //! Logs and metrics, both as JSON lines on stdout.
 //!
-//! A log line reads by itself and has dotted fields to search by (`tool.id`, `call.id`, `upstream.service`,
-//! `duration_ms`). Never in it: bodies, arguments, results, phone numbers, tokens. Metrics are CloudWatch's embedded
-//! metric format; dimensions are few and enumerable, never ids.
+//! A log line is a complete sentence with dotted fields for search (`tool.id`, `call.id`, `upstream.service`,
+//! `duration_ms`). It never contains bodies, arguments, results, phone numbers or tokens. Metrics use CloudWatch's
+//! embedded metric format; dimensions are few and enumerable, never ids.
 
 use std::{
     sync::{
@@ -17,34 +17,34 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::models::Timestamp;
 
-/// Namespace of the metrics where none is given.
+/// The default namespace of metrics.
 pub const NAMESPACE: &str = "Switchboard";
 
 static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
 static SINK: OnceLock<fn(&Value)> = OnceLock::new();
 
-/// Starts logging; once per process. Metrics go to `namespace`: two deployments in one account are kept apart by it.
+/// Starts logging; once per process. `namespace` separates the metrics of two deployments in one account.
 pub fn init(level: tracing::Level, namespace: String) {
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        // Whose request a line belongs to: `span` has `request.id`.
+        // `span` has `request.id`.
         .with_current_span(true)
         .with_span_list(false)
         .with_target(false)
         .with_max_level(LevelFilter::from_level(level))
         .finish();
-    // A second subscriber in the same process (tests) is no fault.
+    // Tests may install a second subscriber in one process.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let _ = NAMESPACE_OF_PROCESS.set(namespace);
 }
 
-/// Metrics go to `sink` instead of stdout from now on, for tests; once per process.
+/// Sends metrics to `sink` instead of stdout; for tests, once per process.
 pub fn metrics_to(sink: fn(&Value)) {
     let _ = SINK.set(sink);
 }
 
-/// One finished request: its outcome and how long it took.
+/// A finished request: its outcome and duration.
 pub fn request(function: &str, outcome: &str, duration: Duration) {
     static WARM: AtomicBool = AtomicBool::new(false);
     let cold_start = u8::from(!WARM.swap(true, Ordering::Relaxed));
@@ -54,59 +54,59 @@ pub fn request(function: &str, outcome: &str, duration: Duration) {
     );
 }
 
-/// A request that was answered with a 5xx: the fault is ours, or a vendor's.
+/// A request answered with a 5xx: a fault of ours, or of a vendor.
 pub fn fault(function: &str) {
     emit(&[("Function", function)], &[count("Faults", 1)]);
 }
 
-/// What an incoming call was answered with: `agent`, `incomplete` (the agent, without some of its tools or of its record) or
-/// `fallback`. A repeat that begins nothing does not count.
+/// The answer to an incoming call: `agent`, `incomplete` (the agent without some tools or without a complete record)
+/// or `fallback`. A repetition does not count.
 pub fn call_answered(answer: &str) {
     emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
 
-/// One run of a tool: what became of it and how long it took.
+/// An execution of a tool: its outcome and duration.
 pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// A tool that was not run for a reason of ours, and what had asked for it. The model was told to try again, with HTTP 200.
+/// A tool that was not executed because of a fault of ours, and its trigger. The model was told to try again, with
+/// HTTP 200.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
 
-/// One run of an automation: how it ended, and how long after it was asked for.
+/// A finished run of an automation: its status, and the time since its request.
 pub fn automation_run(status: &str, duration: Duration) {
     emit(&[("Status", status)], &[count("AutomationRuns", 1), time("AutomationRunTime", duration)]);
 }
 
-/// An automation that was paused by itself.
+/// An automation that was paused automatically.
 pub fn automation_paused() {
     emit(&[], &[count("AutomationsPaused", 1)]);
 }
 
-/// An alert for an automation's owners that could not be brought.
+/// An alert for an automation's owners that could not be delivered.
 pub fn alert_not_sent() {
     emit(&[], &[count("AlertsNotSent", 1)]);
 }
 
-/// A run that one of its tool's limits (`per_call`, `per_hour`) did not let happen.
+/// An execution refused by the tool's limit (`per_call`, `per_hour`).
 pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
 }
 
-/// What an LLM has cost, in its gateway's credits, and whose budget paid.
+/// The cost of an LLM in its gateway's credits, and the budget that pays it.
 pub fn spent(budget: &str, cost: f64) {
     emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
 }
 
-/// An organization that has just used one of its budgets up.
+/// An organization's budget that was just used up.
 pub fn budget_used_up(budget: &str) {
     emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
 }
 
-/// One round of `settle`: how many changes have been open for longer than they ever should be, unless that is not known, and how
-/// many of its steps failed.
+/// A round of `settle`: the number of changes that are open for too long (if known), and of failed steps.
 pub fn settled(open_for_long: Option<usize>, failures: usize) {
     let open = open_for_long.map(|open| count("OpenIntents", open));
     let metrics: Vec<Metric> = [count("SettleFailures", failures)].into_iter().chain(open).collect();
@@ -116,7 +116,7 @@ pub fn settled(open_for_long: Option<usize>, failures: usize) {
 /// A row that this version cannot read.
 pub fn unreadable_row(row: &str) {
     emit(&[("Row", row)], &[count("UnreadableRows", 1)]);
-    // Also of all tables together, for the alarm.
+    // Also without a dimension, for the alarm.
     emit(&[], &[count("UnreadableRows", 1)]);
 }
 
@@ -127,7 +127,7 @@ fn count(name: &'static str, value: impl Into<Value>) -> Metric {
     (name, "Count", value.into())
 }
 
-/// Whole milliseconds with three decimals.
+/// Milliseconds with three decimals.
 fn time(name: &'static str, duration: Duration) -> Metric {
     (name, "Milliseconds", ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into())
 }
@@ -141,7 +141,7 @@ fn emit(dimensions: &[(&str, &str)], metrics: &[Metric]) {
     }
 }
 
-/// Every name stands beside its declaration, or `CloudWatch` drops the metric.
+/// `CloudWatch` drops a metric whose name is not declared beside it.
 fn line(dimensions: &[(&str, &str)], metrics: &[Metric]) -> Value {
     let declared: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();

@@ -1,10 +1,10 @@
-//! What services send us of themselves: whether it is theirs (the schemes of `schemes.rs`), and what it says (`deliveries.rs`).
+//! Webhooks of services: verification (`schemes.rs`) and content (`deliveries.rs`).
 //!
-//! Pure: everything that is compared is given. A signature is over the bytes as they came, so nothing is parsed before it is
-//! verified, and every comparison of secrets takes constant time. A request may be 300 seconds old, or ahead of our clock, and no
-//! more; a scheme without a signed time is protected from replays only by the ids of its events.
+//! All functions are pure. A signature covers the raw bytes, so nothing is parsed before it is verified; all comparisons of secrets
+//! take constant time. A request may be 300 seconds old, or ahead of our clock. A scheme without a signed time is protected from
+//! replays only by its event ids.
 //!
-//! | scheme | what proves it | id of an event | whose it is |
+//! | scheme | proof | event id | tenant |
 //! |---|---|---|---|
 //! | `slack` | `X-Slack-Signature` over `v0:{ts}:{body}` | `event_id` | `slack#{api_app_id}#{team}` |
 //! | `github` | `X-Hub-Signature-256` over the body | a hash of the body: no header is signed | `github#{installation.id}` |
@@ -14,7 +14,7 @@
 //! | `google_calendar` | `X-Goog-Channel-Token` | channel and message number | `google_calendar#{channel}` |
 //! | `hubspot` | `X-HubSpot-Signature-v3` over method, address, body, time | event, subscription, time | `hubspot#{portalId}` |
 //! | `standard_webhooks` | `webhook-signature` (or `svix-`) over `{id}.{ts}.{body}` | `webhook-id` | the address |
-//! | `microsoft_graph` | `clientState` of each notification | `id`, else what it is about | `microsoft_graph#{subscriptionId}` |
+//! | `microsoft_graph` | `clientState` of each notification | `id`, else the changed resource | `microsoft_graph#{subscriptionId}` |
 //! | `twilio` | `X-Twilio-Signature` over address and form | the message or call, and its status | the address |
 //! | `telegram` | `X-Telegram-Bot-Api-Secret-Token` | `update_id` | the address |
 //! | `linear` | `Linear-Signature` over the body, which has the time | a hash of the body but for that time | `linear#{organizationId}` |
@@ -41,12 +41,12 @@ use crate::{
 
 pub use google_token::key_id;
 
-/// The service of the organizations' own programs, [`folded_name`].
+/// The service name of the organizations' own programs, [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";
-/// The event that every request of theirs is, beside its `type`.
+/// The event type of each of their requests, beside its `type`.
 pub const ANY_EVENT: &str = "event";
 
-/// How a service shows that a request is its own.
+/// How a service proves that a request is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
@@ -54,40 +54,37 @@ pub enum Scheme {
     Github,
     Stripe,
     Notion,
-    /// Gmail's notifications.
     GooglePubsub,
     GoogleCalendar,
     Hubspot,
-    /// Of services that have no scheme of their own here, and of the organizations' own programs.
+    /// The scheme of all other services, and of the organizations' own programs.
     StandardWebhooks,
-    /// Outlook's notifications.
     MicrosoftGraph,
     Twilio,
     Telegram,
     Linear,
-    /// The triggers that are deployed at Pipedream.
+    /// Triggers deployed at Pipedream.
     Pipedream,
 }
 
-/// What an organization and a service share. Which members there are depends on the scheme; it is stored as JSON.
+/// The secret that an organization and a service share, stored as JSON. Its members depend on the scheme.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct HookSecret {
-    /// The key of signatures, the token of a channel, or a `clientState`.
+    /// The signing key, the token of a channel, or a `clientState`.
     pub secret: SecretString,
-    /// Of a channel of Google's, if it is known.
+    /// The id of a Google channel, if known.
     pub channel_id: Option<String>,
     pub resource_id: Option<String>,
-    /// Of a subscription at Microsoft, if it is known.
+    /// The id of a Microsoft subscription, if known.
     pub subscription_id: Option<String>,
     pub tenant_id: Option<String>,
-    /// Of Google's tokens: whom they are for, the hook's own address unless it is given, and the service account that asks for
+    /// For Google's tokens: the audience (the hook's own address unless given), and the service account that requests
     /// them.
     pub audience: Option<String>,
     pub email: Option<String>,
 }
 
-/// A request as it came.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
     pub method: &'a str,
@@ -97,57 +94,56 @@ pub struct WebhookRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// A hook, as far as verifying needs it.
+/// The parts of a hook that verification needs.
 #[derive(Clone, Copy)]
 pub struct HookKeys<'a> {
     pub scheme: Scheme,
-    /// Any of them will do, so that a secret can be replaced. None yet: only what makes one known is let in.
+    /// Any of them proves a request, so that a secret can be replaced. Empty: only a handshake that brings a secret is
+    /// accepted.
     pub secrets: &'a [HookSecret],
-    /// The key of Google's that the request names ([`key_id`]).
+    /// Google's key that the request names ([`key_id`]).
     pub google_key: Option<&'a SigningKey>,
 }
 
-/// What an authentic request brings.
+/// The content of an authentic request.
 #[derive(Debug, Clone)]
 pub enum Delivery {
     Events(Vec<InboundEvent>),
     Handshake(Handshake),
-    /// Nothing to be done: a ping, what our own bot did.
+    /// Nothing to do: a ping, or an action of our own bot.
     Nothing,
-    /// The organization took its access back, of this tenant: nothing will come any more.
+    /// The organization revoked the access of this tenant: no more events follow.
     Ended(Option<String>),
 }
 
-/// Something that happened at a service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboundEvent {
-    /// The same however often it is sent.
+    /// Stable across redeliveries.
     pub id_at_service: String,
     /// The most precise name first: `issues.opened`, `issues`.
     pub event_types: Vec<String>,
-    /// Whose it is by the service's own words, in the form of a hook's `tenant_key`.
+    /// The service's tenant, in the form of a hook's `tenant_key`.
     pub tenant: Option<String>,
-    /// What an automation's paths lead into.
+    /// The data for an automation's paths.
     pub data: Value,
 }
 
-/// What a service asks for before it sends events.
+/// A service's question before it sends events.
 #[derive(Debug, Clone)]
 pub enum Handshake {
-    /// To be answered with this JSON.
+    /// The answer is this JSON.
     Json(Value),
-    /// To be answered with this text, as text.
+    /// The answer is this plain text.
     Text(String),
-    /// The secret of all that follows, which a person confirms at the service.
+    /// The secret of all later requests, which a person confirms at the service.
     Secret(SecretString),
 }
 
-/// Why a request is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// It is not shown to be the service's: 401.
+    /// The request is not proven to be the service's: 401.
     Unauthentic,
-    /// It is, and nothing can be done with it: this status, with which the service does not try again.
+    /// The request is authentic but unusable: this status stops the service's retries.
     Unusable(u16),
 }
 
@@ -186,7 +182,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of a service, by whatever spelling of its name; none for a service that has no scheme of its own here.
+    /// The scheme of a service, in any spelling of its name; `None` if the service has no scheme of its own here.
     pub fn known(service: &str) -> Option<Self> {
         Some(match folded_name(service).as_str() {
             "slack" => Self::Slack,
@@ -206,12 +202,12 @@ impl Scheme {
         })
     }
 
-    /// As [`Scheme::known`]; every other service signs by the Standard Webhooks specification.
+    /// As [`Scheme::known`]; all other services sign by the Standard Webhooks specification.
     pub fn of_service(service: &str) -> Self {
         Self::known(service).unwrap_or(Self::StandardWebhooks)
     }
 
-    /// The scheme of a hook. A row of a version that knew fewer schemes does not name its scheme.
+    /// The scheme of a hook. Rows of older versions do not name it.
     pub fn of_hook(hook: &Hook) -> Self {
         let named = |name: &String| Self::ALL.into_iter().find(|scheme| scheme.as_str() == name);
         hook.scheme.as_ref().and_then(named).unwrap_or_else(|| match Self::of_service(&hook.service) {
@@ -220,8 +216,8 @@ impl Scheme {
         })
     }
 
-    /// How long its service waits for an answer, less the way there and back. Those that wait for ten seconds or more get as long
-    /// as we can work: some never send an event again.
+    /// The service's time limit for an answer, less the network. A service that waits ten seconds or more gets our
+    /// full time: some never send an event again.
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),
@@ -238,7 +234,7 @@ impl Scheme {
         }
     }
 
-    /// Whether we make its secret, and the service is told.
+    /// Whether we make the secret and give it to the service.
     pub const fn has_secret_of_ours(self) -> bool {
         matches!(
             self,
@@ -252,7 +248,6 @@ impl HookSecret {
         Self { secret: SecretString::from(secret.into()), ..Self::default() }
     }
 
-    /// What is stored.
     pub fn to_secret(&self) -> SecretString {
         let mut stored = json!({
             "secret": self.secret.expose_secret(), "channel_id": self.channel_id, "resource_id": self.resource_id,
@@ -266,15 +261,15 @@ impl HookSecret {
     }
 }
 
-/// What a request brings, if it is the service's.
+/// Verifies a request and reads its content.
 ///
 /// # Errors
-/// As [`Rejection`] says.
+/// See [`Rejection`].
 pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp) -> Result<Delivery, Rejection> {
     if let Some(asked) = deliveries::asked_before_all(&hook, request) {
         return Ok(Delivery::Handshake(asked));
     }
-    // Every secret is tried, whatever the first gives.
+    // Every secret is tried, so that the time tells nothing.
     let proven = hook
         .secrets
         .iter()
@@ -282,8 +277,8 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
     if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
 }
 
-/// Whom a request says it is for, each once in the form of a hook's `tenant_key`. Nobody has verified it: it only finds the hooks
-/// with whose secrets it must be verified.
+/// The tenants that a request claims, without duplicates, in the form of a hook's `tenant_key`. They are unverified
+/// and only select the hooks whose secrets are tried.
 pub fn claimed_tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
     let mut claimed = deliveries::tenants(scheme, request);
     claimed.sort();

@@ -1,12 +1,11 @@
-//! How a call to somebody else's service fails.
+//! Failures of calls to external services.
 
 use std::{fmt, time::Duration};
 
-/// Whose service failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Vapi,
-    /// The control URL of a live call of VAPI's.
+    /// The control URL of a live call at VAPI.
     CallControl,
     Twilio,
     Pipedream,
@@ -16,7 +15,7 @@ pub enum Service {
     Sqs,
     /// `EventBridge` Scheduler.
     Scheduler,
-    /// An address a tool's author or a model chose.
+    /// An address chosen by a tool's author or a model.
     Outbound,
 }
 
@@ -36,37 +35,37 @@ impl fmt::Display for Service {
     }
 }
 
-/// What went wrong, told apart by what it says of the effect.
+/// The kind of failure, distinguished by whether the effect may have happened.
 #[derive(Debug)]
 pub enum Failure {
-    /// No connection was made: nothing left the building.
+    /// No connection was made: nothing was sent.
     Unreachable,
-    /// Our own guard refused the address; the sentence says why. Nothing left the building.
+    /// Our own guard refused the address, with a sentence. Nothing was sent.
     Refused(String),
     /// No answer in time, or the connection broke after the request was sent.
     NoAnswer,
     /// The connection broke in the middle of the answer.
     BrokenOff,
-    /// 429, or what a service says means as much: not processed.
+    /// 429 or its equivalent: not processed.
     RateLimited,
-    /// Any other status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is cleaned; [`Error::said`] tells
-    /// who may read it.
+    /// Another status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is
+    /// cleaned; see [`Error::said`].
     Rejected { status: u16, excerpt: String },
-    /// 5xx, or what a service says means as much: it may or may not have acted.
+    /// 5xx or its equivalent: the service may have acted.
     Broken { status: u16, excerpt: String },
-    /// A success whose body we cannot use.
+    /// A success with an unusable body.
     Undecodable(String),
 }
 
-/// What the status of an answer says of the effect of its request.
+/// The effect of a request, judged by the status of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusEffect {
-    /// 2xx; 302 and 303, with which many services answer a form: the place of its result.
+    /// 2xx; also 302 and 303, with which many services answer a form.
     Happened,
     /// 4xx: the service understood and declined.
     Refused,
-    /// Another redirect, which may come before or after the service acted; 408, 409 and 425, which speak of another request of the
-    /// same kind or of time; 5xx; and what is no status at all.
+    /// Another redirect, before or after the service acted; 408, 409 and 425, which concern a similar request or time;
+    /// 5xx; and invalid statuses.
     Unknown,
 }
 
@@ -81,40 +80,38 @@ impl StatusEffect {
     }
 }
 
-/// Why a service declined, where it tells and somebody can do something about it.
+/// Why a service declined, where the caller can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The key, or the client that asked for a token, is not known or not allowed to do this.
+    /// The key or client is unknown, or lacks a permission.
     Credentials,
-    /// The account is used up.
     NoCredit,
-    /// The conversation is longer than the model takes.
+    /// The conversation exceeds the model's context.
     TooLong,
-    /// The service does not want to talk of this.
+    /// The service's moderation refused the content.
     Moderated,
-    /// No such model, or nothing of the kind at this address.
+    /// No such model, or another kind of service at this address.
     UnknownModel,
-    /// The model takes no such parameter.
+    /// The model does not support this parameter.
     Unsupported(Parameter),
 }
 
-/// What some models take, and others refuse.
+/// Parameters that only some models support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Temperature,
     MaxTokens,
-    /// `max_tokens`, by its former name only.
+    /// `max_tokens`, under this former name only.
     MaxTokensByThatName,
 }
 
-/// A failed call.
 #[derive(Debug)]
 pub struct Error {
     pub service: Service,
     pub failure: Failure,
     pub(crate) reason: Option<Reason>,
     pub(crate) retry_after: Option<Duration>,
-    /// An earlier try of the same request may have had its effect.
+    /// An earlier attempt of the same request may have had its effect.
     pub(crate) acted_before: bool,
     pub(crate) source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -132,7 +129,7 @@ impl Error {
         Self { source: Some(source.into()), ..Self::new(service, failure) }
     }
 
-    /// The HTTP status the service answered with, if it did.
+    /// The HTTP status of the answer, if there was one.
     pub const fn status(&self) -> Option<u16> {
         match self.failure {
             Failure::Rejected { status, .. } | Failure::Broken { status, .. } => Some(status),
@@ -141,8 +138,8 @@ impl Error {
         }
     }
 
-    /// In its words why the service declined, cleaned of secrets, of personal data and of what it was sent. None for what it says
-    /// of our credentials, which is nobody's business.
+    /// The service's own words for declining, cleaned of secrets, personal data and our input. `None` for words about
+    /// our credentials.
     pub fn said(&self) -> Option<&str> {
         match &self.failure {
             Failure::Rejected { status, excerpt } if !matches!(status, 401 | 403) && !excerpt.is_empty() => {
@@ -152,12 +149,12 @@ impl Error {
         }
     }
 
-    /// Why the service declined, if it said so in words that we know.
+    /// The recognized reason for declining.
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// Whether the request may have had its effect although we know nothing of it.
+    /// Whether the effect may have happened without our knowledge.
     pub const fn effect_possible(&self) -> bool {
         let by_this_try = match self.failure {
             Failure::NoAnswer | Failure::BrokenOff | Failure::Broken { .. } | Failure::Undecodable(_) => true,
@@ -167,7 +164,7 @@ impl Error {
         by_this_try || self.acted_before
     }
 
-    /// Whether the same request may be sent again if sending it twice does no harm.
+    /// Whether an idempotent request may be repeated.
     pub const fn transient(&self) -> bool {
         matches!(
             self.failure,
@@ -179,17 +176,17 @@ impl Error {
         )
     }
 
-    /// Whether the same request may be sent again although it must not act twice.
+    /// Whether a request may be repeated although it must not act twice.
     pub(crate) const fn never_processed(&self) -> bool {
         matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
     }
 
-    /// How long the service asked us to wait before the same request is sent again; it may be any length.
+    /// The pause that the service asked for; of any length.
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Status for whoever called us: 504 for silence, 503 when trying again helps, 502 otherwise.
+    /// The status for our caller: 504 for silence, 503 if a retry may help, 502 otherwise.
     pub(crate) const fn status_for_our_caller(&self) -> u16 {
         match self.failure {
             Failure::NoAnswer => 504,
@@ -198,12 +195,12 @@ impl Error {
         }
     }
 
-    /// Whether its reasons are for whoever works with it through us.
+    /// Whether the service's reasons may be shown to its user.
     const fn is_told(&self) -> bool {
         matches!(self.service, Service::Vapi | Service::CallControl | Service::Twilio | Service::Pipedream)
     }
 
-    /// A sentence anybody may read: the service, the kind of failure, and of a request that VAPI, Twilio or Pipedream refused why.
+    /// A public sentence: the service, the kind of failure, and VAPI's, Twilio's or Pipedream's reason for a refusal.
     pub fn public(&self) -> String {
         let service = self.service;
         if let Some(reason) = self.reason {
@@ -237,12 +234,12 @@ impl Error {
     }
 }
 
-/// For the log: what the service said too, cut short.
+/// For the log, with the service's words, cut.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.public())?;
         match &self.failure {
-            // It stands there already.
+            // The words are included already.
             Failure::Rejected { .. } if self.is_told() && self.said().is_some() => Ok(()),
             Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt)
                 if !excerpt.is_empty() =>

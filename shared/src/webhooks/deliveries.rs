@@ -1,4 +1,4 @@
-//! What a request says, once it is known to be the service's; and whom it claims to be for, before that.
+//! Reads the content of verified requests, and the claimed tenants of unverified ones.
 
 use std::borrow::Cow;
 
@@ -17,16 +17,16 @@ use super::{
 use crate::models::Timestamp;
 
 const BAD_REQUEST: Rejection = Rejection::Unusable(400);
-/// Where the time stands at which Linear sent a request, in milliseconds.
+/// The path of Linear's send time, in milliseconds.
 pub(super) const LINEAR_TIME: &str = "/webhookTimestamp";
-/// In bytes; a longer one is not what it should be.
+/// In bytes; longer names are refused.
 const LONGEST_NAME: usize = 200;
 const LONGEST_TOKEN: usize = 2_000;
 
 type Read = Result<Delivery, Rejection>;
 
-/// What a service asks before there is anything to verify with: Microsoft when a subscription is made, Notion for its first
-/// request. Whoever answers must know that the address is one that was given to that service.
+/// Questions before a secret exists: Microsoft's when a subscription is created, Notion's first request. Answered only
+/// at an address that was given to that service alone.
 pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Option<Handshake> {
     match hook.scheme {
         Scheme::MicrosoftGraph => {
@@ -44,7 +44,6 @@ pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>
     }
 }
 
-/// What a verified request brings.
 pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp) -> Read {
     match hook.scheme {
         Scheme::Slack => slack(json_of(request)?),
@@ -76,7 +75,7 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
     }
 }
 
-/// Whom a request says it is for.
+/// The tenants that a request claims.
 pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
     if scheme == Scheme::GoogleCalendar {
         return channel(request.headers).into_iter().collect();
@@ -96,7 +95,7 @@ pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<Strin
             return all.into_iter().flatten().filter_map(graph_tenant).collect();
         }
         Scheme::Linear => linear_tenant(&body),
-        // Their addresses say whose they are.
+        // The address of these identifies the hook.
         Scheme::GoogleCalendar | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => {
             None
         }
@@ -108,7 +107,7 @@ fn json_of(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(request.body).map_err(|_no_json| BAD_REQUEST)
 }
 
-/// The events of a batch that can be read: one that cannot costs the others nothing. An error if none can.
+/// The readable events of a batch; an error only if none can be read.
 fn readable(batch: impl Iterator<Item = Result<InboundEvent, Rejection>>) -> Read {
     let (read, unreadable): (Vec<_>, Vec<_>) = batch.partition(Result::is_ok);
     match (read.is_empty(), unreadable.len()) {
@@ -119,7 +118,7 @@ fn readable(batch: impl Iterator<Item = Result<InboundEvent, Rejection>>) -> Rea
     Ok(Delivery::Events(read.into_iter().flatten().collect()))
 }
 
-/// A name or an id that must be there.
+/// A required name or id.
 fn text(value: &Value) -> Result<String, Rejection> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -129,7 +128,7 @@ fn text(value: &Value) -> Result<String, Rejection> {
     if text.is_empty() || text.len() > LONGEST_NAME { Err(BAD_REQUEST) } else { Ok(text) }
 }
 
-/// `slack#A0MDYCDME#T061EG9R6`; none if a part is missing.
+/// `slack#A0MDYCDME#T061EG9R6`; `None` if a part is missing.
 fn key(service: &str, parts: &[&Value]) -> Option<String> {
     parts.iter().try_fold(service.to_owned(), |key, part| Some(format!("{key}#{}", text(part).ok()?)))
 }
@@ -139,7 +138,7 @@ fn one(id_at_service: String, event_types: Vec<String>, tenant: Option<String>, 
 }
 
 fn slack(mut data: Value) -> Read {
-    // What Slack proved itself by before it signed; it is nobody's business.
+    // Slack's former verification token is a secret.
     if let Some(members) = data.as_object_mut() {
         members.remove("token");
     }
@@ -157,7 +156,7 @@ fn slack(mut data: Value) -> Read {
     };
     let ended = match event_type.as_str() {
         "app_uninstalled" => true,
-        // Those of single users go without the app.
+        // A revoked token of a single user leaves the app installed.
         "tokens_revoked" => at(&data, "/event/tokens/bot").as_array().is_some_and(|tokens| !tokens.is_empty()),
         _ => false,
     };
@@ -170,7 +169,7 @@ fn slack(mut data: Value) -> Read {
     Ok(one(text(at(&data, "/event_id"))?, vec![event_type], slack_tenant(&data), data))
 }
 
-/// Whether our own bot did it: an automation that posts would start itself.
+/// Whether our own bot caused the event: an automation that posts would start itself.
 fn is_own_bot(data: &Value) -> bool {
     let event = at(data, "/event");
     let by_bot = at(event, "/bot_id").is_string() || at(event, "/message/bot_id").is_string();
@@ -179,11 +178,11 @@ fn is_own_bot(data: &Value) -> bool {
     let user = at(event, "/user").as_str();
     let ours = |who: &Value| *at(who, "/is_bot") == true && user.is_some() && at(who, "/user_id").as_str() == user;
     let authorized = at(data, "/authorizations").as_array().is_some_and(|all| all.iter().any(ours));
-    // A bot that does not say whose it is may be ours.
+    // A bot without an app id may be ours.
     authorized || (by_bot && app.is_none_or(|app| at(data, "/api_app_id").as_str() == Some(app)))
 }
 
-/// The workspace that the app is in, which in a shared channel need not be that of the event.
+/// The workspace of the app; in a shared channel the event's may be another.
 fn slack_tenant(data: &Value) -> Option<String> {
     let authorized = at(data, "/authorizations/0");
     let of = |name: &str, other: &str| -> Option<String> {
@@ -215,8 +214,8 @@ fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(&body).map_err(|_no_json| BAD_REQUEST)
 }
 
-/// The headers are not signed, and the body has no time: whoever has seen a delivery could send it again under another id. So the
-/// body alone says which event it is. One that is sent again has the same.
+/// GitHub signs neither headers nor a time: a captured delivery could be replayed under another delivery id. So the
+/// body alone identifies the event, and a redelivery has the same id.
 fn github(request: &WebhookRequest<'_>) -> Read {
     let event = single(request.headers, "x-github-event").ok_or(BAD_REQUEST)?;
     let data = github_json(request)?;
@@ -252,15 +251,15 @@ fn notion_tenant(data: &Value) -> Option<String> {
     key("notion", &[at(data, "/integration_id"), at(data, "/workspace_id")])
 }
 
-/// What a message of Pub/Sub holds, in either alphabet of base64.
+/// The data of a Pub/Sub message, in either base64 alphabet.
 fn pubsub_data(body: &Value) -> Option<Value> {
     let data = at(body, "/message/data").as_str()?;
     let bytes = BASE64.decode(data).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(data.trim_end_matches('='))).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Gmail says only that the mailbox has changed and where it is now; whoever publishes a whole message to the topic is understood
-/// as well.
+/// Gmail tells only that a mailbox changed, and its new history id. Whole messages published to the topic are read
+/// too.
 fn pubsub(body: &Value) -> Read {
     let id = body.pointer("/message/messageId").or_else(|| body.pointer("/message/message_id"));
     let id = text(id.unwrap_or(&Value::Null))?;
@@ -277,7 +276,7 @@ fn channel(headers: &HeaderMap) -> Option<String> {
     single(headers, "x-goog-channel-id").map(|id| format!("google_calendar#{id}"))
 }
 
-/// Google says that something of a calendar changed, not what.
+/// Google tells that a calendar changed, not how.
 fn calendar(headers: &HeaderMap) -> Read {
     let header = |name: &str| single(headers, name);
     let state = header("x-goog-resource-state").ok_or(BAD_REQUEST)?;
@@ -295,7 +294,7 @@ fn calendar(headers: &HeaderMap) -> Read {
 
 fn hubspot(event: Value) -> Result<InboundEvent, Rejection> {
     let part = |name: &str| text(event.get(name).unwrap_or(&Value::Null));
-    // The event's own id is not said to be unique.
+    // HubSpot does not promise that the event's own id is unique.
     let id = format!("{} {} {}", part("eventId")?, part("subscriptionId")?, part("occurredAt")?);
     let event_types = vec![part("subscriptionType")?];
     Ok(InboundEvent { id_at_service: id, event_types, tenant: hubspot_tenant(&event), data: event })
@@ -305,7 +304,7 @@ fn hubspot_tenant(event: &Value) -> Option<String> {
     key("hubspot", &[event.get("portalId")?])
 }
 
-/// Of a hook that knows its subscription, the notifications of it. What is there was verified.
+/// The notifications of the hook's subscription, if it is known. They were verified.
 fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
     let known: Vec<&str> = hook.secrets.iter().filter_map(|secret| secret.subscription_id.as_deref()).collect();
     let ours = |notification: &&Value| {
@@ -344,8 +343,8 @@ fn graph_tenant(notification: &Value) -> Option<String> {
     key("microsoft_graph", &[notification.get("subscriptionId")?])
 }
 
-/// A text message that came in, or the status of one or of a call. Nothing signed has a time: a message is told by its id, and by
-/// its status where it has one.
+/// An incoming text message, or the status of a message or a call. Twilio signs no time: a message is identified by
+/// its id, and its status if there is one.
 fn twilio(request: &WebhookRequest<'_>) -> Read {
     if !is_form(request) {
         return Err(BAD_REQUEST);
@@ -363,7 +362,6 @@ fn twilio(request: &WebhookRequest<'_>) -> Read {
     Ok(one(format!("{id} {status}"), vec![format!("{what}.{status}")], None, data.into()))
 }
 
-/// `{"update_id", "<kind>": {…}}`
 fn telegram(data: Value) -> Read {
     let id = text(at(&data, "/update_id"))?;
     let mut members = data.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
@@ -372,7 +370,7 @@ fn telegram(data: Value) -> Read {
     Ok(one(id, vec![event_type], None, data))
 }
 
-/// Its delivery's id stands in a header that is not signed, and what is sent again has another time: the rest is the same.
+/// The delivery id is in an unsigned header, and redeliveries have another time; the rest identifies the event.
 fn linear(data: Value) -> Read {
     let (kind, action) = (text(at(&data, "/type"))?, text(at(&data, "/action"))?);
     let tenant = linear_tenant(&data);
@@ -390,8 +388,8 @@ fn linear_tenant(data: &Value) -> Option<String> {
     key("linear", &[at(data, "/organizationId")])
 }
 
-/// What a component emitted: as it is, or in the form in which Pipedream stores it. Without an id of the event, the same body on
-/// the same day (of UTC) is the same event.
+/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body on the same
+/// UTC day is the same event.
 fn pipedream(body: &[u8], data: Value, now: Timestamp) -> Delivery {
     let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
     let id = if stored { text(at(&data, "/id")).ok() } else { None };

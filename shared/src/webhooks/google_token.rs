@@ -1,7 +1,8 @@
-//! The token with which Google's Pub/Sub shows who pushes: a JWT of Google's, made for us and asked for by one service account.
+//! Verifies the JWT with which Google Pub/Sub authenticates a push.
 //!
-//! Anybody can have Google sign a token for our audience, with a service account of theirs: so the account is compared, too,
-//! which Google's own libraries leave to the caller. A token says nothing of the body, and is good for an hour.
+//! Anybody can have Google sign a token for our audience with a service account of their own, so the account is
+//! compared too; Google's own libraries leave that to the caller. A token does not cover the body, and is valid for an
+//! hour.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKeyKind};
@@ -12,9 +13,8 @@ use super::{HookSecret, WebhookRequest, headers::single};
 use crate::{clients::SigningKey, models::Timestamp};
 
 const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
-/// How far Google's clock and ours may be apart, in seconds.
+/// Tolerated difference of clocks, in seconds.
 const LEEWAY: i64 = 60;
-/// In bytes.
 const LONGEST_TOKEN: usize = 10_240;
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Claims {
     exp: i64,
 }
 
-/// The key that the request's token names; nothing of it is verified.
+/// The key id of the request's token, unverified.
 pub fn key_id(request: &WebhookRequest<'_>) -> Option<String> {
     let (head, ..) = parts(request)?;
     Some(decoded::<Header>(head)?.kid)
@@ -66,7 +66,7 @@ pub(super) fn verify(
     (in_time && is_theirs && for_us).then_some(())
 }
 
-/// Header, claims and signature, as they are written.
+/// Header, claims and signature, still encoded.
 fn parts<'a>(request: &WebhookRequest<'a>) -> Option<(&'a str, &'a str, &'a str)> {
     let (scheme, token) = single(request.headers, "authorization")?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") || token.len() > LONGEST_TOKEN {

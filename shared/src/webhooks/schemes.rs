@@ -1,4 +1,4 @@
-//! Whether a request is a service's, by one secret.
+//! Verifies a request with one secret.
 
 use base64::{
     Engine, alphabet,
@@ -17,18 +17,18 @@ use super::{
 };
 use crate::models::Timestamp;
 
-/// How old a request may be, and how far ahead of our clock; seconds.
+/// The tolerated age of a request, in seconds, also ahead of our clock.
 pub(super) const TOLERANCE: i64 = 300;
-/// Of a header of signatures no more are looked at.
+/// The most signatures read from one header.
 const MOST_SIGNATURES: usize = 20;
 
-/// Base64, whether or not it is padded.
+/// Base64 with or without padding.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// None for whatever is not proven.
+/// `None` without proof.
 pub(super) fn verify(
     hook: &HookKeys<'_>,
     secret: &HookSecret,
@@ -91,7 +91,7 @@ fn fresh_to_the_millisecond(at: i64, now: Timestamp) -> Option<()> {
     (off.unsigned_abs() <= TOLERANCE.unsigned_abs() * 1_000).then_some(())
 }
 
-/// Whether a text in parts has this HMAC-SHA256. An empty key proves nothing.
+/// Compares an HMAC-SHA256 over the parts. An empty key proves nothing.
 fn is_mac(key: &[u8], parts: &[&[u8]], mac: &[u8]) -> Option<()> {
     if key.is_empty() {
         return None;
@@ -99,7 +99,7 @@ fn is_mac(key: &[u8], parts: &[&[u8]], mac: &[u8]) -> Option<()> {
     verify_mac(&Key::new(HMAC_SHA256, key), &parts.concat(), mac).ok()
 }
 
-/// Whether two secrets are the same, in constant time: neither can be guessed letter by letter.
+/// Compares two secrets in constant time.
 fn same(ours: &SecretString, theirs: &str) -> Option<()> {
     let ours = ours.expose_secret();
     if ours.is_empty() {
@@ -128,7 +128,7 @@ fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) 
     proven.then_some(())
 }
 
-/// The Standard Webhooks specification; Svix sends the same under names of its own.
+/// The Standard Webhooks specification; Svix uses other header names.
 fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: Timestamp) -> Option<()> {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let names = if request.headers.contains_key("webhook-signature") {
@@ -145,7 +145,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     let mut proven = false;
     for signature in signatures.split(' ').take(MOST_SIGNATURES) {
         let (version, signature) = signature.split_once(',')?;
-        // A second comma is that of two headers that were joined.
+        // A second comma comes from two joined headers.
         (!signature.contains(',')).then_some(())?;
         if let (true, Ok(signature)) = (version == "v1", BASE64.decode(signature)) {
             let signed = [id.as_bytes(), b".", at.as_bytes(), b".", request.body];
@@ -155,7 +155,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     proven.then_some(())
 }
 
-/// The address as `HubSpot` signs it: these escapes are decoded, and no others.
+/// HubSpot signs the address with exactly these escapes decoded.
 fn hubspot_url(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),
@@ -176,7 +176,7 @@ fn hubspot_url(url: &str) -> String {
     })
 }
 
-/// The token of a channel of Google's, which only its opener and Google know.
+/// The token of a Google channel, known to its creator and Google only.
 fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<()> {
     let header = |name| single(request.headers, name);
     let is = |known: &Option<String>, name| known.as_deref().is_none_or(|known| header(name) == Some(known));
@@ -185,7 +185,7 @@ fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<(
     channel.then_some(())
 }
 
-/// Every notification of the hook's subscription must have its `clientState`; those of others are not the hook's.
+/// Every notification of the hook's subscription must have its `clientState`; other notifications are not the hook's.
 fn microsoft_graph(secret: &HookSecret, body: &[u8]) -> Option<()> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ours = |notification: &&Value| {

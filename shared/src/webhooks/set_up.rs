@@ -1,9 +1,9 @@
-//! What a person does at a service so that its events come to a hook.
+//! Instructions for setting up a hook at its service.
 
 use super::Scheme;
 
 impl Scheme {
-    /// Sentences for who sets a hook up; `url` and `secret` are the hook's.
+    /// Sentences for the person who sets a hook up; `url` and `secret` are the hook's.
     pub const fn set_up(self) -> &'static str {
         match self {
             Self::Slack => {

@@ -1,8 +1,8 @@
-//! `X-Twilio-Signature`: that a request is Twilio's, and unchanged.
+//! Verifies `X-Twilio-Signature`.
 //!
 //! Twilio signs the address it called, followed by name and value of every form parameter, names in the order of their
 //! bytes, the values of one name sorted and each once; base64 of HMAC-SHA1 under the account's auth token. The address may
-//! have been signed with or without its port. A body that is no form is not signed; instead the address carries its SHA-256
+//! have been signed with or without its port. Another body than a form is not signed; instead the address carries its SHA-256
 //! as `bodySHA256` (twilio-node 6.2.0 and twilio-python 9.13.0; `tests/fixtures/twilio_signatures.json`).
 
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use ring::{
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 
-/// Whether `signature` is Twilio's for a request of `body` to `url` (the public address, with its query as it was sent).
-/// Constant in time as far as the signature goes.
+/// Whether `signature` is Twilio's for a request with `body` to `url` (the public address with its query, unchanged).
+/// The comparison takes constant time.
 pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &str) -> bool {
     let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
     let parameters = match body_hash(url) {
@@ -27,11 +27,11 @@ pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &s
     let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, auth_token.expose_secret().as_bytes());
     let [one, other] = with_and_without_port(url);
     let signed = |url: String| verify(&key, (url + &parameters).as_bytes(), &signature).is_ok();
-    // Both are computed whatever the first gives.
+    // Both are computed, so that the time tells nothing.
     signed(one) | signed(other)
 }
 
-/// The `bodySHA256` of the query, if it has one.
+/// The `bodySHA256` parameter of the query.
 fn body_hash(url: &str) -> Option<String> {
     let query = url.split_once('?')?.1;
     form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "bodySHA256").map(|(_, value)| value.into_owned())
@@ -52,12 +52,12 @@ fn signed_parameters(body: &[u8]) -> String {
     parameters.into_iter().flat_map(|(name, value)| [name, value]).collect()
 }
 
-/// The address without a port and with one: its own, or that of its scheme.
+/// The address without a port and with one: its own, or the scheme's default.
 fn with_and_without_port(url: &str) -> [String; 2] {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // A colon may stand in a user's password and in an IPv6 address, too.
+    // User passwords and IPv6 addresses may contain colons.
     let host_at = authority.rfind('@').map_or(0, |at| at + 1);
     let port_at = authority.rfind(':').filter(|at| *at > host_at && !authority.ends_with(']'));
     if let Some(bare) = port_at.and_then(|at| authority.get(..at)) {
