@@ -32,9 +32,9 @@ fn a_hint_leads_to_what_was_meant() {
     let filter = |clause: Value| said(&[("/trigger_config/filters", clause)]);
     for (said, expected, not) in [
         (daily("time", json!("08:00")), "Write time_of_day if you meant that", "Write timezone"),
-        (daily("cron", json!("0 9 * * *")), "a schedule has an interval", "what a tool is to be given"),
-        (daily("time_of_day", json!("08:00:30")), "no time from 00:00 to 23:59", "Shorten it"),
-        (once("9999-12-31T23:59:59Z"), "further away than times can be written", "ISO 8601"),
+        (daily("cron", json!("0 9 * * *")), "a schedule has an interval", "a tool's arguments"),
+        (daily("time_of_day", json!("08:00:30")), "not a time from 00:00 to 23:59", "Shorten it"),
+        (once("9999-12-31T23:59:59Z"), "too far in the future", "ISO 8601"),
         (once("2027-03-28T02:30:00"), "skip 2027-03-28T02:30:00, so it runs at 2027-03-28T03:30:00", "is required"),
         (once("2027-03-28T03:30:00"), "", "skip"),
         (
@@ -42,7 +42,7 @@ fn a_hint_leads_to_what_was_meant() {
             "The list that contains_any compares with is empty",
             "not a list",
         ),
-        (said(&[("/actions/0/retries", json!(-1))]), "retries is from 0 to 3", "a whole number is expected"),
+        (said(&[("/actions/0/retries", json!(-1))]), "retries must be from 0 to 3", "Expected a whole number"),
         (
             said(&[("/actions/1/parameters/text", json!("[[\"{{event.text}}\"]]"))]),
             "Give the list or object itself",
