@@ -1,8 +1,8 @@
-//! Whose account at a service is used for an organization: its own if it has one, else the platform's.
+//! The accounts used for an organization at VAPI and at an LLM: its own if it has one, else the platform's.
 //!
-//! That there is an own account stands on the organization's row, which the dashboard's routes have read by the time anybody
-//! asks here (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; a secret's content
-//! never changes, since each key that is stored gets a name of its own.
+//! The organization's row says whether it has its own account; the dashboard's routes have read that row before
+//! (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`. A secret's content never changes,
+//! because each stored key gets a new name.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     store::Organizations,
 };
 
-/// Of questions that are asked one after the other so closely, the later goes by what the earlier has read.
+/// Within this time a later request reuses the account that an earlier one read.
 const QUESTIONS_APART: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -27,22 +27,21 @@ pub struct Accounts {
     llm: Option<PlatformLlm>,
 }
 
-/// An account at an LLM that is asked several times, perhaps over minutes: a run's, a turn's.
+/// An LLM account for several requests over minutes: a run's, a turn's.
 #[derive(Clone, Copy)]
 pub struct LlmInUse<'a> {
     pub accounts: &'a Accounts,
     pub organization: OrganizationId,
-    /// With which it began.
+    /// The account at the start.
     pub account: &'a llm::Account,
 }
 
 impl LlmInUse<'_> {
-    /// The account for the next question: a key that was changed meanwhile is changed here, too, and one that was taken away is
-    /// used no more.
+    /// The account for the next request. A changed key is used at once, and a removed one no more.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if it cannot be found out, and if the organization has got or lost a key of its own: what was begun
-    /// on one budget does not go on upon the other, and begins again.
+    /// [`Failure::Unreachable`] if the account cannot be read, and if the organization got or lost a key of its own:
+    /// work begun on one budget does not continue on the other, but begins again.
     pub async fn now(&self) -> Result<llm::Account, clients::Error> {
         let now = self.accounts.llm_as_of(self.organization, QUESTIONS_APART).await;
         let now = now.map_err(|error| clients::Error::because(Service::Llm, Failure::Unreachable, error))?;
@@ -54,12 +53,11 @@ impl LlmInUse<'_> {
     }
 }
 
-/// A model of an account at an LLM.
 #[derive(Clone, Copy)]
 pub struct LlmModel<'a> {
     pub llm: &'a Llm,
     pub account: LlmInUse<'a>,
-    /// The account's, if absent.
+    /// The account's model, if absent.
     pub model: Option<&'a str>,
 }
 
@@ -78,7 +76,7 @@ impl LlmModel<'_> {
     }
 }
 
-/// The name of the secret with an organization's credential for a service; `prefix` is what all their names begin with.
+/// The name of the secret with an organization's credential for a service; `prefix` begins all their names.
 pub fn credential_secret(prefix: &str, organization: OrganizationId, service: ServiceId, key: SecretId) -> String {
     format!("{prefix}services/{organization}/{service}/{key}")
 }
@@ -90,8 +88,8 @@ struct PlatformLlm {
 }
 
 impl Accounts {
-    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret` is the name or ARN of the platform's
-    /// secret, `prefix` what the names of organizations' secrets begin with.
+    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret` is the name or ARN of the
+    /// platform's secret; `prefix` begins the names of organizations' secrets.
     pub fn new(
         organizations: Organizations,
         secrets: Secrets,
@@ -101,8 +99,7 @@ impl Accounts {
         Self { organizations, secrets, vapi_secret: vapi_secret.into(), prefix: prefix.into(), llm: None }
     }
 
-    /// For a function that speaks to an LLM. `secret` is the name or ARN of the platform's secret, `model` what is asked for if
-    /// neither the account nor a request names one.
+    /// Adds the LLM. `secret` is the name or ARN of the platform's secret, `model` the default model.
     #[must_use]
     pub fn with_llm(self, secret: impl Into<String>, model: impl Into<String>) -> Self {
         Self { llm: Some(PlatformLlm { secret: secret.into(), model: model.into() }), ..self }
@@ -112,14 +109,15 @@ impl Accounts {
         self.secrets.clone()
     }
 
-    /// The VAPI account that the organization's agents and tools are at.
+    /// The VAPI account of the organization's agents and tools.
     pub async fn vapi(&self, organization: OrganizationId) -> Result<vapi::Account> {
         let keys = self.organizations.own_keys(organization).await?;
         self.vapi_of(organization, &keys).await
     }
 
-    /// As [`Accounts::vapi`], by the organization's row as of now; the platform's for an organization that does not exist. Where it
-    /// does not fit what somebody shows, the platform's secret is read again: it may have been changed a moment ago.
+    /// As [`Accounts::vapi`], with a consistent read of the organization's row; the platform's account for an unknown
+    /// organization. If the account does not fit the presented secret, the platform's secret is read again, because it
+    /// may have changed a moment ago.
     pub async fn vapi_fitting(
         &self,
         organization: OrganizationId,
@@ -134,7 +132,7 @@ impl Accounts {
         if fits(&account) {
             return Ok(account);
         }
-        // Whoever's it is: what is asked tells nobody whether there is such an organization.
+        // Read in every case, so that the requests do not tell whether the organization exists.
         let _platforms: vapi::Account = self.secrets.standing_now(&self.vapi_secret).await?;
         self.vapi_of(organization, &keys).await
     }
@@ -146,15 +144,15 @@ impl Accounts {
         }
     }
 
-    /// The VAPI account of organizations that have none of their own.
+    /// The VAPI account of organizations without their own.
     pub async fn platform_vapi(&self) -> Result<vapi::Account> {
         Ok(self.secrets.standing(&self.vapi_secret).await?)
     }
 
-    /// The account at an LLM that serves the organization.
+    /// The organization's LLM account.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it has none of its own, and the platform has none either.
+    /// [`Error::Conflict`] if neither the organization nor the platform has one.
     pub async fn llm(&self, organization: OrganizationId) -> Result<llm::Account> {
         let keys = self.organizations.own_keys(organization).await?;
         self.llm_of(organization, &keys).await
@@ -181,7 +179,7 @@ impl Accounts {
         })
     }
 
-    /// The account that the organization has of its own at a service, as it stands in its secret; `None` if it has none.
+    /// The organization's own account at a service, from its secret; `None` without one.
     pub async fn own<T: DeserializeOwned>(
         &self,
         organization: OrganizationId,
@@ -201,12 +199,11 @@ impl Accounts {
         Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))
     }
 
-    /// The name of another secret for a tool's values. Each change of them gets one, so a secret's content never changes.
+    /// A new secret name for a tool's values. Each change gets one, so a secret's content never changes.
     pub fn new_tool_secret(&self, organization: OrganizationId, tool: ToolId) -> String {
         format!("{}tools/{organization}/{tool}/{}", self.prefix, SecretId::generate())
     }
 
-    /// The name of the secret with an own key.
     pub fn secret_name(&self, organization: OrganizationId, service: KeyService, key: SecretId) -> String {
         format!("{}{service}/{organization}/{key}", self.prefix)
     }

@@ -1,5 +1,5 @@
-//! What functions are made of: each part is made from the environment when it is first asked for, so a function neither
-//! configures what it does not use nor needs the variables of it.
+//! Builds the parts of a function from the environment, each on first use. A function needs no configuration of parts
+//! that it does not use.
 
 mod console;
 
@@ -47,13 +47,13 @@ use crate::{
 
 pub use console::ConsoleSettings;
 
-/// A turn may be tried again long after an effect, and must still find it.
+/// A turn may be repeated long after an effect, and must still find it.
 const EFFECTS_OF_TURNS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why a function could not be put together; names the variable if one is to blame.
+/// Why a function could not be built; names the variable at fault.
 pub type Result<T> = std::result::Result<T, lambda_http::Error>;
 
-/// The parts of a function, shared by whatever is made of them.
+/// The shared parts of a function.
 pub struct Platform {
     environment: Environment,
     aws: SdkConfig,
@@ -69,8 +69,9 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// The platform of this process, whose logging it starts (`AWS_LAMBDA_LOG_LEVEL`, INFO unless set; metrics go to the namespace
-    /// `METRICS_NAMESPACE`). Credentials and region are those that Lambda sets: `AWS_ACCESS_KEY_ID` and its like, `AWS_REGION`.
+    /// The platform of this process. Starts logging (`AWS_LAMBDA_LOG_LEVEL`, INFO unless set; metrics go to the
+    /// namespace `METRICS_NAMESPACE`). Credentials and region are Lambda's: `AWS_ACCESS_KEY_ID` and its like,
+    /// `AWS_REGION`.
     pub async fn from_env() -> Result<Self> {
         let environment = Environment::of_process();
         let namespace = environment.optional("METRICS_NAMESPACE").unwrap_or_else(|| telemetry::NAMESPACE.to_owned());
@@ -104,17 +105,17 @@ impl Platform {
         })
     }
 
-    /// The client for vendors.
+    /// The HTTP client for vendors.
     pub fn http(&self) -> &reqwest::Client {
         &self.http
     }
 
-    /// The tables, all of whose names begin with `TABLE_PREFIX`: `switchboard-` makes `switchboard-tools`.
+    /// The tables. Their names begin with `TABLE_PREFIX`: `switchboard-` makes `switchboard-tools`.
     pub fn database(&self) -> Result<&Database> {
         once(&self.database, || Ok(Database::connect(&self.aws, self.environment.required("TABLE_PREFIX")?)))
     }
 
-    /// The table `organizations`, with what was seen of it in this process.
+    /// The table `organizations`, with this process's cache.
     pub fn organizations(&self) -> Result<&Organizations> {
         once(&self.organizations, || Ok(Organizations::new(self.database()?)))
     }
@@ -124,8 +125,8 @@ impl Platform {
         self.secrets.get_or_init(|| Secrets::new(&self.aws))
     }
 
-    /// The client for addresses that others choose. `OUTBOUND_OPEN_HOSTS` are let through although they are private, and by
-    /// plain http; empty on AWS.
+    /// The client for addresses that others choose. Private `OUTBOUND_OPEN_HOSTS` are allowed, also by plain http;
+    /// empty on AWS.
     pub fn outbound(&self) -> Result<&Outbound> {
         once(&self.outbound, || Ok(Outbound::new(self.environment.hosts("OUTBOUND_OPEN_HOSTS"))?))
     }
@@ -134,8 +135,8 @@ impl Platform {
         Ok(Access::new(self.database()?, self.organizations()?.clone()))
     }
 
-    /// Verifies tokens where no authorizer does: those of `JWT_ISSUER` for one of `JWT_AUDIENCE` (separated by commas), signed by
-    /// a key that stands at `JWKS_URL`, or where the issuer's configuration says.
+    /// Verifies tokens where no authorizer does: issuer `JWT_ISSUER`, one of `JWT_AUDIENCE` (separated by commas),
+    /// keys at `JWKS_URL` or at the address in the issuer's configuration.
     pub fn token_verifier(&self) -> Result<TokenVerifier> {
         let issuer = self.environment.required("JWT_ISSUER")?;
         let audiences = self.environment.required("JWT_AUDIENCE")?;
@@ -152,7 +153,7 @@ impl Platform {
         Twilio::new(self.http.clone(), self.environment.base_url("TWILIO_URL", "https://api.twilio.com"))
     }
 
-    /// One for all, because it remembers its token.
+    /// Shared, because it caches its token.
     pub fn pipedream(&self) -> Pipedream {
         let new = || {
             Pipedream::new(self.http.clone(), self.environment.base_url("PIPEDREAM_URL", "https://api.pipedream.com"))
@@ -169,7 +170,7 @@ impl Platform {
         Ok(Llm::new(self.http.clone(), self.outbound()?.clone()))
     }
 
-    /// The platform's account at VAPI (`VAPI_SECRET`) and the organizations' own, whose secrets' names begin with
+    /// The platform's account at VAPI (`VAPI_SECRET`) and the organizations' own, whose secret names begin with
     /// `ORGANIZATION_SECRET_PREFIX`.
     pub fn accounts(&self) -> Result<Accounts> {
         let vapi = self.environment.required("VAPI_SECRET")?;
@@ -181,19 +182,19 @@ impl Platform {
         Ok(self.environment.required("ORGANIZATION_SECRET_PREFIX")?)
     }
 
-    /// As [`Platform::accounts`], with the platform's account at an LLM (`LLM_SECRET`) and the model that is asked if neither
-    /// the account nor a request names one (`LLM_MODEL`, `openrouter/auto`).
+    /// As [`Platform::accounts`], with the platform's LLM account (`LLM_SECRET`) and the default model (`LLM_MODEL`,
+    /// `openrouter/auto`).
     pub fn accounts_with_llm(&self) -> Result<Accounts> {
         let model = self.environment.optional("LLM_MODEL").unwrap_or_else(|| "openrouter/auto".to_owned());
         Ok(self.accounts()?.with_llm(self.environment.required("LLM_SECRET")?, model))
     }
 
-    /// What signs tools' tokens (`TOOL_TOKEN_SECRET`).
+    /// Signs tools' tokens (`TOOL_TOKEN_SECRET`).
     pub fn tokens(&self) -> Result<ToolTokens> {
         Ok(ToolTokens::new(self.secrets().clone(), self.environment.required("TOOL_TOKEN_SECRET")?))
     }
 
-    /// The base address under which VAPI and Twilio reach this API (`PUBLIC_URL`), without a slash at the end.
+    /// The base address at which VAPI and Twilio reach this API (`PUBLIC_URL`), without a trailing slash.
     pub fn public_url(&self) -> Result<String> {
         Ok(self.environment.required("PUBLIC_URL")?.trim_end_matches('/').to_owned())
     }
@@ -206,7 +207,7 @@ impl Platform {
         Ok(Attachments::new(self.database()?, self.assistants()?))
     }
 
-    /// Makes, edits and deletes tools.
+    /// Creates, edits and deletes tools.
     pub fn lifecycle(&self) -> Result<Lifecycle> {
         self.lifecycle_with(Some(self.tokens()?))
     }
@@ -243,7 +244,7 @@ impl Platform {
         Ok(HookRegistry::new(hooks, self.stored_secrets()?, self.secrets().clone(), prefix))
     }
 
-    /// Holds events against the filters of automations.
+    /// Matches events against the filters of automations.
     fn event_filters(&self) -> Result<EventFilters> {
         Ok(EventFilters::new(Automations::new(self.database()?), OrganizationMembers::new(self.database()?)))
     }
@@ -254,34 +255,33 @@ impl Platform {
         Ok(Jwks::new("https://accounts.google.com", Some(url))?)
     }
 
-    /// What the names of the phone numbers' Twilio secrets begin with (`TWILIO_SECRET_PREFIX`); the phone number's id follows.
+    /// The prefix of the phone numbers' Twilio secrets (`TWILIO_SECRET_PREFIX`); the phone number's id follows.
     pub fn twilio_secret_prefix(&self) -> Result<String> {
         Ok(self.environment.required("TWILIO_SECRET_PREFIX")?)
     }
 
-    /// The queue of tool runs that `run-tool` carries out (`EXECUTIONS_QUEUE_URL`).
+    /// The queue of executions for `run-tool` (`EXECUTIONS_QUEUE_URL`).
     pub fn executions_queue(&self) -> Result<Queue<Queued>> {
         Ok(Queue::new(&self.aws, self.environment.required("EXECUTIONS_QUEUE_URL")?))
     }
 
-    /// The queue of automations' runs that `run-loop` carries on (`RUNS_QUEUE_URL`).
+    /// The queue of automation runs for `run-loop` (`RUNS_QUEUE_URL`).
     pub fn runs_queue(&self) -> Result<Queue<QueuedRun>> {
         Ok(Queue::new(&self.aws, self.environment.required("RUNS_QUEUE_URL")?))
     }
 
-    /// What asks `run-loop` to carry runs out.
     pub fn run_queue(&self) -> Result<RunQueue> {
         Ok(RunQueue { runs: AutomationRuns::new(self.database()?), queue: self.runs_queue()? })
     }
 
-    /// Starts runs of automations.
     pub fn run_starter(&self) -> Result<RunStarter> {
         let members = OrganizationMembers::new(self.database()?);
         let quotas = Quotas::new(self.database()?);
         Ok(RunStarter { queue: self.run_queue()?, members, quotas, history: self.history()? })
     }
 
-    /// Watches how runs end. With `ALERT_HOOK_URL` owners are told of a pause there, signed with the key in `ALERT_SECRET`.
+    /// Watches the ends of runs. With `ALERT_HOOK_URL` owners hear of a pause there, signed with the key in
+    /// `ALERT_SECRET`.
     pub fn watch(&self) -> Result<Watch> {
         let hook = match self.environment.optional("ALERT_HOOK_URL") {
             Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
@@ -293,25 +293,25 @@ impl Platform {
         Ok(Watch { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
     }
 
-    /// The queue that wakes `settle` before its schedule does (`SETTLE_QUEUE_URL`).
+    /// The queue that wakes `settle` before its schedule (`SETTLE_QUEUE_URL`).
     pub fn settling(&self) -> Result<Settling> {
         Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
     }
 
-    /// The queue of occurrences of schedules that `schedule` carries out (`SCHEDULED_QUEUE_URL`).
+    /// The queue of schedule occurrences for `schedule` (`SCHEDULED_QUEUE_URL`).
     pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
         Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
     }
 
-    /// Begins the runs of events; those whose filters take long are looked at by `schedule`.
+    /// Starts the runs of events; slow filters are left to `schedule`.
     pub fn dispatch(&self) -> Result<Dispatch> {
         let waiting = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
     }
 
-    /// `EventBridge` Scheduler: schedules of the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to `SCHEDULED_QUEUE_ARN`, and
-    /// what cannot be sent to `SCHEDULED_DEAD_LETTERS_ARN`.
+    /// `EventBridge` Scheduler: schedules in the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to
+    /// `SCHEDULED_QUEUE_ARN`, undeliverable ones to `SCHEDULED_DEAD_LETTERS_ARN`.
     pub fn scheduler(&self) -> Result<Scheduler> {
         let target = SchedulerTarget {
             group: self.environment.required("SCHEDULE_GROUP")?,
@@ -322,7 +322,7 @@ impl Platform {
         Ok(Scheduler::new(&self.aws, target))
     }
 
-    /// Makes what starts automations follow their rows.
+    /// Keeps the triggers of automations in line with their rows.
     pub fn triggers(&self) -> Result<Triggers> {
         let database = self.database()?;
         Ok(Triggers {
@@ -345,14 +345,14 @@ impl Platform {
         })
     }
 
-    /// How long the start of a call waits for its tools before the model is told what there is (`ON_CALL_START_SECONDS`, 3).
+    /// How long the start of a call waits for its tools before the model gets their results (`ON_CALL_START_SECONDS`,
+    /// 3).
     pub fn on_call_start(&self) -> Result<Duration> {
         Ok(Duration::from_secs(self.environment.parsed("ON_CALL_START_SECONDS", 3)?))
     }
 
-    /// What organizations have used of their budgets; those that have none of their own have these: `RUNS_PER_HOUR` (100),
-    /// `EXECUTIONS_PER_HOUR` (3000), and for runs `PLATFORM_COST_PER_MONTH` (50) and `OWN_COST_PER_MONTH` (1000), in the credits
-    /// of an LLM's gateway.
+    /// The organizations' use of their budgets. Defaults: `RUNS_PER_HOUR` (100), `EXECUTIONS_PER_HOUR` (3000), and for
+    /// runs `PLATFORM_COST_PER_MONTH` (50) and `OWN_COST_PER_MONTH` (1000), in the credits of the LLM gateway.
     pub fn budgets(&self) -> Result<&Budgets> {
         once(&self.budgets, || self.new_budgets())
     }
@@ -367,8 +367,8 @@ impl Platform {
         Ok(Budgets::new(self.database()?, self.organizations()?.clone(), limits))
     }
 
-    /// What one run may use on the platform's key of an LLM, whatever its limits say (`PLATFORM_RUN_COST`, 5, in the gateway's
-    /// credits; `PLATFORM_RUN_SECONDS`, 3600).
+    /// The ceiling of one run on the platform's LLM key (`PLATFORM_RUN_COST`, 5, in the gateway's credits;
+    /// `PLATFORM_RUN_SECONDS`, 3600).
     pub fn run_ceilings(&self) -> Result<RunCeilings> {
         Ok(RunCeilings {
             cost: self.environment.parsed("PLATFORM_RUN_COST", 5.0)?,
@@ -376,7 +376,7 @@ impl Platform {
         })
     }
 
-    /// Deletes what somebody wants deleted.
+    /// Deletes data on request.
     pub fn erasure(&self) -> Result<Erasure> {
         Ok(Erasure::new(self.database()?))
     }
@@ -391,21 +391,21 @@ impl Platform {
         Ok(Duration::from_secs(self.environment.parsed::<u64>("HISTORY_DAYS", 30)? * 24 * 60 * 60))
     }
 
-    /// Answers the same effect in the same call from the record for `IDEMPOTENCY_WINDOW_SECONDS` (120).
+    /// Answers a repeated effect of a call from the record for `IDEMPOTENCY_WINDOW_SECONDS` (120).
     pub fn idempotency(&self) -> Result<Idempotency> {
         let window = self.environment.parsed("IDEMPOTENCY_WINDOW_SECONDS", 120)?;
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`], with all that can be called by a run that names it: what asks a model, and the tools of agents
-    /// that build automations.
+    /// [`Platform::catalogue`] with the tools that runs may name: tools that ask a model, and the tools of agents that
+    /// build automations.
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
         let access =
             LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
         self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None, None)?.for_runs())
     }
 
-    /// The same for a function that offers them and does not call them.
+    /// The same for a function that offers these tools without calling them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
         self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
     }
@@ -416,7 +416,8 @@ impl Platform {
         Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
     }
 
-    /// What agents need to build automations. With `MCP_CALL_TOOL` (false) they may also call every tool that they find.
+    /// The tools of agents that build automations. With `MCP_CALL_TOOL` (false) agents may also call every tool that
+    /// they find.
     pub fn agent_tools_for_clients(&self) -> Result<AgentTools> {
         let caller = ToolCaller { catalogue: self.catalogue()?, executor: self.executor(self.idempotency()?)? };
         let wanted = self.environment.optional("MCP_CALL_TOOL").is_some_and(|wanted| wanted == "true");
@@ -438,9 +439,9 @@ impl Platform {
         })
     }
 
-    /// What takes turns of conversations. Its variables, with their defaults: `PLANNER_FUNCTION_CALLING` (false), whether the
-    /// model calls functions by itself; `TURN_COST` (1), what a turn may cost on the platform's key of an LLM, in the gateway's
-    /// credits; `TURN_SECONDS` (120), how long it may take; `THREAD_DAYS` (90), how long threads are kept.
+    /// Takes turns of conversations. Variables and defaults: `PLANNER_FUNCTION_CALLING` (false), whether the model
+    /// calls functions itself; `TURN_COST` (1), the cost of a turn on the platform's LLM key, in the gateway's
+    /// credits; `TURN_SECONDS` (120), the longest turn; `THREAD_DAYS` (90), how long threads are kept.
     pub fn turns(&self) -> Result<Turns> {
         let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;
@@ -463,13 +464,14 @@ impl Platform {
         })
     }
 
-    /// Where front ends reach the streamed chat, if not at its REST API's own endpoint (`STREAM_PUBLIC_URL`); without a slash at the end.
+    /// The address of the streamed chat, if not its REST API's own endpoint (`STREAM_PUBLIC_URL`); without a trailing
+    /// slash.
     pub fn stream_public_url(&self) -> Option<String> {
         self.environment.optional("STREAM_PUBLIC_URL").map(|url| url.trim_end_matches('/').to_owned())
     }
 
-    /// The scopes that a token must have for the MCP server (`MCP_SCOPES`, separated by blanks; none), and the origins beside our
-    /// own whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
+    /// The scopes that the MCP server requires of a token (`MCP_SCOPES`, separated by blanks; none), and the other
+    /// origins whose pages may use it (`MCP_ORIGINS`, separated by commas; none).
     pub fn mcp_settings(&self) -> Result<McpSettings> {
         let scopes = self.environment.optional("MCP_SCOPES");
         let origins = self.environment.optional("MCP_ORIGINS").unwrap_or_default();
@@ -477,12 +479,12 @@ impl Platform {
         Ok(McpSettings { scopes, origins: origins.collect() })
     }
 
-    /// What the console tells its page ([`ConsoleSettings`] names the variables).
+    /// The settings of the console's page ([`ConsoleSettings`] names the variables).
     pub fn console_settings(&self) -> Result<ConsoleSettings> {
         Ok(ConsoleSettings::read(&self.environment)?)
     }
 
-    /// The tools that runs are offered; what asks a model is described only.
+    /// The tools offered to runs. Tools that ask a model are described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
             built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
@@ -492,7 +494,7 @@ impl Platform {
         })
     }
 
-    /// How organizations stand to services. One for all, because it remembers what Pipedream said.
+    /// The organizations' connections to services. Shared, because it caches Pipedream's answers.
     pub fn connections(&self) -> Result<&Connections> {
         once(&self.connections, || {
             Ok(Connections::new(
@@ -505,7 +507,6 @@ impl Platform {
         })
     }
 
-    /// Validates and saves automations.
     pub fn deployment(&self) -> Result<Deployment> {
         Ok(Deployment::new(
             Automations::new(self.database()?),
@@ -518,12 +519,12 @@ impl Platform {
         ))
     }
 
-    /// Looks up by which hooks events come.
+    /// Finds the hooks of events.
     pub fn event_hooks(&self) -> Result<EventHooks> {
         Ok(EventHooks { hooks: Hooks::new(self.database()?), services: ServicesTable::new(self.database()?) })
     }
 
-    /// Reads automations with all that is known of them.
+    /// Reads automations with their state.
     pub fn automation_reader(&self) -> Result<AutomationReader> {
         Ok(AutomationReader {
             automations: Automations::new(self.database()?),
@@ -532,7 +533,7 @@ impl Platform {
         })
     }
 
-    /// Finds tools for agents. One for all, because it remembers the services' tools.
+    /// Finds tools for agents. Shared, because it caches the services' tools.
     pub fn discovery(&self) -> Result<&Discovery> {
         once(&self.discovery, || {
             let Catalogue { built_in, tools, services, connections } = self.catalogue()?;
@@ -540,7 +541,8 @@ impl Platform {
         })
     }
 
-    /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty on AWS.
+    /// Executes tools. Live calls may be controlled at VAPI's hosts, and at `CONTROL_HOSTS` also by plain http; empty
+    /// on AWS.
     pub fn executor(&self, idempotency: Idempotency) -> Result<Executor> {
         let database = self.database()?;
         Ok(Executor {
@@ -566,7 +568,7 @@ impl Platform {
     }
 }
 
-/// What may differ between MCP servers.
+/// Settings of an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
     pub scopes: Option<String>,
@@ -574,7 +576,7 @@ pub struct McpSettings {
     pub origins: Vec<String>,
 }
 
-/// The part, made now if it is not there yet.
+/// The part, built on first use.
 fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(made) = part.get() {
         return Ok(made);

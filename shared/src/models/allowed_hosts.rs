@@ -1,25 +1,24 @@
-//! The hosts to which requests may go whose address is chosen in the call.
+//! The allowed hosts of requests whose address is chosen in the call.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// `allowed_hosts`: `["api.example.com", "crm.example.com:8443"]`. Without a port it is that of the scheme. Empty: nothing is
-/// said.
+/// `allowed_hosts`: `["api.example.com", "crm.example.com:8443"]`. A missing port is the scheme's. Empty allows every
+/// host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 
-/// Text that names no host, or more than one.
 #[derive(Debug, thiserror::Error)]
 #[error("must be the name of a host and nothing else, such as api.example.com or api.example.com:8443")]
 pub struct NotAHost;
 
 impl AllowedHosts {
-    /// Adds a host, as it stands in a parsed address.
+    /// Adds a host as written in a parsed address.
     ///
     /// # Errors
-    /// For text that is no host, or more than a host and its port.
+    /// For text that is not a host with an optional port.
     pub fn add(&mut self, host: &str) -> Result<(), NotAHost> {
         let host = normal(host).ok_or(NotAHost)?;
         if !self.0.contains(&host) {
@@ -36,10 +35,10 @@ impl AllowedHosts {
         self.0.is_empty()
     }
 
-    /// Whether a request may go to an address.
+    /// Checks the address of a request.
     ///
     /// # Errors
-    /// Why not, and where it may go.
+    /// The refused host, and the allowed ones.
     pub fn check(&self, url: &Url) -> Result<(), String> {
         if self.is_empty() || self.hold(url) {
             return Ok(());
@@ -61,7 +60,7 @@ impl fmt::Display for AllowedHosts {
     }
 }
 
-/// A host as it stands in a parsed address, with its port if that is not 443.
+/// A host as written in a parsed address, with its port if that is not 443.
 fn normal(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['/', '\\', '?', '#', '@', '*', '{', ' ']) {

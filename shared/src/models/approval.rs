@@ -1,4 +1,4 @@
-//! What a person is asked before an action of a run goes on.
+//! Approvals: a person's decision before an action of a run.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
 
-/// A row of `approvals`: one action of one run with exactly these arguments, and what was decided of it.
+/// A row of `approvals`: one action of one run with exactly these arguments, and the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
@@ -19,28 +19,28 @@ pub struct Approval {
     /// The action's id in the definition.
     pub action_id: String,
     pub tool: String,
-    /// What the tool is to be given, as JSON text, for whoever decides: without secrets and what the tool's author marked. Others
-    /// are shown it without people's numbers and addresses, too.
+    /// The tool's arguments as JSON text, for the person who decides: without secrets and the author's marked fields.
+    /// Other readers see them without numbers and addresses, too.
     pub arguments: String,
-    /// The addresses and numbers that it goes to, as far as the arguments say so.
+    /// The recipients, as far as the arguments name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
-    /// [`arguments_hash`] of what it is really given.
+    /// [`arguments_hash`] of the real arguments.
     pub arguments_hash: String,
-    /// Why somebody is asked: a sentence.
+    /// The reason for asking: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ApprovalStatus,
-    /// Until when it can be decided.
+    /// The end of the time to decide.
     pub valid_until: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<UserId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// What whoever decided said.
+    /// The deciding person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
-    /// When the run took the approval up.
+    /// When the run used the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -56,7 +56,7 @@ impl Owned for Approval {
 }
 
 impl Approval {
-    /// As it is at this moment: nobody writes down that time has passed.
+    /// The status at this moment: the end of the time is not written to the row.
     pub fn status_at(&self, now: Timestamp) -> ApprovalStatus {
         match self.status {
             ApprovalStatus::Pending if self.valid_until <= now => ApprovalStatus::Expired,
@@ -71,9 +71,9 @@ pub enum ApprovalStatus {
     Pending,
     Approved,
     Refused,
-    /// Nobody decided in time.
+    /// Not decided in time.
     Expired,
-    /// Its run was cancelled first.
+    /// The run was cancelled first.
     Cancelled,
 }
 
@@ -103,11 +103,11 @@ impl FromStr for ApprovalStatus {
     }
 }
 
-/// That an action asks before it goes on.
+/// An action's request for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     pub expires_in_minutes: u32,
-    /// What is told to whoever decides.
+    /// Shown to the person who decides.
     pub reason: Option<String>,
 }
 
@@ -122,11 +122,11 @@ impl Default for ApprovalRequest {
     }
 }
 
-/// That every action with such an effect asks before it goes on.
+/// A rule: every action with this effect asks first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRule {
     pub effect: ApprovalEffect,
-    /// Domains of e-mail addresses: only what goes to others asks. Empty: everything asks.
+    /// Domains of e-mail addresses that need no approval. Empty: every address needs it.
     pub outside: Vec<String>,
 }
 
@@ -134,10 +134,10 @@ pub struct ApprovalRule {
 pub enum ApprovalEffect {
     Email,
     Sms,
-    /// In a chat.
+    /// A chat message.
     Message,
     Payment,
-    /// Whatever changes something.
+    /// Every effect.
     Any,
 }
 
@@ -148,7 +148,7 @@ impl ApprovalEffect {
         [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
     }
 
-    /// Whether a rule about this effect holds a tool with that one.
+    /// Whether a rule for this effect applies to a tool with that effect.
     pub const fn holds(self, effect: ToolEffect) -> bool {
         match (self, effect) {
             (_, ToolEffect::None) => false,
@@ -173,7 +173,7 @@ impl ApprovalEffect {
     }
 }
 
-/// SHA-256 of arguments with the members of objects sorted and no blanks, in hexadecimal.
+/// SHA-256 of the arguments as JSON with sorted members and without blanks, in hexadecimal.
 pub fn arguments_hash(arguments: &Map<String, Value>) -> String {
     // serde_json sorts the members of objects.
     let text = serde_json::to_string(arguments).unwrap_or_default();

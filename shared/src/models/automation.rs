@@ -1,4 +1,4 @@
-//! An automation that was saved, and its versions.
+//! Saved automations and their versions.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -10,7 +10,7 @@ use super::{
     AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
 };
 
-/// A row of `automations`: what is true of all its versions, and which one runs.
+/// A row of `automations`: the facts common to all versions, and the active one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Automation {
     pub id: AutomationId,
@@ -23,36 +23,36 @@ pub struct Automation {
     pub status: AutomationStatus,
     /// The newest version; the first is 1.
     pub version: u64,
-    /// The version that runs, or would if the automation were not paused; null until one was activated.
+    /// The active version, also while paused; null before the first activation.
     #[serde(default)]
     pub active_version: Option<u64>,
     #[serde(default)]
     pub activated_by: Option<UserId>,
     #[serde(default)]
     pub activated_at: Option<Timestamp>,
-    /// Why it was paused, if nobody did it by hand: a sentence.
+    /// Why it was paused automatically: a sentence.
     #[serde(default)]
     pub pause_reason: Option<String>,
-    /// [`Automation::trigger_key_of`] what the version that runs listens to, or would if the automation were not paused.
+    /// [`Automation::trigger_key_of`] the active version's trigger, also while paused.
     #[serde(default, skip_serializing)]
     pub trigger_key: Option<String>,
-    /// What an event must fulfil, of the version that runs: a condition, as JSON text.
+    /// The event filter of the active version: a condition, as JSON text.
     #[serde(default, skip_serializing)]
     pub trigger_filter: Option<String>,
-    /// Runs that failed one after the other.
+    /// Consecutive failed runs.
     #[serde(default)]
     pub failures_in_a_row: u32,
-    /// When it was paused last; its runs that began before end.
+    /// The last pause; runs that began before it end.
     #[serde(default, skip_serializing)]
     pub paused_at: Option<Timestamp>,
-    /// The run whose end paused it, if one did.
+    /// The run whose failure paused it.
     #[serde(default)]
     pub paused_by_run: Option<RunId>,
-    /// Of the version that runs.
+    /// Of the active version.
     #[serde(default)]
     pub quotas: AutomationQuotas,
     pub created_by: UserId,
-    /// Counts the changes of the row; a change of an older revision is a conflict.
+    /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,
     /// Its deletion has begun.
@@ -69,7 +69,7 @@ impl Owned for Automation {
 }
 
 impl Automation {
-    /// What an event of a service is found by: `<organization>#slack#message`.
+    /// The key by which an event finds its automations: `<organization>#slack#message`.
     pub fn trigger_key_of(organization: OrganizationId, service: &str, event_type: &str) -> String {
         format!("{organization}#{}#{}", folded_name(service), event_type.trim().to_lowercase())
     }
@@ -78,7 +78,7 @@ impl Automation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AutomationStatus {
-    /// Nobody has activated a version yet.
+    /// No version was activated yet.
     PendingReview,
     Active,
     Paused,
@@ -111,28 +111,28 @@ impl FromStr for AutomationStatus {
     }
 }
 
-/// A row of `automation_versions`. It is never changed.
+/// A row of `automation_versions`. It never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationVersion {
     pub automation_id: AutomationId,
     pub version: u64,
     pub organization_id: OrganizationId,
-    /// Of the definition in canonical form.
+    /// The hash of the definition in canonical form.
     pub content_hash: String,
-    /// The definition as JSON text: an item's own lists and maps are nested less deeply than JSON may be.
+    /// The definition as JSON text, because DynamoDB's nesting limit is lower than JSON's.
     pub definition: String,
-    /// What it was checked against, by the name of the tool.
+    /// The tools that it was checked against, by name.
     #[serde(default)]
     pub checked: BTreeMap<String, CheckedTool>,
     pub created_by: UserId,
     pub created_at: Timestamp,
 }
 
-/// A tool as it was when a version was checked against it.
+/// A tool at the time of a version's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedTool {
     pub fingerprint: String,
-    /// Of one of the organization's: it may be called otherwise by the time it is used.
+    /// The id of an organization's tool, which may be renamed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<ToolId>,
     /// Each parameter in a few words: `string, required`.
@@ -141,7 +141,7 @@ pub struct CheckedTool {
 }
 
 impl AutomationVersion {
-    /// SHA-256 of the definition with the members of its objects sorted and no blanks, in hexadecimal.
+    /// SHA-256 of the definition with sorted members and without blanks, in hexadecimal.
     pub fn hash_of(definition: &Value) -> String {
         // serde_json sorts the members of objects.
         let hash = digest(&SHA256, definition.to_string().as_bytes());

@@ -1,16 +1,16 @@
-//! How much an automation may do.
+//! Limits of an automation.
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of an automation, those of the version that runs.
+/// The limits of the active version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AutomationQuotas {
-    /// Runs that begin from one full hour to the next.
+    /// Runs started in a full hour.
     pub runs_per_hour: u32,
-    /// Calls of tools that change something, in one run.
+    /// Calls of acting tools in one run.
     pub effects_per_run: u32,
-    /// SMS, e-mails and chat messages within a day, UTC.
+    /// SMS, e-mails and chat messages in a UTC day.
     pub messages_per_day: u32,
 }
 

@@ -1,4 +1,4 @@
-//! A run of an automation: what it was asked, how far it is, and each step on the way.
+//! Runs of automations: request, progress and steps.
 
 use std::{ops::AddAssign, str::FromStr};
 
@@ -9,16 +9,16 @@ use super::{
     ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
 };
 
-/// The row of a run: small, for it is written at every step.
+/// The row of a run. It is small, because every step writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
     pub organization_id: OrganizationId,
-    /// Who began it.
+    /// The user who started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
-    /// The automation that it is a run of; absent for a prompt that was run by itself.
+    /// The run's automation; absent for a prompt without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,22 +26,22 @@ pub struct AutomationRun {
     /// The event that started it, or that was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// When it was due by the automation's schedule.
+    /// The scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<Timestamp>,
-    /// Nothing is changed outside: each action says what it would do.
+    /// Nothing is changed outside: each action shows its request.
     #[serde(default)]
     pub dry_run: bool,
     /// The run that waits for this one's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
-    /// It goes on when this was decided, or its time is over.
+    /// It continues after this decision, or at the end of its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
-    /// It goes on when this one is over.
+    /// It continues after this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
-    /// From when its time counts, if not from when it was first taken up: it may have waited for somebody until then.
+    /// The start of its time, if it waited after it was first processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
     pub status: RunStatus,
@@ -50,39 +50,39 @@ pub struct AutomationRun {
     pub actions_executed: u32,
     #[serde(default)]
     pub actions_failed: u32,
-    /// The model that was asked for; the account's or the platform's otherwise.
+    /// The requested model; otherwise the account's or the platform's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub limits: RunLimits,
     #[serde(default)]
     pub spent: Spent,
-    /// How often it was taken up since its last saved step.
+    /// Attempts since the last saved step.
     #[serde(default)]
     pub attempts: u32,
-    /// Until when somebody is carrying it on, in milliseconds since 1970. Only the lease itself writes it.
+    /// The end of the lease, in milliseconds since 1970. Only the lease writes it.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
-    /// It is put off until then, in milliseconds since 1970.
+    /// Postponed until then, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<i64>,
-    /// What it is put off for, if something failed that may work later: a sentence, and whether it is the model.
+    /// Why it is postponed after a transient failure: a sentence, and whether the model failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_model: bool,
-    /// Somebody wants it stopped.
+    /// Its cancellation was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
-    /// Who wanted that; absent where what it worked for was over.
+    /// Who requested it; absent if the run it worked for ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<UserId>,
-    /// Why there is no result, or none that could be checked: a sentence.
+    /// Why there is no result, or no verified one: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// It failed because something of ours, or a vendor, did: that says nothing of its automation.
+    /// It failed because of a fault of ours or of a vendor, not of its automation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
-    /// Hash of what was asked for under an idempotency key; the key is in the id.
+    /// Hash of the request under an idempotency key; the key is in the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct AutomationRun {
 }
 
 impl AutomationRun {
-    /// A run by itself that somebody asked for and nobody has begun; kept until `expires_at`, in seconds since 1970.
+    /// A requested run without an automation; kept until `expires_at`, in seconds since 1970.
     pub fn queued(
         id: RunId,
         organization_id: OrganizationId,
@@ -145,7 +145,7 @@ impl AutomationRun {
 }
 
 impl AutomationRun {
-    /// Why it ended as it did, if not as it was meant to: a sentence.
+    /// Why it ended abnormally: a sentence.
     pub fn why(&self) -> Option<String> {
         let cancelled = || match &self.cancelled_by {
             Some(user) => format!("It was cancelled by {user}."),
@@ -161,44 +161,44 @@ impl Owned for AutomationRun {
     }
 }
 
-/// What made a run begin.
+/// The cause of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
-    /// A person or a program asked for it.
+    /// A person or a program.
     Manual,
-    /// A service told of an event.
+    /// An event of a service.
     Webhook,
-    /// A tool that is asked regularly found something new.
+    /// A new item of a polled tool.
     Polling,
     ScheduleOnce,
     ScheduleRecurring,
-    /// A stored event was given to the automation again.
+    /// A replayed event.
     Replay,
-    /// An action of another run asked for it.
+    /// An action of another run.
     Action,
-    /// Of a newer version.
+    /// A cause of a newer version.
     #[serde(other)]
     Unknown,
 }
 
-/// How far a run is, or how it ended.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     Queued,
     Running,
-    /// An action waits for somebody to approve it; nothing happens until then.
+    /// An action waits for approval.
     WaitingForApproval,
-    /// Its result fits what was asked for, or no action failed.
+    /// Its result fits the request, or no action failed.
     Completed,
-    /// Some actions failed, and some did not.
+    /// Some actions failed, others succeeded.
     PartialFailure,
     Failed,
     Cancelled,
-    /// It did not begin: its automation had begun as many within the hour as it may.
+    /// It did not start: its automation had reached its hourly limit.
     RunLimit,
-    /// A limit ended it; if there is a result, it is the best that could be made of what was known by then.
+    /// A limit ended it; a result is the best available by then.
     IterationLimit,
     CallLimit,
     TokenLimit,
@@ -244,20 +244,20 @@ impl FromStr for RunStatus {
     }
 }
 
-/// What a run may use. Whichever is reached first ends it with one last request for the best answer there is.
+/// Limits of a run. The first one reached ends it with a last request for the best answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
     /// Answers of the model that may call tools.
     pub iterations: u32,
-    /// Calls in one answer; more are told to wait for the next.
+    /// Calls in one answer; further calls must wait for the next answer.
     pub calls_per_iteration: u32,
     pub calls: u32,
-    /// Prompt and completion, of all requests together.
+    /// Prompt and completion tokens of all requests together.
     pub tokens: u64,
-    /// In the gateway's credits: US dollars at OpenRouter. A gateway that tells no cost costs nothing here.
+    /// In the gateway's credits: US dollars at OpenRouter. Without a reported cost it is zero.
     pub cost: f64,
-    /// Since the run was first taken up.
+    /// Since the run was first processed.
     pub seconds: u64,
 }
 
@@ -273,14 +273,14 @@ impl RunLimits {
 }
 
 impl RunLimits {
-    /// The same, with no more than this.
+    /// The same limits, capped.
     #[must_use]
     pub fn at_most(self, ceilings: RunCeilings) -> Self {
         Self { cost: self.cost.min(ceilings.cost), seconds: self.seconds.min(ceilings.seconds), ..self }
     }
 }
 
-/// What one run may use of the platform's key of an LLM.
+/// The ceiling of one run on the platform's LLM key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunCeilings {
     /// In the gateway's credits.
@@ -294,7 +294,7 @@ impl Default for RunLimits {
     }
 }
 
-/// Which limit ended a run.
+/// The limit that ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunLimit {
@@ -317,7 +317,6 @@ impl RunLimit {
     }
 }
 
-/// What a run has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
@@ -325,7 +324,7 @@ pub struct Spent {
     pub calls: u32,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// Of the prompt's, those that the provider had cached.
+    /// Prompt tokens that the provider had cached.
     pub cached_tokens: u64,
     pub cost: f64,
 }
@@ -347,47 +346,47 @@ impl AddAssign for Spent {
     }
 }
 
-/// What a run of an automation carries out, and with what. It stays as it was when the run began; the definition is that of the
-/// row's `automation_version`, which never changes.
+/// The data of an automation's run, fixed at its start. The definition is that of the row's `automation_version`,
+/// which never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// What started it brought along, as JSON text.
+    /// The trigger's data, as JSON text.
     pub trigger_data: String,
-    /// `{id, email, timezone, phone, name}` of whom it acts for, as far as they are known, as JSON text.
+    /// `{id, email, timezone, phone, name}` of the user it acts for, as far as known, as JSON text.
     pub user: String,
 }
 
-/// What became of one action of a run.
+/// The result of one action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
-    /// Its place among the actions, from 0.
+    /// Its position among the actions, from 0.
     pub index: u32,
-    /// Its `id`, or `action_1` for the first of those that have none.
+    /// Its `id`, or `action_1` for the first action without one.
     pub action_id: String,
     pub tool: String,
     pub status: ActionStatus,
-    /// What the tool was given, templates filled in, as JSON text; absent for what was skipped.
+    /// The tool's arguments with templates filled in, as JSON text; absent for a skipped action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// What it gave back, as JSON text.
+    /// The tool's output, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Why it failed, was skipped or not done: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its condition clause by clause, with the values that were found, as JSON text.
+    /// Its condition by clause, with the found values, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition_result: Option<String>,
-    /// Its place in the history of executions, if it was executed by a tool that has one.
+    /// The id of its execution in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// How often the tool was called.
+    /// Calls of the tool.
     #[serde(default)]
     pub attempts: u32,
-    /// What its tool's author marked: fields of arguments and output that are hidden when the run is shown.
+    /// Fields of arguments and output that the tool's author marked as hidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
-    /// It failed because something of ours, or a vendor, did.
+    /// It failed because of a fault of ours or of a vendor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
     pub started_at: Timestamp,
@@ -396,7 +395,7 @@ pub struct ActionResult {
 }
 
 impl ActionResult {
-    /// What it adds to the row's `actions_executed` and `actions_failed`.
+    /// Its contribution to the row's `actions_executed` and `actions_failed`.
     pub const fn counts(&self) -> (u32, u32) {
         match self.status {
             ActionStatus::Succeeded => (1, 0),
@@ -411,35 +410,34 @@ impl ActionResult {
 pub enum ActionStatus {
     Succeeded,
     Failed,
-    /// It may have acted; it is not done again.
+    /// It may have acted; it is not repeated.
     Unknown,
-    /// Its condition did not hold.
+    /// Its condition was false.
     Skipped,
-    /// A dry run: it shows what it would have sent.
+    /// A dry run: it shows its request.
     NotSent,
-    /// Somebody refused it, or nobody approved it in time.
+    /// Refused by a person, or not approved in time.
     Refused,
 }
 
-/// What a run was asked. It stays as it was when the run began.
+/// The prompt of a run, fixed at its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPrompt {
-    /// The whole of it, with the tools: the same bytes in every request.
+    /// The complete prompt with the tools: the same bytes in every request.
     pub system_prompt: String,
     pub prompt: String,
-    /// What the result must fit, as JSON text.
+    /// The JSON schema of the result, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     pub tools: Vec<OfferedTool>,
 }
 
-/// An answer of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunAnswer {
     /// 1 for the first.
     pub step: u32,
     pub text: String,
-    /// It ended because there was no room for more.
+    /// It was cut off at the maximum length.
     #[serde(default)]
     pub cut: bool,
     #[serde(default)]
@@ -457,29 +455,28 @@ pub struct RunAnswer {
     pub duration_ms: u64,
 }
 
-/// What was said to an answer, and what is expected next.
+/// The reply to an answer, and the next expected phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
     /// The number of the answer.
     pub step: u32,
-    /// The message to the model, results and all.
+    /// The message to the model, with all results.
     pub text: String,
     pub calls: Vec<RunCall>,
     pub phase: Phase,
 }
 
-/// What the model is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
-    /// To call tools, or `finalResponse`. `reminded`: its last answer held no call; `final_asked`: it held `finalResponse`, which
-    /// was not carried out.
+    /// Tool calls or `finalResponse`. `reminded`: the last answer had no call; `final_asked`: it had a `finalResponse`
+    /// that was not accepted.
     Tools {
         reminded: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         final_asked: bool,
     },
-    /// To give the final answer. `limit`: because it may do nothing else any more.
+    /// The final answer. `limit`: the reason why no more tools may be called.
     Final { repairs: u32, limit: Option<RunLimit> },
 }
 
@@ -489,16 +486,15 @@ impl Default for Phase {
     }
 }
 
-/// A call in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCall {
-    /// As it was written; empty if it could not be read.
+    /// As written; empty if it was unreadable.
     pub name: String,
-    /// By parameter, as JSON text; absent if they could not be read.
+    /// By parameter, as JSON text; absent if unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     pub outcome: CallOutcome,
-    /// Where in the reply's text the result stands: first byte and number of bytes.
+    /// The result's place in the reply: first byte and number of bytes.
     pub result_at: (usize, usize),
     /// Milliseconds.
     #[serde(default)]
@@ -509,31 +505,29 @@ pub struct RunCall {
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     Succeeded,
-    /// The tool ran and says why it did not work.
+    /// The tool ran and reported a failure.
     Failed,
-    /// The same call was made before in this run, and its result was given again.
+    /// Answered with the result of the same earlier call of this run.
     Repeated,
-    /// It could not be read, or does not fit the signature.
+    /// Unreadable, or not fitting the signature.
     Invalid,
-    /// There is no such tool in this run.
+    /// Not a tool of this run.
     Unknown,
-    /// It was over a limit.
+    /// Beyond a limit.
     NotRun,
 }
 
-/// All there is of a run.
+/// A run with all its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WholeRun {
     pub run: AutomationRun,
-    /// Absent for a prompt that was run by itself.
+    /// Absent for a prompt without an automation.
     pub plan: Option<RunPlan>,
-    /// Absent for actions, and for a prompt of an automation that was not taken up yet.
+    /// Absent for actions, and for an automation's prompt that was not processed yet.
     pub prompt: Option<RunPrompt>,
-    /// In their order.
     pub actions: Vec<ActionResult>,
-    /// In their order.
     pub answers: Vec<RunAnswer>,
-    /// In their order; the last answer may have none yet.
+    /// In order; the last answer may have no reply yet.
     pub replies: Vec<RunReply>,
     pub result: Option<Value>,
 }

@@ -1,25 +1,24 @@
-//! What an organization may use within an hour or a month.
+//! Budgets of an organization per hour or month.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use super::Timestamp;
 
-/// A budget of an organization's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// Runs of automations that are started.
+    /// Started runs of automations.
     RunsPerHour,
-    /// Executions of tools, whoever asks for them.
+    /// Executions of tools, by any caller.
     ExecutionsPerHour,
-    /// What runs cost on the platform's key of an LLM, in its credits.
+    /// The cost of runs on the platform's LLM key, in its credits.
     PlatformCostPerMonth,
-    /// What runs cost on the organization's own key.
+    /// The cost of runs on the organization's own key.
     OwnCostPerMonth,
 }
 
-/// The hour or the month in which a budget is used, by the clock in UTC.
+/// The hour or month of a budget, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetWindow {
     /// `2026-11-20T16` or `2026-11`.
@@ -32,7 +31,7 @@ impl Budget {
     pub const ALL: [Self; 4] =
         [Self::RunsPerHour, Self::ExecutionsPerHour, Self::PlatformCostPerMonth, Self::OwnCostPerMonth];
 
-    /// The one that a run's cost counts against.
+    /// The budget of a run's cost.
     pub const fn of_cost(on_own_key: bool) -> Self {
         if on_own_key { Self::OwnCostPerMonth } else { Self::PlatformCostPerMonth }
     }
@@ -46,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// The window that `now` lies in.
+    /// The window that contains `now`.
     pub fn window(self, now: Timestamp) -> BudgetWindow {
         match self {
             Self::RunsPerHour | Self::ExecutionsPerHour => {
@@ -55,7 +54,7 @@ impl Budget {
             }
             Self::PlatformCostPerMonth | Self::OwnCostPerMonth => {
                 let from = now.start_of_month();
-                // No month has 32 days, and none that has begun 32 days ago is not over.
+                // 32 days after the start of a month the next one has begun.
                 let until = from.plus(std::time::Duration::from_secs(32 * 24 * 60 * 60)).start_of_month();
                 BudgetWindow { name: from.to_string().chars().take(7).collect(), from, until }
             }
@@ -63,7 +62,7 @@ impl Budget {
     }
 }
 
-/// How much of each budget there is.
+/// The amount of each budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BudgetLimits {
     pub runs_per_hour: u32,
@@ -83,7 +82,7 @@ impl BudgetLimits {
         }
     }
 
-    /// The same, with what an organization has of its own.
+    /// The same with the organization's own values.
     #[must_use]
     pub fn with(self, own: OwnBudgets) -> Self {
         Self {
@@ -95,8 +94,8 @@ impl BudgetLimits {
     }
 }
 
-/// `organizations.budgets`: what an organization may use where it is not what the deployment says. What cannot be read there
-/// is the deployment's: a slip in one number must not close the organization.
+/// `organizations.budgets`: an organization's own values. An unreadable value falls back to the deployment's, because
+/// one typing mistake must not close the organization.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OwnBudgets {
     pub runs_per_hour: Option<u32>,
@@ -119,7 +118,7 @@ impl<'de> Deserialize<'de> for OwnBudgets {
     }
 }
 
-/// What is used of a budget within the present window.
+/// The use of a budget within the current window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetUse {
     pub budget: Budget,
@@ -129,7 +128,6 @@ pub struct BudgetUse {
 }
 
 impl BudgetUse {
-    /// Whether nothing is left of it at this moment.
     pub fn is_used_up(&self, now: Timestamp) -> bool {
         let amount = |number: &Number| number.as_f64().unwrap_or_default();
         now < self.window.until && amount(&self.used) >= amount(&self.limit)

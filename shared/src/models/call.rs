@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, Timestamp, ToolId};
 
-/// VAPI's id of a call. It is a UUID today, of version 7 or 4; all we need is that it can be a key.
+/// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
@@ -42,7 +42,7 @@ impl fmt::Display for CallId {
     }
 }
 
-/// How far a call is, in VAPI's words.
+/// The status of a call, in VAPI's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
@@ -50,63 +50,62 @@ pub enum CallStatus {
     Queued,
     Ringing,
     InProgress,
-    /// Its caller is being connected to somebody else.
+    /// The caller is being connected to another number or agent.
     Forwarding,
     Ended,
     NotFound,
     DeletionFailed,
-    /// A word VAPI did not have when this was written.
+    /// A status that is unknown here.
     #[serde(other)]
     Other,
 }
 
 impl CallStatus {
-    /// Nobody is on the line any more.
+    /// The call has ended.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::NotFound | Self::DeletionFailed)
     }
 }
 
-/// A row of `calls`: a call that came in through us, with the numbers Twilio signed for.
+/// A row of `calls`: a call that came in through us, with the numbers that Twilio signed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
     pub organization_id: OrganizationId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// May be withheld or no number at all (`client:…`, `sip:…`), hence text.
+    /// May be withheld or no number (`client:…`, `sip:…`), so it is text.
     pub caller_phone_number: String,
     pub called_phone_number: E164,
-    /// A secret: it stands in the row, until the call is over, and in no answer.
+    /// A secret: stored in the row until the end of the call, and never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_url: Option<ControlUrl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<CallStatus>,
-    /// Twilio's id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number_id: Option<PhoneNumberId>,
-    /// When VAPI's TwiML was there to be answered.
+    /// When VAPI's TwiML was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
-    /// The tools that its start set off, in the order in which their results are told.
+    /// The tools started with the call, in the order of their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_call_start: Vec<StartedTool>,
-    /// What came of them so far, by execution id: the line that the model is told, or null if there is nothing to tell, or
-    /// nothing any more.
+    /// Their results by execution id: the line for the model; null for a result that needs no line, or was sent
+    /// already.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
-    /// When the results were taken to be told to the model, which happens once; later ones follow on their own.
+    /// When the results were taken for the model, which happens once. Later results are sent one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
-    /// When the call took them.
+    /// When the call accepted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_injected_at: Option<Timestamp>,
-    /// What followed later, each by itself.
+    /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
-    /// Why the call did not take them.
+    /// Why the call did not accept them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,34 +120,34 @@ pub struct Call {
     /// In US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Of what the cost is made up, by what was paid for: `transport`, `stt`, `llm`, `tts`, `vapi`, …
+    /// Parts of the cost: `transport`, `stt`, `llm`, `tts`, `vapi`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cost_parts: BTreeMap<String, f64>,
-    /// When VAPI told it.
+    /// When VAPI reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_at: Option<Timestamp>,
     /// When caller and agent were connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<Timestamp>,
-    /// When the agent first began to speak, and the caller. What was said is nowhere.
+    /// When the agent and the caller first spoke. Their words are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_spoke_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller_spoke_at: Option<Timestamp>,
-    /// When the agent first did not answer for a while (VAPI's `hang`).
+    /// When the agent first fell silent (VAPI's `hang`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_hung_at: Option<Timestamp>,
-    /// The first ones, in the order in which they were told.
+    /// The first transfers, in the order of their reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop the row; seconds since 1970. Rows of an older version have none.
+    /// When DynamoDB may drop the row; seconds since 1970. Absent in rows of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
 }
 
-/// The call was handed over. To which number is not kept.
+/// A transfer of the call. Its number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub at: Timestamp,
@@ -157,7 +156,7 @@ pub struct Transfer {
     pub to: Option<String>,
 }
 
-/// What happens in a call many times, and of which the first time is kept.
+/// Repeated events of a call whose first time is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstTime {
     AgentSpoke,
@@ -166,7 +165,6 @@ pub enum FirstTime {
 }
 
 impl FirstTime {
-    /// The column of the row.
     pub const fn column(self) -> &'static str {
         match self {
             Self::AgentSpoke => "agent_spoke_at",
@@ -176,14 +174,14 @@ impl FirstTime {
     }
 }
 
-/// A result that came when the others had been told, and the moment when the call took it.
+/// A late result, and when the call accepted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldLater {
     pub execution_id: ExecutionId,
     pub at: Timestamp,
 }
 
-/// A tool that the start of a call set off.
+/// A tool started with the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedTool {
     pub execution_id: ExecutionId,
@@ -192,17 +190,17 @@ pub struct StartedTool {
 }
 
 impl Call {
-    /// Whether every tool that was set off has come to an end.
+    /// Whether all started tools have ended.
     pub fn has_all_results(&self) -> bool {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
     }
 
-    /// Whether the row is still to be shown: DynamoDB may drop it up to two days late.
+    /// Whether the row may still be shown: DynamoDB may drop it up to two days late.
     pub fn is_kept(&self) -> bool {
         self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
     }
 
-    /// When this happened first, as far as it is known.
+    /// The first time of this event, if known.
     pub const fn first(&self, what: FirstTime) -> Option<Timestamp> {
         match what {
             FirstTime::AgentSpoke => self.agent_spoke_at,

@@ -1,4 +1,4 @@
-//! Where a live call takes messages.
+//! The control URL of a live call.
 
 use std::str::FromStr;
 
@@ -6,9 +6,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-/// The control URL of a live call: `https://<host>/<call id>/control`. A secret, for VAPI asks for nothing else: whoever
-/// knows it can speak in the call and end it. It is written as text into the call's row, and nowhere else; to which hosts
-/// messages go is for [`crate::clients::CallControl`] to say.
+/// The control URL of a live call: `https://<host>/<call id>/control`. It is a secret, because VAPI requires nothing
+/// else to speak in the call or end it. It is stored in the call's row only. [`crate::clients::CallControl`] decides
+/// the allowed hosts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ControlUrl(SecretString);
@@ -18,7 +18,7 @@ pub struct ControlUrl(SecretString);
 pub struct NotAControlUrl;
 
 impl ControlUrl {
-    /// For the one who sends to it.
+    /// For the client that sends to it.
     pub(crate) fn expose(&self) -> &str {
         self.0.expose_secret()
     }

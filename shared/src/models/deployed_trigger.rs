@@ -1,23 +1,22 @@
-//! A trigger that Pipedream runs for an automation.
+//! Triggers that Pipedream runs for automations.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, HookId, OrganizationId, Timestamp};
 
-/// A row of `deployed_triggers`: recorded before anything is deployed, deleted after it is gone.
+/// A row of `deployed_triggers`: written before the deployment, deleted after the removal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeployedTrigger {
-    /// The automation's.
     pub id: AutomationId,
     pub organization_id: OrganizationId,
-    /// What is deployed, as JSON text: `{"component", "version", "configured_props"}`.
+    /// The deployment as JSON text: `{"component", "version", "configured_props"}`.
     pub configuration: String,
-    /// Where its events come in.
+    /// The hook that receives its events.
     pub hook_id: HookId,
-    /// Pipedream's `dc_…`; absent while it is not known whether it is deployed.
+    /// Pipedream's `dc_…`; absent until the deployment is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_id: Option<String>,
-    /// Pipedream was asked to deploy it, with whatever outcome. Until then there is nothing to be looked for.
+    /// Pipedream was asked to deploy it, with any outcome. Before that no search is needed.
     #[serde(default)]
     pub asked: bool,
     pub created_at: Timestamp,

@@ -1,42 +1,41 @@
-//! Something that happened at a service, as it was received.
+//! Events received from services.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Automation, AutomationId, EventId, HookId, OrganizationId, Owned, RunId, Timestamp};
 
-/// A row of `events`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub id: EventId,
     pub organization_id: OrganizationId,
     pub hook_id: HookId,
-    /// As services are compared: `google_calendar`.
+    /// The folded service name: `google_calendar`.
     pub service: String,
-    /// The most precise name that it has: `issues.opened`.
+    /// Its most precise name: `issues.opened`.
     pub event_type: String,
-    /// All its names; none in rows of an older version.
+    /// All its names; empty in rows of an older version.
     #[serde(default)]
     pub event_types: Vec<String>,
-    /// What automations' paths lead into, as JSON text; what was too long is cut, with a marker.
+    /// The data for automations' paths, as JSON text; long values are cut, with a marker.
     #[serde(default)]
     pub data: String,
     pub status: EventStatus,
     #[serde(default)]
     pub matched: Vec<MatchedRun>,
-    /// Automations that listen to it and did not run.
+    /// Listening automations that did not run.
     #[serde(default)]
     pub unmatched: Vec<Unmatched>,
-    /// Automations that listen to it and are looked at later, for that takes long.
+    /// Listening automations with slow filters, evaluated later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AutomationId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop it; seconds since 1970. No service sends an event again for so long.
+    /// When DynamoDB may drop it; seconds since 1970. Services redeliver for a shorter time.
     pub expires_at: i64,
 }
 
 impl Event {
-    /// What automations that listen to it have as their `trigger_key`.
+    /// The `trigger_key`s of listening automations.
     pub fn trigger_keys(&self) -> Vec<String> {
         let names =
             if self.event_types.is_empty() { std::slice::from_ref(&self.event_type) } else { &self.event_types };
@@ -44,7 +43,7 @@ impl Event {
     }
 }
 
-/// A message on the queue of occurrences: automations wait to be held against this event.
+/// A queue message: automations wait for the evaluation of this event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingEvent {
     pub organization_id: OrganizationId,
@@ -66,13 +65,13 @@ impl Owned for Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
-    /// Not every automation that listens to it has been looked at: they wait for it, or the service sends it again.
+    /// Some listening automations are not evaluated yet: they are queued, or the service sends it again.
     Received,
-    /// Every run that it causes is begun.
+    /// All its runs are started.
     Dispatched,
 }
 
-/// A run that an event began.
+/// A run started by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchedRun {
     pub automation_id: AutomationId,

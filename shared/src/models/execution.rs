@@ -1,4 +1,4 @@
-//! What became of one execution of a tool.
+//! Executions of tools.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
 
-/// What stands for the values of arguments in rows of a version that kept names only.
+/// Replaces argument values in rows of a version that stored only names.
 const NOT_KEPT: &str = "[not kept]";
 
-/// A row of `executions`: the history of a tool. What it holds has been redacted (`redaction::Unredacted`).
+/// A row of `executions`: the history of a tool, redacted (`redaction::Unredacted`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,
@@ -20,31 +20,31 @@ pub struct Execution {
     pub tool_id: ToolId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// The run of an automation that it was part of.
+    /// The run of an automation that contained it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// For whose call it was, where a caller is known; to find it by, when everything of a number is erased.
+    /// The caller's hash, if known; the erasure of a number finds it by this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
-    /// Whom it was to reach, beside the caller; to find it by in the same way.
+    /// The recipients' hashes, without the caller's; for the erasure too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<CallerHash>,
     #[serde(default)]
     pub trigger: Trigger,
     pub status: ExecutionStatus,
-    /// Why it did not succeed, in the sentence the model was given.
+    /// Why it failed: the sentence for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the model gave, by name.
+    /// The model's arguments, by name.
     #[serde(default, deserialize_with = "values_or_names")]
     pub arguments: Map<String, Value>,
-    /// What the model was given back; absent while it waits, and when there was nothing.
+    /// The answer to the model; absent while queued, and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Names of arguments the tool does not have; they were left out.
+    /// Dropped arguments that the tool does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
-    /// When it was put on the queue; absent for one that was not.
+    /// When it was queued; absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
@@ -54,14 +54,14 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
-/// A caller of an organization's, or a recipient, in place of the number, which the history does not hold. Another organization's hash of the
-/// same number is another one.
+/// The hash of a caller or recipient, because the history holds no numbers. The hash of a number differs between
+/// organizations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallerHash(String);
 
 impl CallerHash {
-    /// However the number is written.
+    /// The hash is independent of the number's notation.
     pub fn of(organization: OrganizationId, caller: &str) -> Self {
         let number = caller.parse().ok().map(|number: E164| number.to_string());
         let caller = number.as_deref().unwrap_or(caller);
@@ -73,7 +73,7 @@ impl CallerHash {
         &self.0
     }
 
-    /// Those of all texts in a value that are a number and nothing else, each once.
+    /// The hashes of all texts in a value that are phone numbers, without duplicates.
     pub fn all_in(organization: OrganizationId, value: &Value) -> Vec<Self> {
         let mut found = Vec::new();
         let mut open = vec![value];
@@ -92,7 +92,7 @@ impl CallerHash {
     }
 }
 
-/// An older version kept a list of the arguments' names.
+/// An older version stored a list of the arguments' names.
 fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Object(values) => Ok(values),
@@ -109,7 +109,7 @@ crate::described! {
     ExecutionStatus => {"$ref": "#/components/schemas/ExecutionStatus"},
 }
 
-/// An execution as the history shows it: every field is there, null where there is nothing.
+/// An execution as the history shows it, with null for absent fields.
 #[derive(Debug, Serialize)]
 pub struct ExecutionView {
     id: ExecutionId,
@@ -147,25 +147,25 @@ impl From<Execution> for ExecutionView {
     }
 }
 
-/// What made a tool run.
+/// The trigger of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// The model called it.
+    /// A call of the model.
     #[default]
     Conversation,
-    /// A call came in.
+    /// The start of a call.
     CallStart,
-    /// A run of an automation called it.
+    /// A run of an automation.
     Automation,
-    /// A person tried it out.
+    /// A person's test.
     Test,
-    /// An agent called it from outside, over the Model Context Protocol or as a function.
+    /// An external agent, over the Model Context Protocol or as a function.
     Agent,
 }
 
 impl Trigger {
-    /// The word that is stored.
+    /// The stored word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Conversation => "conversation",
@@ -180,18 +180,18 @@ impl Trigger {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// It waits for `run-tool`.
+    /// Waits for `run-tool`.
     Queued,
     Succeeded,
     /// Some recipients got it, others did not.
     Partial,
     /// It did not happen.
     Failed,
-    /// It may or may not have happened; it is not repeated.
+    /// It may have happened; it is not repeated.
     Unknown,
     /// Answered from the record of the same effect; nothing happened again.
     Replayed,
-    /// One of the tool's limits was reached, so it did not happen.
+    /// A limit of the tool was reached, so it did not happen.
     Limited,
 }
 

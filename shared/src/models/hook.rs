@@ -1,37 +1,36 @@
-//! Where a service sends an organization's events.
+//! Hooks: the addresses to which services send an organization's events.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp, named};
 
-/// A row of `hooks`: what was agreed with a service so that its events come here. Its id is part of the address and cannot be
-/// guessed.
+/// A row of `hooks`. The id is part of the address and cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     pub id: HookId,
     pub organization_id: OrganizationId,
-    /// As services are compared ([`super::folded_name`]), and as it stands in the address.
+    /// The folded service name ([`super::folded_name`]), as in the address.
     pub service: String,
-    /// How its requests are proven, by the name of a scheme of [`crate::webhooks`]; rows of older versions do not say.
+    /// The scheme of its requests, see [`crate::webhooks`]; absent in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,
-    /// Whose events these are at a service that sends all organizations' to one address: `slack#A0MDYCDME#T061EG9R6`. Events of
-    /// others are not the hook's.
+    /// The tenant at a service that sends all organizations' events to one address: `slack#A0MDYCDME#T061EG9R6`.
+    /// Events of other tenants are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_key: Option<String>,
-    /// Either of them proves a request; the newest last. Each is at Secrets Manager.
+    /// Each of them proves a request; the newest last. The values are in Secrets Manager.
     #[serde(default)]
     pub secrets: Vec<HookSecretRef>,
-    /// The service gave the secret itself, and nobody has seen it yet.
+    /// The service sent the secret, and no person has seen it yet.
     #[serde(default)]
     pub unseen_secret: bool,
-    /// The one automation that its events are for; those that listen to them otherwise.
+    /// The one automation that receives its events; otherwise all listening ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
-    /// Counts the changes of the row; a change of an older revision is a conflict.
+    /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,
     pub created_at: Timestamp,
@@ -44,7 +43,7 @@ impl Owned for Hook {
     }
 }
 
-/// One of a hook's secrets: the last part of its name at Secrets Manager.
+/// A hook's secret: the last part of its name in Secrets Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookSecretRef {
     pub id: SecretId,
@@ -54,10 +53,10 @@ pub struct HookSecretRef {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStatus {
-    /// It has no secret yet: nothing is taken but what makes one known.
+    /// Without a secret: only a handshake that brings one is accepted.
     Pending,
     Active,
-    /// The service said that the organization took its access back.
+    /// The service reported that the organization revoked its access.
     Ended,
 }
 

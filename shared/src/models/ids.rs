@@ -1,4 +1,4 @@
-//! Ids. Each kind is a type of its own, so that one cannot be passed for another.
+//! Ids, with a type for each kind.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,6 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Text that is no UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("must be a UUID")]
 pub struct NotAUuid(#[source] uuid::Error);
@@ -19,7 +18,7 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new id; ids made later sort later.
+            /// A new id; later ids sort later.
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
             }
@@ -88,7 +87,7 @@ uuid_id!(
     RunId
 );
 uuid_id!(
-    /// End of the name of a secret that can be replaced: the next one has another
+    /// The end of a replaceable secret's name; each replacement has a new one
     SecretId
 );
 uuid_id!(
@@ -101,13 +100,13 @@ uuid_id!(
 );
 
 impl ToolId {
-    /// The id of a tool that is not in the table, made of what it is: the same is the same tool.
+    /// The id of a tool without a row, derived from its content.
     pub fn of_digest(digest: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
     }
 }
 
-/// Half of the SHA-256 of what an id is made of.
+/// Half of the SHA-256 of the content.
 fn of_content(content: &str) -> Uuid {
     let mut half = [0; 16];
     half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
@@ -115,26 +114,26 @@ fn of_content(content: &str) -> Uuid {
 }
 
 impl AutomationId {
-    /// The id of the automation that an organization first saved with this content: the same content is the same automation.
+    /// The id of an organization's automation with this content: the same content is the same automation.
     pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
         Self(of_content(&format!("automation {organization} {content_hash}")))
     }
 }
 
 impl RunId {
-    /// The id of the run that an organization began under an idempotency key: the same key is the same run.
+    /// The id of the run for an organization's idempotency key: the same key is the same run.
     pub fn of_key(organization: OrganizationId, key: &str) -> Self {
         Self(of_content(&format!("run {organization} {key}")))
     }
 
-    /// The id of the run that one event, occurrence or request starts of an automation: however often it comes, it is one run.
+    /// The id of the run that an event, occurrence or request starts: the same cause is the same run.
     pub fn of_cause(organization: OrganizationId, automation: AutomationId, cause: &str) -> Self {
         Self(of_content(&format!("automation run {organization} {automation} {cause}")))
     }
 }
 
 impl ThreadId {
-    /// The id of the thread that a user of an organization calls so: nobody else's name leads to it.
+    /// The id of the thread that a user calls by this name; other users' names lead to other threads.
     pub fn of_name(organization: OrganizationId, user: &UserId, name: &str) -> Self {
         let user = user.as_str();
         Self(of_content(&format!("thread {organization} {}:{user} {name}", user.len())))
@@ -142,20 +141,20 @@ impl ThreadId {
 }
 
 impl EventId {
-    /// The id of an event that came by a hook and has this id at its service: however often it is sent, it is one event.
+    /// The id of a hook's event with this id at its service: redeliveries are the same event.
     pub fn of_delivery(organization: OrganizationId, hook: HookId, id_at_service: &str) -> Self {
         Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
     }
 }
 
 impl ApprovalId {
-    /// The id of the approval that one action of a run asks for.
+    /// The id of the approval for an action of a run.
     pub fn of_action(run: RunId, action: &str) -> Self {
         Self(of_content(&format!("approval {run} {action}")))
     }
 }
 
-/// `sub` of a token: whatever text the OIDC issuer gives its users.
+/// `sub` of a token: any text of the OIDC issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserId(String);
@@ -172,14 +171,13 @@ impl UserId {
 
 crate::described!(UserId => {"type": "string", "minLength": 1, "maxLength": 255});
 
-/// Text that is no user's `sub`.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "must be the `sub` of the user's tokens: 1 to 255 characters, none of them a control character or a space at an end"
 )]
 pub struct NotAUserId;
 
-/// As whoever writes a row gives it; of a token any text is taken.
+/// Validates the `sub` in a row; tokens may hold any text.
 impl FromStr for UserId {
     type Err = NotAUserId;
 

@@ -1,4 +1,4 @@
-//! A change of two systems that has begun.
+//! Intents: changes of two systems that have begun.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{
     ServiceId, Timestamp, ToolId, ToolName,
 };
 
-/// A row of `intents`: recorded before VAPI, Secrets Manager or Scheduler is touched, deleted in the transaction that ends the change. What is left is what
-/// a crash or an outage left open; `settle` finishes or undoes it.
+/// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted in the transaction that
+/// ends the change. A crash or an outage leaves it behind; `settle` finishes or undoes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
     pub id: IntentId,
@@ -19,11 +19,10 @@ pub struct Intent {
     #[serde(flatten, deserialize_with = "change_or_unknown")]
     pub change: Change,
     pub created_at: Timestamp,
-    /// Until then whoever recorded it is still at it; milliseconds since 1970.
+    /// The end of the owner's time; milliseconds since 1970.
     pub owner_until: i64,
 }
 
-/// What was about to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -33,14 +32,14 @@ pub enum Change {
     },
     UpdateTool {
         tool_id: ToolId,
-        /// A new name that was reserved for it.
+        /// A new name reserved for the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<ToolName>,
     },
     DeleteTool {
         tool_id: ToolId,
     },
-    /// `external_tool_id` is VAPI's, kept here because the tool may be gone when this is settled.
+    /// `external_tool_id` is VAPI's, kept because the tool may be deleted by the time of settling.
     AttachTool {
         agent_id: AgentId,
         tool_id: ToolId,
@@ -51,25 +50,26 @@ pub enum Change {
         tool_id: ToolId,
         external_tool_id: String,
     },
-    /// An agent is being removed, its tools first.
+    /// The removal of an agent, after that of its tools.
     DetachAllTools {
         agent_id: AgentId,
     },
-    /// The automatic tool of a base may be left without an agent: then it is to be deleted.
+    /// A base's automatic tool is deleted if no agent has it any more.
     QueryTool {
         knowledge_base_id: KnowledgeBaseId,
     },
-    /// A secret that is being made for a row, or that its row has left: it stays only if the row names it.
+    /// A new secret of a row, or one that its row no longer uses: it is kept only if the row names it.
     StoreSecret {
-        /// Its name at Secrets Manager.
+        /// Its name in Secrets Manager.
         secret: String,
         of: SecretOwner,
     },
-    /// What starts an automation is to be as its row and version say: its schedule at `EventBridge` Scheduler.
+    /// The triggers of an automation must match its row and version, for example its schedule at `EventBridge`
+    /// Scheduler.
     AutomationTrigger {
         automation_id: AutomationId,
     },
-    /// One that a newer version has begun: it stays open until that version settles it.
+    /// A change of a newer version, left for that version to settle.
     #[serde(skip)]
     Unknown,
 }
@@ -78,7 +78,7 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
     Ok(Change::deserialize(Value::deserialize(deserializer)?).unwrap_or(Change::Unknown))
 }
 
-/// What names a secret.
+/// The row that names a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretOwner {
@@ -95,14 +95,14 @@ pub enum SecretOwner {
 }
 
 impl SecretOwner {
-    /// Whether a secret of this name can be the owner's: what is deleted must be named as this organization's secrets are.
+    /// Whether the owner may have a secret of this name: only this organization's secrets may be deleted.
     pub fn has_the_name(self, organization: OrganizationId, secret: &str) -> bool {
         let parts: Vec<&str> = secret.rsplit('/').collect();
         let is = |part: &str, id: &dyn ToString| part == id.to_string();
         let ours = |part: &str| is(part, &organization);
         match (self, parts.as_slice()) {
             (Self::PhoneNumber(id), [last, ..]) if is(last, &id) => true,
-            // One that was changed has an id of its own below the number's.
+            // A replaced secret has its own id below the number's.
             (Self::PhoneNumber(id), [_, number, ..]) => is(number, &id),
             (Self::Tool(id), [_, tool, whose, "tools", ..]) => is(tool, &id) && ours(whose),
             (Self::OwnKey { service, id }, [key, whose, of, ..]) => is(key, &id) && ours(whose) && is(of, &service),
@@ -134,7 +134,7 @@ impl Change {
 }
 
 impl Intent {
-    /// A change that its owner will have ended within `time`, one way or the other.
+    /// A change that its owner completes or abandons within `time`.
     pub fn new(organization_id: OrganizationId, change: Change, time: Duration) -> Self {
         let created_at = Timestamp::now();
         let owner_until = created_at.plus(time).as_millis();

@@ -1,4 +1,4 @@
-//! What an organization knows: entries with typed fields and free text, such as the properties of an estate agent.
+//! Knowledge bases: entries with typed fields and free text, such as an estate agent's properties.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,6 @@ use serde_json::Number;
 
 use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, named};
 
-/// A row of `knowledge_bases`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KnowledgeBase {
     pub id: KnowledgeBaseId,
@@ -23,16 +22,16 @@ pub struct KnowledgeBase {
     /// Changes with every change of the entries.
     #[serde(default)]
     pub version: u64,
-    /// How many entries it holds.
+    /// The number of entries.
     #[serde(default)]
     pub entries: u64,
-    /// Its deletion has begun; nothing can be loaded or looked up any more.
+    /// Its deletion has begun; loading and searching are refused.
     #[serde(default)]
     pub deleting: bool,
-    /// The tool that attaching the base to an agent made. It may be gone, or another base's by now: then there is none.
+    /// The tool made by attaching the base to an agent. Ignored if it was deleted or now belongs to another base.
     #[serde(default, skip_serializing)]
     pub query_tool_id: Option<ToolId>,
-    /// Every agent that has that tool, and perhaps some that had it: who asks looks at `agent_tools` for each.
+    /// A superset of the agents that have that tool: check `agent_tools` for each.
     #[serde(default, skip_serializing)]
     pub agent_ids: BTreeSet<AgentId>,
     pub created_at: Timestamp,
@@ -40,7 +39,7 @@ pub struct KnowledgeBase {
 }
 
 impl KnowledgeBase {
-    /// What an entry may hold, in bytes of JSON. Bounds the memory that the search takes.
+    /// The largest entry, in bytes of JSON. It bounds the memory of a search.
     pub const LARGEST_ENTRY: usize = 4_096;
     pub const MOST_ENTRIES: usize = 10_000;
     pub const MOST_FIELDS: usize = 20;
@@ -68,13 +67,13 @@ impl KnowledgeBase {
     }
 }
 
-/// A typed field that entries may have.
+/// A typed field of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
     pub name: FieldName,
     #[serde(rename = "type")]
     pub kind: FieldType,
-    /// What people and models read; the name, unless given.
+    /// The label for people and models; the name unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -105,7 +104,7 @@ impl FromStr for FieldType {
     }
 }
 
-/// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter; with an operator behind it, it is the name of an argument.
+/// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter. With an operator appended it is the name of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FieldName(String);
@@ -146,13 +145,12 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// A row of `knowledge_entries`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnowledgeEntry {
     pub knowledge_base_id: KnowledgeBaseId,
     pub id: EntryId,
     pub organization_id: OrganizationId,
-    /// By field; a field without a value is left out.
+    /// By field; a field without a value is omitted.
     #[serde(default)]
     pub values: BTreeMap<String, FieldValue>,
     #[serde(default)]
@@ -180,8 +178,8 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// An entry's id within its knowledge base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or digit,
-/// so that it can stand in a URL as it is.
+/// An entry's id within its knowledge base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or
+/// digit, so that a URL needs no escapes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EntryId(String);

@@ -1,14 +1,14 @@
-//! How often a tool may run.
+//! Limits on a tool's executions.
 
 use serde::{Deserialize, Serialize};
 
-/// A tool's limits, each 1 to [`Limits::HIGHEST`]; one that is absent limits nothing.
+/// A tool's limits, each 1 to [`Limits::HIGHEST`]; absent: unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Runs in one conversation.
+    /// Executions in one conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_call: Option<u32>,
-    /// Runs by everybody from one full hour to the next.
+    /// Executions by all callers in a full hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_hour: Option<u32>,
 }
@@ -21,7 +21,6 @@ impl Limits {
     }
 }
 
-/// Which limit is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     PerCall,

@@ -1,4 +1,4 @@
-//! A tenant, and who belongs to it.
+//! Organizations (tenants) and their members.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -7,38 +7,37 @@ use serde_json::Value;
 
 use super::{OrganizationId, OwnBudgets, OwnKeys, ServiceCredentials, ServiceId, Slug, Timestamp, UserId};
 
-/// A row of `organizations`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Organization {
     pub id: OrganizationId,
     pub slug: Slug,
     pub name: String,
-    /// At which services it has an account of its own.
+    /// Its own accounts at VAPI and at an LLM.
     #[serde(default)]
     pub own_keys: OwnKeys,
-    /// Which services' tools act for it by a credential that it stored.
+    /// Its stored credentials for services.
     #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
     pub service_credentials: ServiceCredentials,
-    /// By service, which of its several accounts acts.
+    /// The chosen account of each service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service_accounts: BTreeMap<ServiceId, String>,
-    /// What it may use where it is not what the deployment says. Only an operator writes it.
+    /// Budgets other than the deployment's. Only an operator writes them.
     #[serde(default, skip_serializing)]
     pub budgets: OwnBudgets,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// What somebody may do in an organization: `organization_members.role`. Each may what those before it may.
+/// `organization_members.role`. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(from = "String")]
 pub enum Role {
-    /// Reads. Also whoever has a role that is not known here, or none.
+    /// Reads. Also the role of members with an unknown role, or none.
     #[default]
     Viewer,
-    /// Uses what is there: tries tools, starts runs.
+    /// Uses existing things: tries tools, starts runs.
     Member,
-    /// Makes, changes and deletes.
+    /// Creates, changes and deletes.
     Admin,
     Owner,
 }
@@ -48,7 +47,7 @@ crate::described!(Role => {"type": "string", "enum": (Role::ALL)});
 impl Role {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
 
-    /// The one spelling that is stored.
+    /// The stored spelling.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -98,7 +97,7 @@ pub struct OrganizationMember {
     pub user_id: UserId,
     #[serde(default)]
     pub role: Role,
-    /// What `{{user.…}}` of an automation leads into; whoever made the row knew it, or did not.
+    /// The data of `{{user.…}}` in automations, as far as the row has it.
     #[serde(flatten)]
     pub contact: Contact,
     /// Rows that an operator wrote by hand may lack the times.
@@ -109,14 +108,14 @@ pub struct OrganizationMember {
 }
 
 impl OrganizationMember {
-    /// Somebody who comes in now.
+    /// A new member.
     pub fn new(organization_id: OrganizationId, user_id: UserId, role: Role, contact: Contact) -> Self {
         let now = Some(Timestamp::now());
         Self { organization_id, user_id, role, contact, created_at: now, updated_at: now }
     }
 }
 
-/// How somebody is called and reached.
+/// A person's name, e-mail address, phone number and time zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]
@@ -131,14 +130,15 @@ pub struct Contact {
     pub timezone: Option<String>,
 }
 
-/// Text, or nothing in place of what a hand or a newer version wrote there.
+/// Text; `None` for another value, written by hand or by a newer version.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
-/// Somebody who was let in: a user who is a member of the organization in the URL.
+/// An authorized user: a member of the organization in the URL.
 ///
-/// Only `http::access` makes one, after it has checked both, and the store for a user of an earlier request; so an `organization_id` taken from here is authorized.
+/// Only `http::access` makes one, after checking both, and the store for the user of an earlier request; so its
+/// `organization_id` is authorized.
 #[derive(Debug, Clone)]
 pub struct Member {
     pub organization_id: OrganizationId,

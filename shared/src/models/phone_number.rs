@@ -1,4 +1,4 @@
-//! Phone numbers: the value, and the row of a number an organization owns.
+//! Phone numbers: the value, and an organization's row.
 
 use std::{fmt, str::FromStr};
 
@@ -22,13 +22,13 @@ impl E164 {
         &self.0
     }
 
-    /// Whether it stands for a caller who withholds the number: networks and Twilio write RESTRICTED, ANONYMOUS, BLOCKED, UNKNOWN
-    /// and UNAVAILABLE on the keys of a telephone.
+    /// Whether it is the placeholder of a withheld number: networks and Twilio spell RESTRICTED, ANONYMOUS, BLOCKED,
+    /// UNKNOWN and UNAVAILABLE on a telephone's keys.
     pub fn is_withheld(&self) -> bool {
         matches!(self.0.as_str(), "+7378742833" | "+266696687" | "+2562533" | "+8656696" | "+86282452253")
     }
 
-    /// What may stand in a log or an error: the last two digits.
+    /// The last two digits, for logs and errors.
     pub fn masked(&self) -> String {
         let tail = self.0.get(self.0.len().saturating_sub(2)..).unwrap_or_default();
         format!("+…{tail}")
@@ -38,7 +38,7 @@ impl E164 {
 impl FromStr for E164 {
     type Err = NotE164;
 
-    /// Blanks, dashes, dots and brackets that people and models write into numbers are dropped; nothing is guessed.
+    /// Drops blanks, dashes, dots and brackets; guesses nothing.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let compact: String =
             text.trim().chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '(' | ')' | '\u{a0}')).collect();
@@ -56,7 +56,7 @@ impl fmt::Display for E164 {
     }
 }
 
-/// Never the whole number: `Debug` ends in logs.
+/// Never the whole number, because `Debug` ends up in logs.
 impl fmt::Debug for E164 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.masked())
@@ -72,14 +72,14 @@ pub struct PhoneNumber {
     pub label: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Who is called when the agent cannot take a call.
+    /// The number called when the agent cannot take a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_number: Option<E164>,
-    /// VAPI's id of the number. Set, calls are created at VAPI for the agent's assistant (provider bypass); else Twilio's request
-    /// is forwarded, and the assistant is the one that VAPI has for the number.
+    /// VAPI's id of the number. If set, calls are created at VAPI for the agent's assistant (provider bypass);
+    /// otherwise Twilio's request is forwarded, and VAPI uses its assistant for the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vapi_phone_number_id: Option<String>,
-    /// Name or ARN of the secret with the number's Twilio account; the credentials themselves are never in the table.
+    /// Name or ARN of the secret with the number's Twilio account; the table holds no credentials.
     pub credentials_secret: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -1,24 +1,23 @@
-//! What waits on the queue of executions.
+//! Messages on the queue of executions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CallId, E164, ExecutionId, OrganizationId, Timestamp, ToolId, Trigger};
 
-/// A message to `run-tool`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queued {
     #[serde(rename = "run")]
     Execution(QueuedExecution),
-    /// The start of a call has waited long enough for its tools: what there is, is told.
+    /// The start of a call has waited long enough for its tools: send the results that exist.
     ContextDue { organization_id: OrganizationId, call_id: CallId },
 }
 
-/// An execution to be carried out. Whose call it is was settled before it was written.
+/// An execution to carry out. Its caller was verified before it was queued.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedExecution {
-    /// Its place in the history.
+    /// Its id in the history.
     pub execution_id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,
@@ -30,10 +29,10 @@ pub struct QueuedExecution {
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: Trigger,
-    /// The arguments that tell its effect from another one's; absent where there are none.
+    /// The arguments that identify its effect; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant: Option<Map<String, Value>>,
-    /// VAPI's id of the tool call that asked for it, which its redelivery keeps.
+    /// VAPI's id of the tool call, stable across redeliveries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     pub queued_at: Timestamp,

@@ -1,26 +1,26 @@
-//! The tools at VAPI being given the token and the address that hold now.
+//! Reissuing: gives the tools at VAPI the current token and address.
 
 use serde::{Deserialize, Serialize};
 
 use super::{OrganizationId, Timestamp, Tool, ToolId};
 
-/// How far it is. There is one of these, beside the tools.
+/// Its progress. The table has one such row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reissue {
-    /// Of the key that signs tokens and of our public address: another one means that tools have to be given new ones.
+    /// Of the token-signing key and our public address. A change requires reissuing the tools.
     pub fingerprint: String,
     /// When this fingerprint was first seen.
     pub seen_at: Timestamp,
-    /// The key up to which the table was read.
+    /// The table was read up to this key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Every tool has been looked at.
+    /// Every tool was processed.
     #[serde(default)]
     pub complete: bool,
-    /// Tools that could not be looked at or changed, and are tried again.
+    /// Tools that failed and are retried.
     #[serde(default)]
     pub left: Vec<ToolToReissue>,
-    /// Counts the writes, so that of two who go on from the same place one stops.
+    /// Counts writes, so that of two concurrent workers one stops.
     #[serde(default)]
     pub version: u64,
 }
@@ -38,7 +38,6 @@ impl From<&Tool> for ToolToReissue {
 }
 
 impl Reissue {
-    /// One that begins.
     pub fn new(fingerprint: String, version: u64) -> Self {
         let seen_at = Timestamp::now();
         Self { fingerprint, seen_at, after: None, complete: false, left: Vec::new(), version }

@@ -1,64 +1,61 @@
-//! What runs an automation by the clock.
+//! Schedules of automations.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, OrganizationId, Timestamp, WaitingEvent};
 
-/// A row of `schedules`: when an automation runs next, and what a source had when it was asked last.
+/// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// The automation's.
     pub id: AutomationId,
     pub organization_id: OrganizationId,
-    /// The version that it was made for.
+    /// The version that it belongs to.
     pub automation_version: u64,
-    /// Hash of the type and configuration of that version's trigger: while they are the same, so are the occurrences.
+    /// Hash of type and configuration of that version's trigger; the same hash has the same occurrences.
     pub rule: String,
-    /// The occurrence that is to come, or is under way. Absent when there is none any more. A paused automation keeps the one that
-    /// it was paused before.
+    /// The next occurrence, or the running one. Absent after the last. A paused automation keeps its occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_run_at: Option<Timestamp>,
-    /// Name of the one-time schedule at `EventBridge` Scheduler that brings it; absent if it was put on the queue.
+    /// Name of the one-time schedule at `EventBridge` Scheduler; absent if the occurrence was queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_name: Option<String>,
-    /// Partition of the index of what is due. Only that of an active automation with an occurrence to come has one.
+    /// Partition of the index of due rows. Only active automations with a next occurrence have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The last occurrence that was carried out.
+    /// The last occurrence carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_at: Option<Timestamp>,
-    /// When the source was asked last.
+    /// The source's last poll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_poll: Option<Timestamp>,
-    /// How often it failed since it last answered.
+    /// Failures since its last answer.
     #[serde(default)]
     pub failures: u32,
-    /// Why, in a sentence.
+    /// The last failure: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<PollCursor>,
-    /// Counts the changes of the row; 0 before it is written.
+    /// Counts changes of the row; 0 before it is written.
     #[serde(default)]
     pub revision: u64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// What is known of a source that is polled.
+/// The state of a polled source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollCursor {
-    /// Hash of service, tool, its parameters and what tells its items apart: of another source nothing is known.
+    /// Hash of service, tool, parameters and item id. The state is valid for this source only.
     pub source: String,
-    /// Hashes of the ids of items that are not new any more, those that were seen last first.
+    /// Hashes of known items' ids, the last seen first.
     #[serde(default)]
     pub seen: Vec<String>,
-    /// Of the items that a run for several of them is being started for.
+    /// The items of a run that is being started for several of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
 }
 
-/// A message on the queue of occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Scheduled {
@@ -66,7 +63,7 @@ pub enum Scheduled {
     Event(WaitingEvent),
 }
 
-/// An automation is to run for this moment.
+/// An automation's occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     pub organization_id: OrganizationId,

@@ -1,6 +1,6 @@
-//! Services whose tools agents find, and what those tools are: `services`, `service_tools`, `service_capabilities`.
+//! Services and their tools: `services`, `service_tools`, `service_capabilities`.
 //!
-//! They belong to no organization: the catalogue (`infra/catalogue`) writes them, everybody reads them.
+//! They belong to no organization: the catalogue (`infra/catalogue`) writes them, and all organizations read them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{SecretId, Timestamp, ToolId};
 use crate::models::ToolEffect;
 
-/// `services.id`, made of the name without case: so a name is taken once, however it is written.
+/// `services.id`, derived from the folded name, so that a name is unique in any spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ServiceId(Uuid);
@@ -24,7 +24,7 @@ impl ServiceId {
 }
 
 impl Service {
-    /// What tells a service with its tools from what it was before, of all that is loaded of it but for times.
+    /// The hash of a service with its tools, without times. It changes with the content.
     pub fn edition_of(content: &Value) -> String {
         hexadecimal(half_digest(&content.to_string()))
     }
@@ -36,14 +36,14 @@ impl fmt::Display for ServiceId {
     }
 }
 
-/// A name of a service as names are compared: without case, and `google calendar` as `google_calendar`.
+/// A service's name for comparisons: lower case, `google calendar` as `google_calendar`.
 pub fn folded_name(name: &str) -> String {
     let separates = |letter: char| letter.is_whitespace() || matches!(letter, '-' | '_');
     let name = name.to_lowercase();
     name.split(separates).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// The id of a service tool, made of its name: a tool is read by its name without an index, and names are unique.
+/// The id of a service tool, derived from its unique name, so that reading by name needs no index.
 pub fn service_tool_id(name: &str) -> ToolId {
     ToolId::of_digest(half_digest(&format!("service tool {}", name.to_lowercase())))
 }
@@ -58,41 +58,43 @@ fn hexadecimal(bytes: [u8; 16]) -> String {
     Uuid::from_bytes(bytes).simple().to_string()
 }
 
-/// A row of `services`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     pub id: ServiceId,
-    /// As it is shown: `Google Calendar`.
+    /// The displayed name: `Google Calendar`.
     pub name: String,
     #[serde(default)]
     pub description: String,
     #[serde(default)]
     pub categories: Vec<String>,
-    /// How an organization lets its tools act for it.
+    /// How an organization connects it.
     pub connection: ConnectionKind,
     #[serde(default)]
     pub is_active: bool,
-    /// How many active tools it has.
+    /// The number of its active tools.
     #[serde(default)]
     pub tools: u32,
-    /// Changes whenever anything of the service or its tools changes.
+    /// Changes with every change of the service or its tools.
     #[serde(default)]
     pub edition: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// What stands between an organization and a service.
+/// The kind of connection between an organization and a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ConnectionKind {
-    /// Nothing is needed.
     None,
-    /// An account that the organization connects at Pipedream; `app` is the app's slug there (`slack_v2`).
-    Pipedream { app: String },
-    /// A credential that the organization stores: a value for each field.
-    Credential { fields: Vec<CredentialField> },
-    /// A phone number that the organization has registered, with its Twilio credentials.
+    /// An account at Pipedream; `app` is the app's slug there (`slack_v2`).
+    Pipedream {
+        app: String,
+    },
+    /// A stored credential: a value for each field.
+    Credential {
+        fields: Vec<CredentialField>,
+    },
+    /// A registered phone number, with its Twilio credentials.
     PhoneNumber,
 }
 
@@ -101,7 +103,7 @@ pub struct CredentialField {
     pub name: String,
     /// Where a person finds it.
     pub description: String,
-    /// Whether it is shown to nobody. One that is not names the account: "as whom".
+    /// Whether it is hidden. A visible field names the account.
     #[serde(default = "yes")]
     pub secret: bool,
 }
@@ -109,16 +111,16 @@ pub struct CredentialField {
 /// `organizations.service_credentials`: by service.
 pub type ServiceCredentials = BTreeMap<ServiceId, ServiceCredential>;
 
-/// That there is a credential for a service, and which secret it is in; the credential itself is at Secrets Manager alone.
+/// The reference to a stored credential. The credential itself is in Secrets Manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceCredential {
-    /// End of the secret's name. Each credential that is stored gets another, so a secret's content never changes.
+    /// End of the secret's name. Each stored credential gets a new one, so a secret's content never changes.
     pub id: SecretId,
-    /// As whom: its fields that are no secret.
+    /// The account's name: its visible fields.
     #[serde(default)]
     pub name: String,
     pub updated_at: Timestamp,
-    /// What a newer version wrote: the credentials of all services are written together.
+    /// Fields of a newer version. The credentials of all services are written together.
     #[serde(flatten)]
     pub newer: Map<String, Value>,
 }
@@ -127,12 +129,11 @@ const fn yes() -> bool {
     true
 }
 
-/// A row of `service_tools`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceTool {
     /// [`service_tool_id`] of its name.
     pub id: ToolId,
-    /// As it is called: at most 40 of `[a-z0-9_]`.
+    /// The callable name: at most 40 of `[a-z0-9_]`.
     pub name: String,
     /// For people: `Post a message`.
     #[serde(default)]
@@ -140,49 +141,48 @@ pub struct ServiceTool {
     #[serde(default)]
     pub description: String,
     pub service_id: ServiceId,
-    /// The service's name as it is shown.
+    /// The service's displayed name.
     pub service_name: String,
     /// `read`, `write`, `search` or `delete`.
     #[serde(default)]
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// What it gives back, in prose.
+    /// The result, in prose.
     #[serde(default)]
     pub returns: String,
     #[serde(default)]
     pub is_active: bool,
     pub binding: Binding,
-    /// Of what it is bound to: `0.4.0` of a component, the catalogue's own count otherwise.
+    /// The version of its binding: `0.4.0` of a component, otherwise the catalogue's count.
     pub version: String,
-    /// [`ServiceTool::fingerprint_of`] what it is.
+    /// See [`ServiceTool::fingerprint_of`].
     pub fingerprint: String,
-    /// Whether calling it changes something outside. What is not known counts as an effect.
+    /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
     pub effect: bool,
-    /// The effect of a tool that has one.
+    /// The effect of an acting tool.
     #[serde(default)]
     pub acts_as: ToolEffect,
-    /// Whether what it changes may be lost: it deletes, overwrites, pays. What is not known counts as that.
+    /// Whether a call deletes, overwrites or pays. True if unknown.
     #[serde(default = "yes")]
     pub destructive: bool,
-    /// Whole arguments, as examples: `{"channel": "C024BE91L", "text": "Hello"}`.
+    /// Examples of whole arguments: `{"channel": "C024BE91L", "text": "Hello"}`.
     #[serde(default)]
     pub examples: Vec<Map<String, Value>>,
-    /// Names of its parameters, for the index that is searched.
+    /// Its parameters' names, for the search index.
     #[serde(default)]
     pub parameter_names: Vec<String>,
-    /// Other words for what it does: `notify`, `alert`. They are searched and not shown.
+    /// Synonyms for the search, not shown: `notify`, `alert`.
     #[serde(default)]
     pub keywords: Vec<String>,
-    /// What it was before its fingerprint changed last, so that drift can be told in detail.
+    /// Its form before the last change of the fingerprint, for describing a drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousTool>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A service tool as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreviousTool {
     pub fingerprint: String,
@@ -201,8 +201,8 @@ impl ServiceTool {
         }
     }
 
-    /// What tells a tool from what it was before: name, parameters, returns and binding in canonical form (members sorted, no
-    /// blanks) under SHA-256, the first half in hexadecimal.
+    /// Identifies a tool's form: name, parameters, returns and binding in canonical form (sorted members, no blanks)
+    /// under SHA-256, the first half in hexadecimal.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
         let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
@@ -210,7 +210,7 @@ impl ServiceTool {
     }
 }
 
-/// Of a row of `service_tools`, what lists and the search need: what its index holds.
+/// The columns of `service_tools` in its index, for lists and the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedServiceTool {
     pub name: String,
@@ -236,19 +236,19 @@ pub struct ListedServiceTool {
     pub keywords: Vec<String>,
 }
 
-/// What carries a service tool out.
+/// How a service tool is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Binding {
-    /// A component of Pipedream's, with the account that the organization connected. The tool's arguments are its props.
+    /// A Pipedream component with the organization's account. The tool's arguments are its props.
     Pipedream {
         /// Its key: `slack_v2-post-message`.
         component: String,
         /// Sent with every run.
         version: String,
-        /// Name of the prop that takes the account; it is neither the app's slug nor part of the key.
+        /// The prop that takes the account; it is neither the app's slug nor part of the key.
         app_prop: String,
-        /// Props that are always sent with these values.
+        /// Props with fixed values.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
@@ -258,27 +258,27 @@ pub enum Binding {
     BuiltIn { name: String },
 }
 
-/// How arguments become a request. An argument whose name stands in the path goes there, one that `query` names into the query,
-/// all others into the body.
+/// Makes a request of arguments. An argument named in the path goes there, one named in `query` into the query, all
+/// others into the body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTemplate {
     /// GET, POST, PUT, PATCH or DELETE.
     pub method: String,
-    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`: the host is written out.
+    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`, with a literal host.
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
-    /// Headers that are always sent.
+    /// Fixed headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     #[serde(default)]
     pub body: BodyFormat,
-    /// Members of the body, or of the query where there is no body, that are always sent.
+    /// Fixed members of the body, or of the query if there is no body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fixed: Map<String, Value>,
     #[serde(default)]
     pub auth: RequestAuth,
-    /// Where the key goes that makes the service do the same request once.
+    /// Where the service expects an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<KeyPlace>,
 }
@@ -289,11 +289,11 @@ pub enum BodyFormat {
     #[default]
     None,
     Json,
-    /// `a=1&b[c]=2&d[0]=3`, as Stripe takes it.
+    /// `a=1&b[c]=2&d[0]=3`, Stripe's form.
     Form,
 }
 
-/// How a request shows the organization's credential; the names are those of its fields.
+/// Where a request carries the organization's credential, by field names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RequestAuth {
@@ -316,7 +316,6 @@ pub enum RequestAuth {
     },
 }
 
-/// Where an idempotency key goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "in", rename_all = "snake_case")]
 pub enum KeyPlace {
@@ -324,7 +323,6 @@ pub enum KeyPlace {
     Body { name: String },
 }
 
-/// A row of `service_capabilities`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceCapabilities {
     /// [`folded_name`] of the service's name.

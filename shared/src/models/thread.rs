@@ -46,38 +46,36 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The call that waits for consent; none that a newer version wrote in a way that cannot be read here.
+    /// The call that waits for consent; `None` if this version cannot read it.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
 
-    /// The turn that is being answered, or that broke off without an answer; none that an older version has left behind.
+    /// The turn that is being answered or broke off without an answer; `None` if an older version left it.
     pub fn running_turn(&self) -> Option<RunningTurn> {
         let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
         (running.turn == self.turns + 1).then_some(running)
     }
 
-    /// Whether a turn holds the thread.
     pub fn is_held(&self) -> bool {
         self.lease_until.is_some_and(|until| until > Timestamp::now().as_millis())
     }
 
-    /// The first message that a model is told as it is.
+    /// The first message that the model sees in full.
     pub fn first_told(&self) -> u32 {
         self.summary.as_ref().map_or(1, |summary| summary.until + 1)
     }
 }
 
-/// What stands for the older messages of a long conversation.
+/// The summary of the older messages of a long conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     pub text: String,
-    /// The last message that it stands for.
+    /// The last summarized message.
     pub until: u32,
     pub at: Timestamp,
 }
 
-/// Who says something in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
@@ -97,69 +95,66 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// The name of the request that brought it, where it has one: the same request again gets the same answer. It stands at the
-    /// answer itself where the request brought no words of the person's.
+    /// The name of its request: the same request gets the same answer. An answer holds it if the request had no words
+    /// of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// What tools gave before this answer: a list of [`ToolResult`]s as JSON text.
+    /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_results: Option<String>,
-    /// What is to be drawn beside the text, as JSON text.
+    /// The widget beside the text, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widget: Option<String>,
-    /// What the answer's `metadata` held, as JSON text, for whoever sends the request again.
+    /// The answer's `metadata` as JSON text, for a repeated request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     pub created_at: Timestamp,
 }
 
 impl ThreadMessage {
-    /// What tools gave before this answer, as far as it can be read.
+    /// The readable tool results before this answer.
     pub fn results(&self) -> Vec<ToolResult> {
         let results: Option<Vec<Value>> = self.tool_results.as_deref().and_then(|text| serde_json::from_str(text).ok());
         results.unwrap_or_default().into_iter().filter_map(|result| serde_json::from_value(result).ok()).collect()
     }
 }
 
-/// A turn that has no answer yet: what was said, and what has been done. It is written when it happens, so that a reload, a
-/// second tab and the process that goes on after a crash all see the same.
+/// A turn without an answer: the message, and the calls made. It is written as it happens, for a reload, a second tab,
+/// and the process that continues after a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Counted from 1 in its thread.
     pub turn: u32,
-    /// The name of its request, as it will stand at the message.
+    /// The name of its request, later stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// As the client calls the message, if it does.
+    /// The client's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Empty where the request brought results of the front end's.
+    /// Empty if the request brought results of the front end.
     #[serde(default)]
     pub message: String,
     pub since: Timestamp,
-    /// When it was last written.
+    /// The last write.
     pub at: Timestamp,
-    /// In the order in which they were made.
     #[serde(default)]
     pub calls: Vec<ToolResult>,
-    /// Planned, and not made yet.
+    /// Planned calls that are not made yet.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub iteration: u32,
-    /// Present once the turn has failed.
+    /// Set after the turn has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTurn>,
 }
 
-/// How a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedTurn {
     /// A sentence for the person.
     pub why: String,
 }
 
-/// A call that a plan asks for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCall {
     pub tool: String,
@@ -169,19 +164,19 @@ pub struct PlannedCall {
     pub arguments: Map<String, Value>,
 }
 
-/// What became of a call that a plan asked for.
+/// The outcome of a planned call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
-    /// It has begun, and its outcome is not known yet.
+    /// It has begun; the outcome is unknown.
     Running,
     Succeeded,
     Failed,
     /// It may have acted.
     Unconfirmed,
-    /// It was not made: there is no such tool, its arguments are wrong, or the person may not.
+    /// Not made: an unknown tool, wrong arguments, or a missing permission.
     NotCalled,
-    /// The person said no.
+    /// The person refused it.
     Refused,
     /// Of a newer version.
     #[serde(other)]
@@ -202,14 +197,14 @@ impl TurnCall {
     }
 }
 
-/// What a tool gave: `{"tool", "arguments", "outcome", "effect", "result"}`, and what a receipt needs to know of it.
+/// A tool's result: `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call's, as streams name it. Empty for a call that was not made.
+    /// The call's id in streams. Empty for a call that was not made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub tool: String,
-    /// What people call the tool.
+    /// The tool's name for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     #[serde(default)]
@@ -218,19 +213,19 @@ pub struct ToolResult {
     /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
-    /// What it gave, or the sentence that says why it did not.
+    /// The result, or the sentence of the failure.
     #[serde(default)]
     pub result: Value,
-    /// What became of each recipient, of a tool that has some.
+    /// The state of each recipient.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
-    /// It had been done before in this turn, and was not done again.
+    /// It had been done earlier in this turn, and was not repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
 }
 
 impl ToolResult {
-    /// The same results with no more than so many bytes of what they gave, all together.
+    /// The same results cut to this many bytes together.
     pub fn within(results: &[Self], budget: usize) -> Vec<Self> {
         let each = budget / results.len().max(1);
         let fitted = |result: &Self| Self { result: fit(result.result.clone(), each), ..result.clone() };
@@ -243,51 +238,51 @@ impl ToolResult {
     }
 }
 
-/// What became of one recipient of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     pub to: String,
     pub state: RecipientState,
 }
 
-/// For whom a call waits.
+/// The party that a call waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The person, who is asked whether it may be carried out.
+    /// The person, for consent.
     #[default]
     Consent,
-    /// The front end, which carries it out.
+    /// The front end, which carries the call out.
     FrontEnd,
 }
 
-/// A call that waits for the person's consent, or for the front end, bound to exactly these arguments of the tool as it was.
+/// A call that waits for the person's consent or for the front end, with exactly these arguments of the tool at that
+/// version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// What the consent, or the result, must name.
+    /// The id that the consent or the result must name.
     pub id: String,
     #[serde(default)]
     pub waits_for: WaitsFor,
-    /// A tool of the front end stands here by its name alone.
+    /// Only the name for a tool of the front end.
     pub tool: OfferedTool,
-    /// What people call the tool.
+    /// The tool's name for people.
     #[serde(default)]
     pub label: String,
     pub arguments: Map<String, Value>,
-    /// All that will be sent, as the person is shown it.
+    /// All values that will be sent, as shown to the person.
     #[serde(default)]
     pub shows: Vec<Shown>,
     /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
-    /// Calls of the same plan that come behind it.
+    /// Later calls of the same plan.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub reason: String,
-    /// The turn that asked; the effect is this turn's.
+    /// The turn that asked, to which the effect belongs.
     pub turn: u32,
-    /// What tools had given by then.
+    /// Earlier tool results of the turn.
     #[serde(default)]
     pub tool_results: Vec<ToolResult>,
     #[serde(default)]
@@ -296,7 +291,7 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    /// What people call the tool; a row of an older version has its name alone.
+    /// The tool's name for people; rows of an older version have only its name.
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
     }
@@ -307,15 +302,15 @@ impl PendingCall {
 pub struct Shown {
     pub name: String,
     pub value: String,
-    /// The tool's author set it, not the model.
+    /// Set by the tool's author, not by the model.
     #[serde(default)]
     pub fixed: bool,
 }
 
-/// `chat` of a tool: what must be seen to before it is called for a person in a chat.
+/// `chat` of a tool: the rules for its calls in a chat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
-    /// Whoever has a lesser role cannot have it called.
+    /// The least role of the person.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -333,8 +328,7 @@ impl ChatRules {
         *self == Self::default()
     }
 
-    /// The same for a tool that changes something outside, or does not: what acts needs a `member` at least, and only what acts
-    /// is asked about.
+    /// The default rules: an acting tool needs the role `member`, and only acting tools ask.
     #[must_use]
     pub fn for_effect(self, effect: bool) -> Self {
         if effect {
@@ -354,7 +348,7 @@ fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::
     role.map(Role::as_str).serialize(serializer)
 }
 
-/// A role that is not known here is taken for the highest: what a newer version holds back must not be open.
+/// An unknown role is read as the highest, because a newer version's restriction must hold.
 fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
     let named = Option::<String>::deserialize(deserializer)?;
     let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);

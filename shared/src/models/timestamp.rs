@@ -4,15 +4,15 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment, in milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), so that text
-/// sorts as time does.
+/// A moment in milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), so that text
+/// sorts chronologically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
 crate::described!(Timestamp => {"type": "string", "format": "date-time"});
 
 impl Timestamp {
-    /// The one clock.
+    /// The only clock.
     #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
     pub fn now() -> Self {
         Self::from_millis(jiff::Timestamp::now().as_millisecond())
@@ -28,33 +28,33 @@ impl Timestamp {
         self.0.as_millisecond()
     }
 
-    /// Seconds since 1970, as DynamoDB's TTL wants them.
+    /// Seconds since 1970, for DynamoDB's TTL.
     pub fn as_seconds(self) -> i64 {
         self.0.as_second()
     }
 
-    /// The hour of the clock it lies in, UTC: `2026-11-20T16`.
+    /// The UTC hour: `2026-11-20T16`.
     pub fn hour(self) -> String {
         self.to_string().chars().take(13).collect()
     }
 
-    /// The day it lies in, UTC: `2026-11-20`.
+    /// The UTC day: `2026-11-20`.
     pub fn day(self) -> String {
         self.to_string().chars().take(10).collect()
     }
 
-    /// When the hour of the clock began that it lies in, UTC.
+    /// The start of the UTC hour.
     #[must_use]
     pub fn start_of_hour(self) -> Self {
         let milliseconds = self.as_millis();
         Self::from_millis(milliseconds - milliseconds.rem_euclid(60 * 60 * 1_000))
     }
 
-    /// When the month began that it lies in, UTC.
+    /// The start of the UTC month.
     #[must_use]
     pub fn start_of_month(self) -> Self {
         let month: String = self.to_string().chars().take(7).collect();
-        // What is written here can be read.
+        // This text always parses.
         format!("{month}-01T00:00:00.000Z").parse().unwrap_or(self)
     }
 

@@ -1,4 +1,4 @@
-//! A tool, as the table has it.
+//! An organization's tool, as stored.
 
 use std::{fmt, str::FromStr};
 
@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
 
-/// The one property of a tool without arguments: VAPI wants at least one. Whatever a model writes into it is dropped.
+/// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
 
-/// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolType {
@@ -29,7 +28,7 @@ pub enum ToolType {
 pub struct NotAToolType;
 
 impl ToolType {
-    /// The one spelling that is stored.
+    /// The stored spelling.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ApiRequest => "api_request",
@@ -44,8 +43,7 @@ impl ToolType {
 impl FromStr for ToolType {
     type Err = NotAToolType;
 
-    /// Some types have a second spelling, which clients use; `externalApp` is what
-    /// `pipedream_action` was called before.
+    /// Some types have a second spelling that clients use; `externalApp` is the former name of `pipedream_action`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         named(text).ok_or(NotAToolType)
     }
@@ -62,7 +60,6 @@ crate::described! {
     ToolType => {"type": "string", "enum": ["sms", "api_request", "pipedream_action", "transfer_call", "query"]},
 }
 
-/// A row of `tools`, column by column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tool {
     pub id: ToolId,
@@ -76,9 +73,9 @@ pub struct Tool {
     pub external_tool_id: Option<String>,
     #[serde(rename = "type")]
     pub kind: ToolType,
-    /// What the model sees: `{name, description, parameters}`.
+    /// Shown to the model: `{name, description, parameters}`.
     pub function_schema: Value,
-    /// What the model must never see, with its variables still in place.
+    /// Hidden from the model, with its variables unresolved.
     #[serde(default)]
     pub static_config: Value,
     /// The whole `ToolConfig`, for editing; `tools::ToolConfig::stored` reads it.
@@ -90,49 +87,49 @@ pub struct Tool {
     pub execute_on_call_start: bool,
     #[serde(default = "attachable")]
     pub attach_to_agent: bool,
-    /// VAPI's own object, its token masked; empty for a tool that only runs on call start.
+    /// VAPI's object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
-    /// Name of the secret with the values that the configuration only masks (`actions::SecretValues`); absent for a tool
-    /// without secrets. It is answered to nobody.
+    /// Name of the secret with the masked values of the configuration (`actions::SecretValues`); absent without
+    /// secrets. It is never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
-    /// The knowledge base whose attaching made this tool: it goes when no agent has it any more. Null for a tool that
-    /// somebody made.
+    /// The knowledge base whose attaching made this tool. The tool is deleted with its last agent. Null for other
+    /// tools.
     #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
-    /// Counts the edits; an edit of an older version is a conflict.
+    /// Counts edits; an edit of an older version is a conflict.
     #[serde(default)]
     pub version: u64,
-    /// Since which version the tool does the same; absent in rows that no program wrote that knows of it.
+    /// The version of the last change of behavior; absent in rows of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// It says nothing of another version than `version`: an older program may have edited the tool since.
+/// Valid for `version` only: an older program may have edited the tool since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unchanged {
     pub version: u64,
     pub since: u64,
 }
 
-/// What is written of a configuration for people and models, or holds calls of the tool back: not what a call does.
+/// Fields for people and models, or limits, which do not change the behavior of a call.
 const BESIDE_THE_BINDING: [&str; 6] = ["label", "description", "repeatable", "limits", "chat", "redact"];
 
 impl Tool {
-    /// The version in which its name, its parameters or what carries it out changed last: what an automation's action is bound to.
+    /// The version of the last change of name, parameters or behavior. Actions of automations are bound to it.
     pub fn bound_version(&self) -> u64 {
         self.unchanged.filter(|unchanged| unchanged.version == self.version).map_or(self.version, |since| since.since)
     }
 
-    /// Whether a tool that was read at a version still does the same.
+    /// Whether the behavior is unchanged since that version.
     pub fn does_as_in(&self, version: u64) -> bool {
         (self.bound_version()..=self.version).contains(&version)
     }
 
-    /// It is the next version of another one.
+    /// Continues the version count of the previous row.
     pub fn follows(&mut self, before: &Self) {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };

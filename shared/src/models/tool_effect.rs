@@ -1,32 +1,31 @@
-//! The effect of a tool outside, as its author declares it.
+//! The declared effect of a tool.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What calling a tool changes outside. Approval rules, quotas and consent read it.
+/// The change that a call causes outside. Approval rules, quotas and consent read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
-    /// The tool only reads.
     None,
     Email,
     Sms,
     /// A message in a chat, or a notification.
     Message,
-    /// Money moves: a charge, a refund, an invoice.
+    /// A charge, a refund, an invoice.
     Payment,
-    /// A record is made, changed or deleted; no person is written to.
+    /// A record is created, changed or deleted; no person gets a message.
     Record,
     Other,
-    /// The tool changes something and does not say what: an older row, or a word of a newer version. Every approval rule holds it.
+    /// An acting tool without a declared effect: an older row, or a word of a newer version. Every approval rule
+    /// applies to it.
     #[default]
     #[serde(other)]
     Undeclared,
 }
 
 impl ToolEffect {
-    /// The effects that a tool with an effect may declare.
     pub const OF_ACTING: [Self; 6] = [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Record, Self::Other];
 
     pub const fn as_str(self) -> &'static str {
@@ -42,18 +41,17 @@ impl ToolEffect {
         }
     }
 
-    /// Whether the tool changes something: then the change happens once, however often the same call is made.
+    /// Whether a call changes something. The change happens once per effect, however often the call is repeated.
     pub const fn acts(self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Whether the tool writes to people.
+    /// Whether the tool sends messages to people.
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Email | Self::Sms | Self::Message)
     }
 }
 
-/// A word that names no effect, or [`ToolEffect::Undeclared`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of none, email, sms, message, payment, record, other")]
 pub struct NotAnEffect;

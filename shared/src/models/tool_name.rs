@@ -16,14 +16,14 @@ pub struct ToolName(String);
 pub struct NotAToolName;
 
 impl ToolName {
-    /// The `snake_case` name of a label: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`. A label without a single
-    /// letter or digit gives `tool`.
+    /// The `snake_case` name of a label: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`. A label without letters
+    /// and digits gives `tool`.
     pub fn from_label(label: &str) -> Self {
         Self::of_words(&deunicode::deunicode(label))
     }
 
-    /// As [`ToolName::from_label`], of text that is mostly ASCII; other letters are left out. It does without deunicode's
-    /// table, which is half a megabyte of a function.
+    /// As [`ToolName::from_label`] for ASCII text; other letters are dropped. Without deunicode's table a function is
+    /// half a megabyte smaller.
     pub fn of_words(text: &str) -> Self {
         let mut name = String::new();
         for character in text.chars() {
@@ -38,7 +38,7 @@ impl ToolName {
         Self(if name.is_empty() { "tool".to_owned() } else { name.to_owned() })
     }
 
-    /// The same name with a distinguishing end, still within 40 characters: `send_sms_2`.
+    /// The same name with a suffix, still within 40 characters: `send_sms_2`.
     #[must_use]
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let room = LONGEST.saturating_sub(suffix.len() + 1);

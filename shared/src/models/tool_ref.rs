@@ -1,4 +1,4 @@
-//! What names a tool: in a run, an automation, a plan.
+//! References to tools in runs, automations and plans.
 
 use std::fmt;
 
@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{AllowedHosts, ToolId};
 
-/// A tool, as it was when it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ToolRef {
-    /// By its name; such tools change with the program.
+    /// By name; such tools change with the program.
     BuiltIn(String),
-    /// An organization's, and the version that was meant; absent: whichever is current.
+    /// An organization's tool at a version; without one the current version.
     Organization { id: ToolId, version: Option<u64> },
-    /// A service's, by its name, and the fingerprint of what was read; absent: whatever it is now.
+    /// A service's tool by name and fingerprint; without one its current form.
     Service { name: String, fingerprint: Option<String> },
 }
 
@@ -26,40 +25,39 @@ impl fmt::Display for ToolRef {
     }
 }
 
-/// A tool that a run may call, under the name by which it was offered.
+/// A tool offered to a run, under its offered name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredOffer", into = "StoredOffer")]
 pub struct OfferedTool {
     pub name: String,
     pub tool: ToolRef,
-    /// What its author marked at that version: fields of its arguments and results that are hidden when the run is shown.
+    /// The fields of arguments and results that its author marked as hidden at that version.
     pub redact: Vec<String>,
-    /// Where it may go, if whoever began the run said so.
+    /// The hosts that the run's creator allowed.
     pub allowed_hosts: AllowedHosts,
 }
 
 impl OfferedTool {
-    /// A tool that may go anywhere, with nothing marked.
+    /// A tool without host restrictions and hidden fields.
     pub fn new(name: impl Into<String>, tool: ToolRef) -> Self {
         Self { name: name.into(), tool, redact: Vec::new(), allowed_hosts: AllowedHosts::default() }
     }
 
-    /// A tool that the front end of a chat carries out: it has nothing but its name.
+    /// A tool of a chat's front end, known by name only.
     pub fn of_front_end(name: &str) -> Self {
         Self::new(name, ToolRef::BuiltIn(name.to_owned()))
     }
 }
 
-/// As it stands in a run's row.
+/// The form in a run's row.
 #[derive(Serialize, Deserialize)]
 struct StoredOffer {
     name: String,
-    /// Absent for a built-in one.
+    /// Absent for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_id: Option<ToolId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
-    /// Of a service's tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     service_tool: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +112,7 @@ mod tests {
         let row = json!({"name": "wget", "allowed_hosts": ["a.example"]});
         assert_eq!(serde_json::to_value(read(row.clone())).unwrap(), row);
         assert!(built_in.allowed_hosts.is_empty());
-        // What binds a tool is not read past.
+        // A restriction that cannot be read is an error.
         assert!(serde_json::from_value::<OfferedTool>(json!({"name": "wget", "allowed_hosts": 7})).is_err());
     }
 }

@@ -1,14 +1,13 @@
-//! A row that was read before it was known who asks.
+//! Rows read before the organization is known.
 
 use super::OrganizationId;
 
-/// Something that belongs to an organization.
 pub trait Owned {
     fn owner(&self) -> OrganizationId;
 }
 
-/// A row read by a key that names no organization, beside the read that tells which one asks. It shows itself to its
-/// owner only; to anybody else it does not exist.
+/// A row read by a key without an organization, concurrently with the caller's authentication. Only its owner can see
+/// it; for others it does not exist.
 #[derive(Debug)]
 pub struct Unowned<T>(T);
 
@@ -17,7 +16,8 @@ impl<T: Owned> Unowned<T> {
         Self(row)
     }
 
-    /// The row itself says whose it is. Only for who must then show what that organization keeps secret: a signature, a bearer.
+    /// The row without an authenticated caller. Only for callers that then prove a secret of the organization: a
+    /// signature, a bearer.
     pub fn for_its_owner(self) -> T {
         self.0
     }

@@ -1,22 +1,22 @@
-//! What the console's page needs to know before anybody has signed in.
+//! The public settings of the console's page.
 
 use crate::config::{Environment, Error};
 
-/// Addresses have no slash at the end, but for the issuer, which is as tokens name it.
+/// Addresses have no trailing slash, except the issuer, which is as tokens name it.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
     /// `JWT_ISSUER`.
     pub issuer: String,
-    /// Where the issuer's configuration is: `OIDC_CONFIGURATION_URL`, or below the issuer, where its kind have it.
+    /// The address of the issuer's configuration: `OIDC_CONFIGURATION_URL`, or the standard path below the issuer.
     pub openid_configuration: String,
     /// `CONSOLE_CLIENT_ID`, or the first of `JWT_AUDIENCE`.
     pub client_id: String,
     /// `CONSOLE_SCOPES`, separated by blanks; `openid email` unless set.
     pub scopes: String,
-    /// The streaming door: `STREAM_URL`.
+    /// The streaming endpoint: `STREAM_URL`.
     pub stream_url: Option<String>,
-    /// Origins that the page may ask beside our own, the issuer's and the streaming door's, where an issuer gives tokens on another
-    /// host than its own: `CONSOLE_CONNECT_ORIGINS`, separated by commas.
+    /// Further origins that the page may connect to, for an issuer that gives tokens on another host:
+    /// `CONSOLE_CONNECT_ORIGINS`, separated by commas.
     pub connect_origins: Vec<String>,
 }
 
