@@ -12,7 +12,6 @@ mod operation;
 mod page;
 mod reply;
 mod request_ids;
-mod roles;
 mod route;
 mod serve;
 mod token;
@@ -24,7 +23,7 @@ pub use body::{body, id_body, json_body};
 pub use declare::operation;
 pub use declared::{MaySend, Sent};
 pub use events::{Events, Frames};
-pub use idempotency_key::idempotency_key;
+use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use openapi::{Document, Operation};
 pub use operation::{
@@ -33,7 +32,7 @@ pub use operation::{
 };
 pub use page::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
-pub use roles::{LEAST_ROLES, OWN_QUERIES, QUERIES};
-pub use route::{id, route};
-pub use serve::{answer, answer_streaming, deadline, serve, serve_streaming};
+use route::{id, route};
+use serve::deadline;
+pub use serve::{answer, answer_streaming, serve, serve_streaming};
 pub use token::{NoToken, TokenVerifier, VerifiedToken};

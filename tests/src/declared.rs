@@ -1,9 +1,12 @@
-//! The functions' declared routes, and the remaining route tables of `shared`.
+//! The functions' declared routes.
 
 use shared::{
-    http::{Caller, Document, LEAST_ROLES, QUERIES, Route},
+    http::{Document, Route},
     models::Role,
 };
+
+/// The function behind a REST API of its own, which streams.
+pub const STREAMED: &str = "stream";
 
 pub struct Declared {
     pub function: &'static str,
@@ -17,24 +20,31 @@ macro_rules! declared {
     };
 }
 
-pub const DECLARED: [Declared; 19] = declared! {
+pub const DECLARED: [Declared; 26] = declared! {
     "agents": agents,
     "attach": attach,
+    "call-start": call_start,
     "calls": calls,
+    "chat": chat,
+    "console": console,
     "create": create,
     "delete": delete,
     "deploy": deploy,
     "detach": detach,
     "discover": discover,
     "erasures": erasures,
+    "execute": execute,
     "hooks": hooks,
     "keys": keys,
     "knowledge": knowledge,
     "list": list,
+    "mcp": mcp,
     "members": members,
     "phone-numbers": phone_numbers,
     "runs": runs,
+    "stream": stream,
     "tools-test": tools_test,
+    "trigger": trigger,
     "update": update,
     "usage": usage,
 };
@@ -43,19 +53,9 @@ fn routes() -> impl Iterator<Item = &'static Route> {
     DECLARED.iter().flat_map(|declared| declared.routes)
 }
 
-/// Method, path and caller of every route that asks for a role or declares itself.
-pub fn callers() -> Vec<(&'static str, &'static str, Caller)> {
-    let named = LEAST_ROLES.iter().map(|(method, path, role)| (*method, *path, Caller::Member(*role)));
-    named.chain(routes().map(|route| (route.method, route.path, route.caller))).collect()
-}
-
 /// Method, path and least role of every route that asks for a role.
 pub fn least_roles() -> Vec<(&'static str, &'static str, Role)> {
-    let role = |caller| match caller {
-        Caller::Member(role) => Some(role),
-        Caller::Proof(_) => None,
-    };
-    callers().into_iter().filter_map(|(method, path, caller)| Some((method, path, role(caller)?))).collect()
+    routes().filter_map(|route| Some((route.method, route.path, route.role()?))).collect()
 }
 
 /// The least role for a route; `None` if the route requires no role.
@@ -63,11 +63,7 @@ pub fn least_role(method: &str, path: &str) -> Option<Role> {
     least_roles().into_iter().find(|route| (route.0, route.1) == (method, path)).map(|route| route.2)
 }
 
-/// The parameters that may stand in the query of a route under `/api/{slug}` that does not read its query itself.
-pub fn known_in_query(method: &str, path: &str) -> Vec<&'static str> {
-    if let Some(route) = routes().find(|route| (route.method, route.path) == (method, path)) {
-        return route.known_in_query();
-    }
-    let found = QUERIES.iter().find(|(of, _)| method == "GET" && *of == path);
-    found.map(|(_, known)| known.to_vec()).unwrap_or_default()
+/// The declaration of a route.
+pub fn route(method: &str, path: &str) -> Option<&'static Route> {
+    routes().find(|route| (route.method, route.path) == (method, path))
 }

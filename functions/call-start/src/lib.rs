@@ -1,11 +1,9 @@
-//! POST /api/phone-number/{id}/incoming: a call comes in. Twilio asks what to do with it, and waits 15 s at most.
+//! A call comes in. Twilio asks what to do with it, and waits 15 s at most.
 //!
-//! Let in by `X-Twilio-Signature` under the number's own auth token, for calls to that number in that account. Twilio's form
-//! goes on to VAPI, whose TwiML is the answer (`text/xml`); meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
+//! Twilio's form goes on to VAPI; meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
 //! with a message for the moment when what there is has to be told. Nothing of that can delay or prevent the TwiML by more
-//! than its one round trip. If VAPI is down, slow or talks nonsense, the number's fallback answers. The same `CallSid` again
-//! gets the same TwiML, and nothing is started twice, however late: a signature has no time in it. Every refusal is the same,
-//! and takes the same time, whether or not there is such a number.
+//! than its one round trip. Nothing is started twice, however late the same `CallSid` comes again: a signature has no time in it. Every
+//! refusal is the same, and takes the same time, whether or not there is such a number.
 
 mod incoming;
 pub mod twiml;
@@ -13,14 +11,14 @@ pub mod twiml;
 use std::time::Duration;
 
 use futures_util::{FutureExt, join};
-use lambda_http::Request;
 use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
     clients::{self, Failure, Queue, Secrets, Service, Vapi, vapi::InboundCall},
+    described::{Schemas, json},
     error,
-    http::{self, Reply},
+    http::{self, Answers, Found, Id, Operation, Part, Reply, Request, operation},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
         Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp,
@@ -32,6 +30,8 @@ use shared::{
 };
 
 use crate::incoming::Incoming;
+
+shared::routes!(Deps, "calls": incoming_call);
 
 /// Twilio gives up after 15 s; some of that is on the way.
 const ANSWER_WITHIN: Duration = Duration::from_secs(13);
@@ -89,20 +89,42 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let (received_at, deadline) = (Timestamp::now(), http::deadline(&request).at_most(ANSWER_WITHIN));
-    let ["POST", "api", "phone-number", id, "incoming"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
+/// Twilio's form, which is read once it is known for whom it is.
+struct Form;
+
+/// TwiML.
+struct Twiml(Reply);
+
+/// Take an incoming call in
+///
+/// The voice URL of a number at Twilio. Let in by `X-Twilio-Signature` under the number's own auth token, for the address
+/// that the deployment calls its public one, when `To` is the number and `AccountSid` the account of its credentials.
+/// Everything else is answered with the same 403, also where there is no such number.
+///
+/// Parameters that say whose call it is may stand in the form once. Twilio's form goes on to VAPI as it came (or, when the number has
+/// a `vapi_phone_number_id`, a call is created for the agent's assistant), and VAPI's `TwiML` is the answer. The agent's tools with
+/// `execute_on_call_start` are set off; what they find out is told to the model in one system message, after three seconds at the
+/// latest what there is by then.
+///
+/// If VAPI is down, slower than ten seconds or answers no `TwiML`, the number's `fallback_number` is dialled, or a sentence
+/// is said. The same `CallSid` again gets the same `TwiML`, and nothing is started twice, for 90 days.
+#[operation(POST "/api/phone-number/{id}/incoming", by(twilioSignature), also(403, 422), resource(CallStart), throttle(Twilio))]
+async fn incoming_call(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>, _form: Form) -> Result<Twiml> {
+    answer(deps, found, id).await.map(Twiml)
+}
+
+async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -> Result<Reply> {
+    let (received_at, deadline) = (Timestamp::now(), found.deadline.at_most(ANSWER_WITHIN));
+    let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
-    let id = incoming::signature(&request).and_then(|_signature| http::id::<PhoneNumberId>(id, "phone number"));
-    let Ok(id) = id else { return refuse(incoming::refused(), refused_at).await };
-    let incoming = match Incoming::read(&request) {
+    let id = incoming::signature(request).and_then(|_signature| id);
+    let Ok(Id(id)) = id else { return refuse(incoming::refused(), refused_at).await };
+    let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,
         // What is wrong with a form is told to who signed it.
         Err(wrong) => {
             let number = deps.phone_numbers.find(id).await;
-            let signed = signed(deps, number, &request).await;
+            let signed = signed(deps, number, request).await;
             return refuse(signed.map_or_else(|refused| refused, |_account| wrong), refused_at).await;
         }
     };
@@ -110,7 +132,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
     // request turns out to be Twilio's.
     let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, id, &incoming, deadline));
-    let number = match admitted(deps, number, &incoming, &request).await {
+    let number = match admitted(deps, number, &incoming, request).await {
         Ok(number) => number,
         Err(error) => {
             release(deps, claim).await;
@@ -135,7 +157,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     };
 
     let (answered, tools) = join!(
-        ask_vapi(deps, &number, &incoming, http::body(&request).to_vec(), deadline.at_most(VAPI_WITHIN)),
+        ask_vapi(deps, &number, &incoming, http::body(request).to_vec(), deadline.at_most(VAPI_WITHIN)),
         on_call_start(deps, &number),
     );
     let fallback = answered.is_err();
@@ -168,6 +190,39 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
         telemetry::call_answered(if complete && started { "agent" } else { "incomplete" });
     }
     Ok(Reply::twiml(twiml))
+}
+
+impl Part for Form {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = json!({"type": "object", "required": ["CallSid", "AccountSid", "From", "To"], "properties": {
+            "CallSid": {"type": "string", "maxLength": 64},
+            "AccountSid": {"type": "string", "description": "The account of the number's credentials."},
+            "From": {"type": "string", "description": "The caller: a number, or nothing of the kind."},
+            "To": {"type": "string", "description": "The number that is called."},
+        }});
+        let example = json!({
+            "CallSid": "CA0123456789abcdef0123456789abcdef", "AccountSid": "AC0123456789abcdef0123456789abcdef",
+            "From": "+14155550101", "To": "+15005550006", "CallStatus": "ringing", "Direction": "inbound",
+        });
+        operation.sends_as("application/x-www-form-urlencoded", json!({"schema": schema, "example": example}));
+    }
+}
+
+impl Answers for Twiml {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let stream = "wss://phone-call-websocket.vapi.ai/0193aa11-2b3c-7d4e-8f50-617283940a1b/transport";
+        let example = format!("<Response><Connect><Stream url='{stream}' /></Connect></Response>");
+        let content = json!({"schema": {"type": "string"}, "example": example});
+        operation.answers_with(200, "TwiML for Twilio.", "text/xml", content);
+    }
 }
 
 /// The number, if the request is Twilio's for it.

@@ -91,7 +91,7 @@ pub(crate) struct Taken {}
 ///  "startedAt": "2026-02-27T10:10:59.500Z", "endedAt": "2026-02-27T10:13:20.000Z", "cost": 0.12,
 ///  "call": {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b"}}}
 /// ```
-#[operation(POST "/api/vapi/events", by(vapiBearer), also(401, 429, 500, 502, 503, 504), resource(VapiEvents), tag("calls"))]
+#[operation(POST "/api/vapi/events", by(vapiBearer), also(401, 429, 500, 502, 503, 504), resource(VapiEvents), tag("calls"), throttle(Vapi))]
 pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<VapiEvent>) -> Result<Shown<Taken>> {
     let bearer = http::bearer(found.request).ok_or(Error::Unauthenticated)?;
     let message = body.json().and_then(|mut body| match body.get_mut("message").map(Value::take) {

@@ -1,30 +1,27 @@
 //! Conversations of people with the planner, answered whole.
-//!
-//! - POST /agent/chat `{"message", "thread_id"?, "metadata"?}`: takes a turn of a thread, the user's own `default` unless another is
-//!   named. Answers `{"thread_id", "message", "role", "timestamp", "widget"?, "metadata"}` ([`shared::chat`]). Where an effect waits for
-//!   consent, `metadata.pending_action` names it; the next message with `metadata.consent` `{"id", "approved"}` decides.
-//!   `metadata.receipt` says what was done. With an `Idempotency-Key` the same request again gets the same answer, also while it
-//!   is being answered, and nothing happens twice.
-//! - POST /copilotkit/action `{"action": "chat", …}`: the same for CopilotKit's remote actions, as
-//!   `{"result": {"type": "response", "content", "role", "widget"?, "metadata"}, "widget"}`; the receipt stands below the
-//!   content, in one line an entry. Another action is a 400.
-//! - GET /agent/threads?limit=&cursor=: the user's threads, newest first (`threads.rs`).
-//! - GET /agent/threads/{id}?limit=&cursor=: a thread with its messages, newest first, and the turn that is being answered.
-//! - DELETE /agent/threads/{id}: deletes a thread and everything in it.
-//!
-//! None of these paths names an organization: it is the one whose slug is in the header `X-Organization`, or the user's only one.
 
 mod threads;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use shared::{
-    Error, Platform, Result,
-    chat::{Answer, Asked, Turns},
-    http::{self, Access, Person, Reply, Request},
+    Platform, Result,
+    chat::{Answer, Asked as Turn, Turns},
+    described::{Described, Json, Schemas, json},
+    http::{Access, Asked, Repeated, Sent, Shown, operation},
+    models::Timestamp,
     planner::{Event, Observer, Receipt},
     platform,
 };
+
+shared::routes!(
+    Deps,
+    "chat": chat,
+    copilot_kit_action,
+    threads::list_threads,
+    threads::get_thread,
+    threads::delete_thread,
+);
 
 pub struct Deps {
     pub access: Access,
@@ -44,46 +41,142 @@ impl Observer for Nobody {
     fn event(&mut self, _event: Event<'_>) {}
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let person = deps.access.person(&request).await?;
-    match http::route(&request)[..] {
-        ["POST", "agent", "chat"] => chat(deps, &request, person).await,
-        ["POST", "copilotkit", "action"] => action(deps, &request, person).await,
-        ["GET", "agent", "threads"] => threads::list(deps, &request, &person.member).await,
-        ["GET", "agent", "threads", name] => threads::show(deps, &request, &person.member, name).await,
-        ["DELETE", "agent", "threads", name] => threads::delete(deps, &request, &person.member, name).await,
-        _ => Err(Error::NotFound("route")),
+/// What somebody says.
+struct ChatRequest;
+
+/// The same as CopilotKit says it; the fields beside `action` have many names.
+struct Action;
+
+/// As the planner's metadata are written down.
+#[derive(Serialize)]
+struct TurnMetadata(Value);
+
+/// What a front end shows beside the text.
+#[derive(Serialize)]
+struct Widget(Value);
+
+shared::described! {
+    ChatRequest => {"$ref": "#/components/schemas/ChatRequest"},
+    TurnMetadata => {"$ref": "#/components/schemas/TurnMetadata"},
+    Widget => {"$ref": "#/components/schemas/Widget"},
+}
+
+impl Described for Action {
+    fn schema(_: &mut Schemas) -> Json {
+        let action = json!({"const": "chat", "description": "Another one is malformed."});
+        json!({"type": "object", "required": ["action"], "properties": {"action": action}})
     }
 }
 
-async fn chat(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
-    let asked = Asked::of_chat(&http::json_body(request)?, http::idempotency_key(request)?)?;
-    let Answer { thread, content, timestamp, widget, metadata, .. } = take(deps, request, person, asked).await?;
-    let mut body = json!({
-        "thread_id": thread, "message": content, "role": "assistant", "timestamp": timestamp, "metadata": metadata,
-    });
-    if let (Value::Object(body), Some(widget)) = (&mut body, widget) {
-        body.insert("widget".into(), widget);
-    }
-    Reply::ok(&body)
+/// What the planner says.
+#[derive(Serialize, Described)]
+struct ChatAnswer {
+    thread_id: String,
+    message: String,
+    #[schema(r#enum = ["assistant"])]
+    role: &'static str,
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    widget: Option<Widget>,
+    metadata: TurnMetadata,
 }
 
-async fn action(deps: &Deps, request: &Request, person: Person) -> Result<Reply> {
-    let asked = Asked::of_action(&http::json_body(request)?, http::idempotency_key(request)?)?;
-    let Answer { content, widget, metadata, .. } = take(deps, request, person, asked).await?;
+/// The same for CopilotKit.
+#[derive(Serialize, Described)]
+struct ActionAnswer {
+    result: ActionResult,
+    widget: Option<Widget>,
+}
+
+#[derive(Serialize, Described)]
+struct ActionResult {
+    #[schema(r#enum = ["response"])]
+    r#type: &'static str,
+    content: String,
+    #[schema(r#enum = ["assistant"])]
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    widget: Option<Widget>,
+    metadata: TurnMetadata,
+}
+
+/// Say something to the planner
+///
+/// A model chooses a tool, if one is needed; the tool runs; the answer says what it gave. The tools are the built-in ones, the
+/// organization's and those of connected services, as far as the person's role does. An effect happens once in a turn,
+/// however often its call is made, also if the request is sent again after an error. `metadata.receipt` says what was done;
+/// it is made from the record, and never from the model's words.
+///
+/// Where a tool's `chat` asks for consent, it is not called yet, and `metadata.pending_action` says all that it would send. The
+/// next message with `metadata.consent` carries exactly that out, once, or not; any other message withdraws it, and so does an
+/// hour. What the model asked for behind it follows then. A consent that was decided already is a 409 `consent_decided`.
+///
+/// Two messages to one thread at the same moment are answered one after the other. With an `Idempotency-Key` the same request
+/// again gets the same answer: it waits for the one that is under way, and goes on with one that broke off. Without a key the
+/// same text is the same request while it is being answered, for a minute after an answer that broke off, and for a minute
+/// after one that did something (`metadata.repeated`).
+///
+/// - 200: The answer.
+///
+/// ```json,question: In the user's own thread
+/// {"message": "How many text messages did we send to Ada this week?"}
+/// ```
+/// ```json,follow_up: In a thread of this name
+/// {"message": "And last week?", "thread_id": "reports", "metadata": {"page": "/reports"}}
+/// ```
+#[operation(POST "/agent/chat", Member, also(409 = ChatConflict, 429 = OverBudget, 502, 504), throttle(Chat))]
+async fn chat(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    body: Sent<ChatRequest>,
+    key: Result<Repeated>,
+) -> Result<Shown<ChatAnswer>> {
+    let answer = take(deps, asked, Turn::of_chat(&body.json()?, key?.0)?).await?;
+    Ok(Shown(ChatAnswer {
+        thread_id: answer.thread,
+        message: answer.content,
+        role: "assistant",
+        timestamp: answer.timestamp,
+        widget: answer.widget.map(Widget),
+        metadata: TurnMetadata(answer.metadata),
+    }))
+}
+
+/// The same as a remote action of `CopilotKit`'s
+///
+/// Each field stands beside `action`, or below `parameters` or `arguments`; the thread is called `thread_id`, `conversation_id`
+/// or `threadId`, and the message may be the last one of a user in `messages`. Two names for the thread must name the same one.
+/// Fields that are not known here are the client's. `content` ends in one line for each entry of `metadata.receipt`.
+///
+/// - 200: The answer.
+///
+/// ```json,chat
+/// {"action": "chat", "parameters": {"message": "Hello", "conversation_id": "reports"}}
+/// ```
+#[operation(POST "/copilotkit/action", Member, also(409 = ChatConflict, 429 = OverBudget, 502, 504), throttle(Chat))]
+async fn copilot_kit_action(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    body: Sent<Action>,
+    key: Result<Repeated>,
+) -> Result<Shown<ActionAnswer>> {
+    let answer = take(deps, asked, Turn::of_action(&body.json()?, key?.0)?).await?;
+    let Answer { content, widget, metadata, .. } = answer;
     // Pages show the text, and nothing else.
     let receipt: Option<Receipt> = metadata.get("receipt").and_then(|receipt| Receipt::deserialize(receipt).ok());
     let content = receipt.map_or_else(|| content.clone(), |receipt| receipt.below(&content));
-    let mut result = json!({"type": "response", "content": content, "role": "assistant", "metadata": metadata});
-    if let (Value::Object(result), Some(widget)) = (&mut result, &widget) {
-        result.insert("widget".into(), widget.clone());
-    }
-    Reply::ok(&json!({"result": result, "widget": widget}))
+    let result = ActionResult {
+        r#type: "response",
+        content,
+        role: "assistant",
+        widget: widget.clone().map(Widget),
+        metadata: TurnMetadata(metadata),
+    };
+    Ok(Shown(ActionAnswer { result, widget: widget.map(Widget) }))
 }
 
 /// On the heap: a turn is everything that a run is.
-async fn take(deps: &Deps, request: &Request, person: Person, asked: Asked) -> Result<Answer> {
-    let Person { member, email } = person;
-    let open = Box::pin(deps.turns.open(&member, email, asked, http::deadline(request))).await?;
+async fn take(deps: &Deps, asked: &Asked<'_>, turn: Turn) -> Result<Answer> {
+    let open = Box::pin(deps.turns.open(&asked.member, asked.email.clone(), turn, asked.deadline)).await?;
     Box::pin(deps.turns.answer(open, &mut Nobody)).await
 }

@@ -1,87 +1,204 @@
 //! A user's threads: listed, shown, deleted. Nobody sees another user's.
 
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use shared::{
     Error, Result,
     chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
-    http::{self, Reply, Request},
-    models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
+    described::{Described, Schemas, json},
+    http::{Asked, Found, Gone, Operation, Paged, Part, Shown, operation},
+    models::{ChatRole, Member, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     store::{Cursor, Page},
 };
 
-use crate::Deps;
+use crate::{Deps, Widget};
 
-pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
-    let (limit, after) = http::page(request)?;
-    let page = deps.turns.threads.page(member.organization_id, &member.user_id, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(|thread| view(&thread)))
+/// What the user's clients call the thread.
+pub(crate) struct ThreadName(String);
+
+impl Part for ThreadName {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        let name = percent_decode_str(found.variable(0)).decode_utf8().map_err(|_no_text| Error::NotFound("thread"))?;
+        if name.chars().count() > LONGEST_THREAD {
+            return Err(Error::NotFound("thread"));
+        }
+        Ok(Self(name.into_owned()))
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = json!({"type": "string", "maxLength": LONGEST_THREAD});
+        operation.names("What the user's clients call the thread.", schema);
+    }
 }
 
-pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
-    let (limit, before) = http::page(request)?;
-    let before = before.map(|Cursor(number)| number);
-    let thread = deps.turns.threads.get(member.organization_id, id(member, name)?).await?;
+impl ThreadName {
+    /// Somebody else's name leads to another id.
+    fn id(&self, member: &Member) -> ThreadId {
+        ThreadId::of_name(member.organization_id, &member.user_id, &self.0)
+    }
+}
+
+#[derive(Serialize, Described)]
+pub(crate) struct ThreadView {
+    thread_id: String,
+    /// How its first message begins.
+    title: String,
+    turns: u32,
+    messages: u32,
+    pending_action: Option<PendingView>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// A call that waits for the person's consent.
+#[derive(Serialize)]
+struct PendingView(Value);
+
+/// The turn that is being answered.
+#[derive(Serialize)]
+struct RunningView(Value);
+
+shared::described! {
+    PendingView => {"$ref": "#/components/schemas/PendingAction"},
+    RunningView => {"$ref": "#/components/schemas/RunningTurn"},
+}
+
+impl From<Thread> for ThreadView {
+    fn from(thread: Thread) -> Self {
+        let pending = thread.pending_call().filter(|pending| pending.expires_at > Timestamp::now());
+        Self {
+            pending_action: pending.as_ref().map(waiting_view).map(PendingView),
+            thread_id: thread.name,
+            title: thread.title,
+            turns: thread.turns,
+            messages: thread.messages,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+        }
+    }
+}
+
+#[derive(Serialize, Described)]
+pub(crate) struct WholeThreadView {
+    #[serde(flatten)]
+    thread: ThreadView,
+    /// What stands for the older messages when a model is asked. They are all still here.
+    summary: Option<ThreadSummaryView>,
+    running: RunningView,
+    #[schema(maxItems = 200)]
+    items: Vec<ThreadMessageView>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, Described)]
+struct ThreadSummaryView {
+    text: String,
+    /// The last message that it stands for.
+    #[schema(minimum = 1)]
+    until: u32,
+    at: Timestamp,
+}
+
+impl From<ThreadSummary> for ThreadSummaryView {
+    fn from(ThreadSummary { text, until, at }: ThreadSummary) -> Self {
+        Self { text, until, at }
+    }
+}
+
+#[derive(Serialize, Described)]
+struct ThreadMessageView {
+    #[schema(minimum = 1)]
+    number: u32,
+    #[schema(r#enum = ["user", "assistant", "unknown"])]
+    role: &'static str,
+    content: String,
+    tools: Vec<ToolOutcomeView>,
+    widget: Option<Widget>,
+    /// As the answer had it, with its `receipt`. A message that was not answered is followed by one with `failed: true` and the
+    /// `message_id` under which it can be sent again, which says why and what had been done.
+    metadata: Option<WrittenMetadata>,
+    created_at: Timestamp,
+}
+
+#[derive(Serialize, Described)]
+struct ToolOutcomeView {
+    tool: String,
+    #[schema(r#enum = ["succeeded", "failed", "unconfirmed", "not_called", "refused", "unknown"])]
+    outcome: &'static str,
+}
+
+#[derive(Serialize)]
+struct WrittenMetadata(Value);
+
+shared::described!(WrittenMetadata => {"type": "object"});
+
+impl From<&ThreadMessage> for ThreadMessageView {
+    fn from(message: &ThreadMessage) -> Self {
+        let role = match message.role {
+            ChatRole::User => "user",
+            ChatRole::Assistant => "assistant",
+            ChatRole::Unknown => "unknown",
+        };
+        let tools = message.results().into_iter();
+        let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
+        Self {
+            number: message.number,
+            role,
+            content: message.content.clone(),
+            tools: tools
+                .map(|result| ToolOutcomeView { outcome: result.outcome.as_str(), tool: result.tool })
+                .collect(),
+            widget: parsed(message.widget.as_deref()).map(Widget),
+            metadata: parsed(message.metadata.as_deref()).map(WrittenMetadata),
+            created_at: message.created_at,
+        }
+    }
+}
+
+/// List one's threads
+///
+/// Newest first; nobody sees another user's.
+///
+/// - 200: A page of threads.
+#[operation(GET "/agent/threads", Viewer)]
+pub(crate) async fn list_threads(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<ThreadView>> {
+    let (member, after) = (&asked.member, page.cursor.as_ref());
+    let page = deps.turns.threads.page(member.organization_id, &member.user_id, after, page.limit).await?;
+    Ok(page.map(ThreadView::from))
+}
+
+/// A thread with its messages
+///
+/// - 200: The thread, and a page of its messages, newest first.
+#[operation(GET "/agent/threads/{id}", Viewer)]
+pub(crate) async fn get_thread(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    page: Paged<u32>,
+    name: ThreadName,
+) -> Result<Shown<WholeThreadView>> {
+    let (limit, before) = (page.limit, page.cursor.map(|Cursor(number)| number));
+    let thread = deps.turns.threads.get(asked.organization(), name.id(&asked.member)).await?;
     // What stands in the row until it is answered is newer than all that is written down.
     let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
     let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
     let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
-    let mut body = view(&thread);
-    if let Value::Object(body) = &mut body {
-        let summary = thread.summary.as_ref();
-        body.insert(
-            "summary".into(),
-            summary
-                .map_or(Value::Null, |summary| json!({"text": summary.text, "until": summary.until, "at": summary.at})),
-        );
-        let items = newest.iter().rev().chain(&messages).map(message).collect();
-        let page: Page<Value> = Page { items, next_cursor: next.map(|number| Cursor(number).to_string()) };
-        body.insert("running".into(), running_view(&thread));
-        body.insert("items".into(), json!(page.items));
-        body.insert("next_cursor".into(), json!(page.next_cursor));
-    }
-    Reply::ok(&body)
+    Ok(Shown(WholeThreadView {
+        summary: thread.summary.clone().map(ThreadSummaryView::from),
+        running: RunningView(running_view(&thread)),
+        items: newest.iter().rev().chain(&messages).map(ThreadMessageView::from).collect(),
+        next_cursor: next.map(|number| Cursor(number).to_string()),
+        thread: thread.into(),
+    }))
 }
 
-pub(crate) async fn delete(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {
-    deps.turns.threads.delete(member.organization_id, id(member, name)?, http::deadline(request)).await?;
+/// Delete a thread
+///
+/// With everything that was said in it. One that is just being answered is a conflict.
+#[operation(DELETE "/agent/threads/{id}", Member, also(409))]
+pub(crate) async fn delete_thread(deps: &Deps, asked: &Asked<'_>, name: ThreadName) -> Result<Gone> {
+    deps.turns.threads.delete(asked.organization(), name.id(&asked.member), asked.deadline).await?;
     tracing::info!("a thread was deleted");
-    Ok(Reply::no_content())
-}
-
-/// The id of the thread that the user calls so: somebody else's name leads to another id.
-fn id(member: &Member, name: &str) -> Result<ThreadId> {
-    let name = percent_decode_str(name).decode_utf8().map_err(|_no_text| Error::NotFound("thread"))?;
-    if name.chars().count() > LONGEST_THREAD {
-        return Err(Error::NotFound("thread"));
-    }
-    Ok(ThreadId::of_name(member.organization_id, &member.user_id, &name))
-}
-
-fn view(thread: &Thread) -> Value {
-    let pending = thread.pending_call().filter(|pending| pending.expires_at > shared::models::Timestamp::now());
-    json!({
-        "thread_id": thread.name, "title": thread.title, "turns": thread.turns, "messages": thread.messages,
-        "pending_action": pending.as_ref().map(waiting_view), "created_at": thread.created_at,
-        "updated_at": thread.updated_at,
-    })
-}
-
-fn message(message: &ThreadMessage) -> Value {
-    let role = match message.role {
-        ChatRole::User => "user",
-        ChatRole::Assistant => "assistant",
-        ChatRole::Unknown => "unknown",
-    };
-    let tools: Vec<Value> = message
-        .results()
-        .iter()
-        .map(|result| json!({"tool": result.tool, "outcome": result.outcome.as_str()}))
-        .collect();
-    let parsed = |text: Option<&str>| -> Option<Value> { text.and_then(|text| serde_json::from_str(text).ok()) };
-    json!({
-        "number": message.number, "role": role, "content": message.content, "tools": tools,
-        "widget": parsed(message.widget.as_deref()), "metadata": parsed(message.metadata.as_deref()),
-        "created_at": message.created_at,
-    })
+    Ok(Gone)
 }

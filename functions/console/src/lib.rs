@@ -1,10 +1,5 @@
 //! A page where people sign in and chat with their organization's tools.
 //!
-//! - GET /: the page.
-//! - GET /console/{file}: its modules as one script, its style sheet, the vendored library and its licences (`assets.rs`), and
-//!   `settings.json`: `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no
-//!   address is known.
-//!
 //! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the person who signed
 //! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow
 //! the page what it needs and no more (`policy.rs`).
@@ -13,14 +8,17 @@ mod assets;
 mod linked;
 mod policy;
 
-use serde_json::json;
+use serde::Serialize;
 use shared::{
     Error, Platform, Result,
-    http::{self, Reply, Request},
+    described::{Described, Schemas, json},
+    http::{Answers, Found, Operation, Part, Reply, Request, operation},
     platform::{self, ConsoleSettings},
 };
 
 use crate::assets::Asset;
+
+shared::routes!(Deps, "console": console_page, console_file);
 
 /// Asked for again each time, which a 304 answers: the files of two versions must not meet in one page.
 const CACHE_CONTROL: &str = "no-cache";
@@ -35,19 +33,100 @@ impl Deps {
     }
 }
 
+/// The console
+///
+/// A page where people sign in at the issuer and chat with their organization's tools. Its modules and its style sheet are
+/// below `/console`. A `Content-Security-Policy` allows them and nothing else.
+#[operation(GET "/", open, also(429), throttle(Page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let file = match http::route(&request)[..] {
-        ["GET"] => assets::PAGE,
-        ["GET", "console", "settings.json"] => settings(&deps.settings),
-        ["GET", "console", name] => assets::named(name).ok_or(Error::NotFound("file"))?,
-        _ => return Err(Error::NotFound("route")),
+async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
+    served(deps, found.request, assets::PAGE).map(Page)
+}
+
+/// A file of the console
+///
+/// `settings.json` says where to sign in and where answers stream from. The others are what the page names, and the licences of
+/// what it is made of.
+#[operation(GET "/console/{file}", open, also(404, 429), throttle(File))]
+#[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
+async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<File> {
+    let file = match &*file.0 {
+        "settings.json" => settings(&deps.settings)?,
+        name => assets::named(name).ok_or(Error::NotFound("file"))?,
     };
-    let zipped = policy::takes_gzip(&request);
+    served(deps, found.request, file).map(File)
+}
+
+/// What the page must know before somebody signs in.
+#[derive(Serialize, Described)]
+struct ConsoleSettingsView {
+    /// The `iss` of tokens.
+    #[schema(format = "uri")]
+    issuer: String,
+    /// Address of the issuer's `OpenID` Connect configuration.
+    #[schema(format = "uri")]
+    openid_configuration: String,
+    client_id: String,
+    /// Address of the streaming door; null where none is known.
+    #[schema(format = "uri")]
+    stream_url: Option<String>,
+    /// Separated by blanks.
+    scopes: String,
+}
+
+/// The name of a file.
+struct FileName(String);
+
+impl Part for FileName {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        Ok(Self(found.variable(0).to_owned()))
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.names("As the page names it.", json!({"type": "string"}));
+    }
+}
+
+struct Page(Reply);
+struct File(Reply);
+
+impl Answers for Page {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers_with(200, "The page.", assets::HTML, json!({"schema": {"type": "string"}}));
+        has_a_tag(operation);
+    }
+}
+
+impl Answers for File {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        for kind in [assets::SCRIPT, assets::CSS, assets::TEXT] {
+            operation.answers_with(200, "The file.", kind, json!({"schema": {"type": "string"}}));
+        }
+        let settings = ConsoleSettingsView::schema(schemas);
+        operation.answers_with(200, "The file.", assets::JSON, json!({"schema": settings}));
+        has_a_tag(operation);
+    }
+}
+
+fn has_a_tag(operation: &mut Operation) {
+    operation.tells(200, "ETag", "Of this version, strong.");
+    operation.answers_nothing(304, "Whoever asks has it (`If-None-Match`).");
+}
+
+fn served(deps: &Deps, request: &Request, file: Asset) -> Result<Reply> {
+    let zipped = policy::takes_gzip(request);
     let tag = file.tag();
     // Other bytes, another tag.
     let tag = if zipped { format!("{}-gzip\"", tag.trim_end_matches('"')) } else { tag };
-    let reply = if policy::has(&request, &tag) {
+    let reply = if policy::has(request, &tag) {
         Reply::not_modified()
     } else if zipped {
         let bytes = file.compressed().map_err(Error::internal)?;
@@ -59,13 +138,14 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own))
 }
 
-fn settings(settings: &ConsoleSettings) -> Asset {
-    let shown = json!({
-        "issuer": settings.issuer,
-        "openid_configuration": settings.openid_configuration,
-        "client_id": settings.client_id,
-        "stream_url": settings.stream_url,
-        "scopes": settings.scopes,
-    });
-    Asset { kind: assets::JSON, bytes: shown.to_string().into_bytes().into() }
+fn settings(settings: &ConsoleSettings) -> Result<Asset> {
+    let shown = ConsoleSettingsView {
+        issuer: settings.issuer.clone(),
+        openid_configuration: settings.openid_configuration.clone(),
+        client_id: settings.client_id.clone(),
+        stream_url: settings.stream_url.clone(),
+        scopes: settings.scopes.clone(),
+    };
+    let bytes = serde_json::to_vec(&shown).map_err(Error::internal)?;
+    Ok(Asset { kind: assets::JSON, bytes: bytes.into() })
 }

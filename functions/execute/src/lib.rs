@@ -1,9 +1,6 @@
-//! POST /api/tools/{id}/execute: VAPI calls a tool in the middle of a conversation.
+//! VAPI calls a tool in the middle of a conversation.
 //!
-//! Let in by the tool's own token (`metadata.token`) or the bearer of VAPI's credential. The answer is HTTP 200 whatever
-//! becomes of the tool, because VAPI shows the model nothing else: `{"success": true, "result", "exports"?, "logs"?}` or
-//! `{"success": false, "error": "one sentence"}`; for VAPI's `tool-calls` message `{"results": [...]}`. Only a caller who
-//! has no business here gets 400, 401 or 404. An `async` tool is put on the queue of `run-tool`, and the model told so.
+//! An `async` tool is put on the queue of `run-tool`, and the model told so.
 
 mod bearer;
 mod invocation;
@@ -15,8 +12,9 @@ use shared::{
     accounts::Accounts,
     actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
+    described::{Described, Json, Schemas, json, reference},
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
-    http::{self, Reply, Request},
+    http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
         Call, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned, VerifiedTool,
     },
@@ -27,6 +25,8 @@ use shared::{
 };
 
 use crate::invocation::{Invocation, Metadata, Requested};
+
+shared::routes!(Deps, "calls": execute_tool);
 
 pub struct Deps {
     pub tools: Tools,
@@ -53,14 +53,67 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let deadline = http::deadline(&request).at_most(ANSWER_WITHIN);
-    let ["POST", "api", "tools", id, "execute"] = http::route(&request)[..] else {
-        return Err(Error::NotFound("route"));
-    };
-    let id: ToolId = http::id(id, "tool")?;
-    let invocation = Invocation::read(http::json_body(&request)?)?;
-    let verified = verify(deps, id, &request, &invocation).await?;
+/// What VAPI sends: the arguments of an `apiRequest` tool, or a `tool-calls` message.
+struct ToolCall;
+
+/// In the shape of the request.
+struct Told(Reply);
+
+/// Run a tool in a call
+///
+/// VAPI calls this. It is let in by the tool's own token in `metadata.token`, which VAPI adds to the model's arguments,
+/// or by the bearer token of the credential that VAPI was set up with.
+///
+/// VAPI shows a model only the body of a 200, so whatever becomes of the tool is one; only a caller who has no business
+/// here gets another status.
+///
+/// An effect happens once. The same effect asked for again in the same call within two minutes is answered from the
+/// record, whatever the order and the spelling of its arguments. The same tool call delivered again, which its id tells, is answered from
+/// the record for five days. VAPI's `apiRequest` has no such id: there only the two minutes tell a redelivery from a
+/// repetition. Without the id of the call the caller's number stands for the call; without both, each request is by itself.
+/// An effect whose outcome is unknown is never repeated. Of a message to several people each is an effect: a list that was corrected
+/// or has grown reaches those who are new in it, and the answer says of each what happened.
+///
+/// The caller's and the called number are VAPI's word. A call that came in through us has the numbers Twilio gave; of
+/// any other the called number must be one of the organization's.
+///
+/// - 200: What became of the tool, in the shape of the request.
+///
+/// ```json,arguments: What VAPI sends for an apiRequest tool
+/// {"text": "Your appointment is on Monday at nine.",
+///  "metadata": {"callerPhoneNumber": "+14155550101", "calledPhoneNumber": "+15005550006",
+///   "callId": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "token": "8c7dKq0F3vJ1s5yXbZ2mWnR9tPa4LhE6uGiOoUeQxYk"}}
+/// ```
+/// ```json,nested_arguments: What earlier clients send
+/// {"parameters": {"text": "Your appointment is on Monday at nine."},
+///  "metadata": {"callerPhoneNumber": "+14155550101", "calledPhoneNumber": "+15005550006",
+///   "callId": "0193aa11-2b3c-7d4e-8f50-617283940a1c", "token": "8c7dKq0F3vJ1s5yXbZ2mWnR9tPa4LhE6uGiOoUeQxYk"}}
+/// ```
+/// ```json,tool_calls: What VAPI sends for a function tool, with the bearer of its credential
+/// {"message": {"type": "tool-calls",
+///   "toolCallList": [{"id": "call_VIPvQq1KrYbI", "type": "function", "function":
+///    {"name": "send_confirmation", "arguments": {"text": "Your appointment is on Monday at nine."}}}],
+///   "call": {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1d"},
+///   "customer": {"number": "+14155550101"}, "phoneNumber": {"number": "+15005550006"}}}
+/// ```
+/// ```json,200 succeeded
+/// {"success": true, "result": {"sent": 1, "summary": "Sent to +14155550101.",
+///  "recipients": [{"to": "+14155550101", "state": "sent", "status": "queued", "sid": "SM00000000000000000000000000000000"}]}}
+/// ```
+/// ```json,200 failed
+/// {"success": false, "error": "Not sent to +14155550101 (this person has unsubscribed from messages)."}
+/// ```
+/// ```json,200 tool_calls
+/// {"results": [
+///  {"toolCallId": "call_VIPvQq1KrYbI", "name": "send_confirmation", "result": "{\"success\":true,\"result\":{\"sent\":1}}"},
+///  {"toolCallId": "call_VIPvQq1KrYbJ", "name": "send_confirmation", "error": "The message has no text."}]}
+/// ```
+#[operation(POST "/api/tools/{id}/execute", by(toolToken), also(401 = NotItsToken, 404, 429, 500, 502, 503, 504), resource(Execute), throttle(Vapi))]
+async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent<ToolCall>) -> Result<Told> {
+    let deadline = found.deadline.at_most(ANSWER_WITHIN);
+    let id = id.0;
+    let invocation = Invocation::read(body.json()?)?;
+    let verified = verify(deps, id, found.request, &invocation).await?;
 
     // One round trip: the tool, the call, the number, and the claim on the effect, beside each other.
     let (tool, call, line, claims) = join!(
@@ -77,7 +130,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
                 return Err(error);
             }
             execution::report(&error, id, Trigger::Conversation);
-            return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]);
+            return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]).map(Told);
         }
     };
     let organization = row.organization_id;
@@ -112,7 +165,23 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let (answers, history): (Vec<_>, Vec<_>) =
         join_all(executions).await.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
     let executor = deps.executor.clone();
-    Ok(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await }))
+    Ok(Told(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await })))
+}
+
+impl Described for ToolCall {
+    fn schema(_: &mut Schemas) -> Json {
+        json!({"anyOf": (["ToolCallsMessage", "ToolArguments"].map(reference))})
+    }
+}
+
+impl Answers for Told {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers(200, "", json!({"oneOf": (["Succeeded", "Failed", "ToolCallResults"].map(reference))}));
+    }
 }
 
 /// What the model is told of a call that is not carried out at all.

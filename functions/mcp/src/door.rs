@@ -5,7 +5,7 @@ use lambda_http::{RequestExt, request::RequestContext};
 use serde_json::{Value, json};
 use shared::{
     Error, Result,
-    http::{self, NoToken, Reply, Request, VerifiedToken},
+    http::{Found, NoToken, Reply, Request, VerifiedToken},
     models::{Member, Slug},
     platform::McpSettings,
 };
@@ -60,14 +60,14 @@ pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
 }
 
 /// A member who shows a good token.
-pub(crate) async fn member(deps: &Deps, request: &Request, slug: &Slug) -> Result<Member> {
+pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Member> {
     let resource = resource(deps, slug);
-    let token = deps.tokens.of_request(request, &resource, http::deadline(request)).await;
+    let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
     let token = token.map_err(|refused| unauthenticated(deps, slug, refused))?;
     if let Some(scopes) = deps.door.mcp.scopes.as_deref().filter(|scopes| !token.has_scopes(scopes)) {
         return Err(insufficient(deps, slug, scopes, &token));
     }
-    deps.access.member_by_token(request, &token).await
+    deps.access.member_by_token(found, &token).await
 }
 
 /// 401 with what a client needs to get a token; an issuer that does not answer is no fault of the token's.

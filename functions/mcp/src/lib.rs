@@ -1,26 +1,31 @@
 //! What an agent needs to build automations, for clients of the Model Context Protocol (MCP) and for function calling.
-//!
-//! - POST /api/{slug}/mcp: an MCP server over streamable HTTP, without sessions: each request stands by itself, and is answered
-//!   with one JSON message (`server.rs`). The route has no authorizer: one could not answer what a client needs to find out
-//!   where tokens are given. So the token is verified here (`door.rs`).
-//! - GET /.well-known/oauth-protected-resource/api/{slug}/mcp and GET /.well-known/oauth-protected-resource: where tokens for it
-//!   are given (RFC 9728).
-//! - GET /api/{slug}/agent-tools?format=openai|anthropic|json-schema: the same tools as definitions of functions, as
-//!   `{"tools": […]}` (`functions.rs`).
-//! - POST /api/{slug}/agent-tools/{name}, the arguments as its body: carries such a call out. Answers
-//!   `{"success", "text", "data"}` with 200 also when the tool failed; `text` is what the model is told. With an
-//!   `Idempotency-Key` the same call happens once.
 
 mod door;
 mod functions;
 mod server;
 
 use shared::{
-    Error, Platform, Result,
+    Platform, Result,
     agent_tools::AgentTools,
-    http::{self, Access, Reply, Request, TokenVerifier},
+    described::{Schemas, json, reference},
+    http::{Access, Answers, Found, Operation, Part, Reply, TokenVerifier, operation},
+    models::Slug,
     platform,
 };
+
+shared::routes!(
+    Deps,
+    "mcp": mcp_message,
+    mcp_listen,
+    mcp_end,
+    mcp_preflight,
+    mcp_metadata,
+    root_metadata,
+    functions::list_tools_for_agents,
+    functions::call_tool_for_agents,
+);
+
+const PLAIN: &str = "text/plain; charset=utf-8";
 
 pub struct Deps {
     pub access: Access,
@@ -40,24 +45,159 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    match http::route(&request)[..] {
-        ["GET", "api", _, "agent-tools"] => functions::list(deps, &request).await,
-        ["POST", "api", _, "agent-tools", name] => functions::call(deps, &request, name).await,
-        ["GET", ".well-known", "oauth-protected-resource"] => door::metadata(deps, None),
-        ["GET", ".well-known", "oauth-protected-resource", "api", slug, "mcp"] => {
-            door::metadata(deps, Some(&http::id(slug, "organization")?))
-        }
-        ["OPTIONS", "api", _, "mcp"] => door::preflight(deps, &request),
-        ["POST" | "GET" | "DELETE", "api", slug, "mcp"] => {
-            let slug = http::id(slug, "organization")?;
-            let shown = door::headers(deps, &request)?;
-            // The same headers stand at a refusal: a client in a browser must be able to read it.
-            match Box::pin(server::answer(deps, request, &slug)).await {
-                Ok(reply) => Ok(reply.with_headers(shown)),
-                Err(error) => Err(error.with_headers(shown)),
-            }
-        }
-        _ => Err(Error::NotFound("route")),
+/// A message of JSON-RPC, which `rmcp` reads.
+struct Message;
+
+impl Part for Message {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
     }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.takes(json!({"type": "object", "description": "A message of JSON-RPC 2.0."}), true);
+    }
+}
+
+/// What `rmcp` answers to a message.
+struct Answered(Reply);
+
+impl Answers for Answered {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let (text, message) = (json!({"schema": {"type": "string"}}), json!({"schema": reference("JsonRpcMessage")}));
+        operation.answers_with(200, "The answer.", "application/json", message.clone());
+        operation.answers_nothing(202, "A notification was taken.");
+        operation.answers_with(400, "", "application/json", message);
+        operation.answers_with(400, "", PLAIN, text.clone());
+        let forbidden = json!({"status": {"const": 403}, "code": {"const": "forbidden"}});
+        let problem = json!({"schema": {"$ref": "#/components/schemas/Problem", "properties": forbidden}});
+        operation.answers_with(403, "", "application/problem+json", problem);
+        operation.answers_with(403, "", PLAIN, text.clone());
+        operation.answers_with(406, "The client does not take both kinds of answers.", PLAIN, text.clone());
+        operation.answers_with(415, "`Content-Type` is not `application/json`.", PLAIN, text);
+    }
+}
+
+/// What `rmcp` answers where there is nothing.
+struct Nothing(Reply);
+
+impl Answers for Nothing {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers_with(405, "", PLAIN, json!({"schema": {"type": "string"}}));
+    }
+}
+
+/// What a page of this origin may do.
+struct Preflight(Reply);
+
+impl Answers for Preflight {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers_nothing(204, "What a page of this origin may do.");
+    }
+}
+
+/// Metadata of a protected resource.
+struct Metadata(Reply);
+
+impl Answers for Metadata {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers_as(200, "ProtectedResource");
+    }
+}
+
+/// A message of the Model Context Protocol
+///
+/// An MCP server over streamable HTTP, without sessions: each message is answered by itself, with one JSON message. It speaks
+/// the protocol's versions 2024-11-05 to 2025-11-25 and 2026-07-28. Its tools are `initial_md_fetch`, `fetch_tool_data`,
+/// `search_tools`, `deploy_automation`, `list_automations`, `get_automation`, `update_automation`, `run_automation`, `get_run`
+/// and, where the deployment allows it, `call_tool`; what goes wrong in a tool is a result with `isError` and a sentence. Calls of
+/// `call_tool` are told apart by user, tool and arguments, and by an `idempotency_key` among the arguments, not by the message's id. A
+/// member deploys, changes, runs and calls, a viewer finds and reads, as over the routes that do the same.
+///
+/// The token is the dashboard's, or one that was made for this address (RFC 8707). Without a good one `WWW-Authenticate` says
+/// where tokens are given. `Accept` must name `application/json` and `text/event-stream`.
+///
+/// - 400: It is no JSON (code -32700), no message of JSON-RPC (-32600), or a message that does not fit the version of the protocol that it names.
+/// - 403: The token lacks a scope, which `WWW-Authenticate` names; the page is of an origin that may not ask; or, as text, the host is another than this API's.
+///
+/// ```json,list
+/// {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+/// ```
+/// ```json,call
+/// {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "search_tools", "arguments": {"q": "post a message"}}}
+/// ```
+#[operation(POST "/api/{slug}/mcp", verified(Viewer), also(429), resource(Mcp), throttle(Agents))]
+async fn mcp_message(deps: &Deps, found: &Found<'_>, slug: Slug, _message: Message) -> Result<Answered> {
+    answer(deps, found, &slug).await.map(Answered)
+}
+
+/// No stream of messages
+///
+/// There is none, as clients know from the 405.
+///
+/// - 405: There is no stream.
+#[operation(GET "/api/{slug}/mcp", verified(Viewer), throttle(Open))]
+async fn mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
+    answer(deps, found, &slug).await.map(Nothing)
+}
+
+/// The end of a session
+///
+/// There are no sessions, as clients know from the 405.
+///
+/// - 405: There is no session.
+#[operation(DELETE "/api/{slug}/mcp", verified(Viewer), throttle(Open))]
+async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
+    answer(deps, found, &slug).await.map(Nothing)
+}
+
+/// No authorizer stands before the server: its 401 would not say where tokens are given.
+async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
+    let shown = door::headers(deps, found.request)?;
+    // The same headers stand at a refusal: a client in a browser must be able to read it.
+    match Box::pin(server::answer(deps, found, slug)).await {
+        Ok(reply) => Ok(reply.with_headers(shown)),
+        Err(error) => Err(error.with_headers(shown)),
+    }
+}
+
+/// What a browser asks before it sends a message
+// Where API Gateway answers preflights, a route would take this one from it.
+#[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open))]
+#[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
+async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
+    door::preflight(deps, found.request).map(Preflight)
+}
+
+/// Where tokens for the MCP server are given
+///
+/// RFC 9728. It says nothing of whether there is such an organization.
+#[operation(GET "/.well-known/oauth-protected-resource/api/{slug}/mcp", open, also(404), throttle(Open))]
+#[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
+async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Metadata> {
+    door::metadata(deps, Some(&slug)).map(Metadata)
+}
+
+/// Where tokens for this API are given
+///
+/// As above, for clients that look here first.
+#[operation(GET "/.well-known/oauth-protected-resource", open, resource(McpRootMetadata), throttle(Open))]
+#[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
+async fn root_metadata(deps: &Deps, _found: &Found<'_>) -> Result<Metadata> {
+    door::metadata(deps, None).map(Metadata)
 }

@@ -20,7 +20,7 @@ use shared::{
     Deadline, Error, Result,
     agent_tools::{AgentTool, AgentTools, Answer, InWhoseName},
     error,
-    http::{self, Reply, Request},
+    http::{self, Found, Reply, Request},
     models::{Member, Slug},
     tool::NotBound,
 };
@@ -38,11 +38,11 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
      get_automation and send all of it with update_automation, never deploy it anew.";
 
 /// Answers a request of a member who shows a good token, as `rmcp` does.
-pub(crate) async fn answer(deps: &Deps, request: Request, slug: &Slug) -> Result<Reply> {
-    let member = door::member(deps, &request, slug).await?;
-    let deadline = http::deadline(&request);
+pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
+    let member = door::member(deps, found, slug).await?;
+    let (request, deadline) = (found.request, found.deadline);
     // The second is what the gateway itself calls the host: its own name, where this API is reached by another.
-    let hosts = std::iter::once(door::host(deps)).chain(door::gateway_host(&request));
+    let hosts = std::iter::once(door::host(deps)).chain(door::gateway_host(request));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -52,8 +52,8 @@ pub(crate) async fn answer(deps: &Deps, request: Request, slug: &Slug) -> Result
     let server = Server { tools: deps.tools.clone(), member, deadline };
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    let unreadable = unreadable(&request);
-    let (head, body) = Box::pin(service.handle(request)).await.into_parts();
+    let unreadable = unreadable(request);
+    let (head, body) = Box::pin(service.handle(request.clone())).await.into_parts();
     // `rmcp` answers 415 to a body that it cannot read, whatever its content type.
     if let (415, Some(unreadable)) = (head.status.as_u16(), unreadable) {
         return Reply::json(400, &unreadable);

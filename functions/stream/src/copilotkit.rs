@@ -1,13 +1,15 @@
 //! What a front end of CopilotKit asks below its `runtimeUrl`. There is one agent, `default`; its threads are those of the user.
 
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use shared::{
     Deadline, Error, Result,
-    http::{self, Person, Reply, Request},
+    described::{Described, Schemas, json, reference},
+    http::{Answers, Found, Operation, Part, Person, Reply, Sent, operation},
 };
 
-use crate::{Deps, history, run};
+use crate::{Deps, EventStream, RunAgentInput, answers_events, door, history, run};
 
 const AGENT: &str = "default";
 
@@ -24,30 +26,212 @@ pub(crate) fn info() -> Result<Reply> {
     }))
 }
 
-/// POST /copilotkit/agent/{id}/run, …/connect, …/stop/{thread}
-pub(crate) async fn agent(
-    deps: &'static Deps,
-    request: &Request,
-    person: &Person,
-    path: (&str, &[&str]),
-    deadline: Deadline,
-) -> Result<Reply> {
-    let (agent, action) = path;
-    let agent = decoded(agent)?;
-    if agent != AGENT {
-        return unknown(&agent);
+/// The only one, in the path.
+pub(crate) struct AgentName(String);
+
+impl Part for AgentName {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        decoded(found.variable(0)).map(Self)
     }
-    match action {
-        ["run"] => run(deps, person, &http::json_body(request)?, "", deadline).await,
-        ["connect"] => history::connect(deps, &person.member, &http::json_body(request)?, "", deadline).await,
-        ["stop", thread] => stop(deps, person, &decoded(thread)?).await,
-        _ => Err(Error::NotFound("route")),
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.names("There is one, `default`.", json!({"type": "string"}));
     }
 }
 
-/// POST /copilotkit: the same, as `{"method", "params": {"agentId", "threadId"?}, "body"}`.
-pub(crate) async fn call(deps: &'static Deps, request: &Request, person: &Person, deadline: Deadline) -> Result<Reply> {
-    let call = http::json_body(request)?;
+/// A thread in the path of an agent's.
+pub(crate) struct ThreadName(String);
+
+impl Part for ThreadName {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        decoded(found.variable(1)).map(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.names("As the front end calls it.", json!({"type": "string"}));
+    }
+}
+
+/// Which thread is shown, and what the run is called.
+pub(crate) struct Connected;
+
+/// One of the routes below `/copilotkit/agent`, with its body.
+pub(crate) struct CopilotKitCall;
+
+shared::described! {
+    Connected => {"type": "object", "required": ["threadId"],
+        "properties": {"threadId": {"type": "string"}, "runId": {"type": "string"}}},
+    CopilotKitCall => {"$ref": "#/components/schemas/CopilotKitCall"},
+}
+
+/// A body that nobody reads.
+pub(crate) struct Ignored;
+
+impl Part for Ignored {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.takes(json!({"type": "object", "description": "Not read."}), false);
+    }
+}
+
+/// [`info`]
+pub(crate) struct Info(Reply);
+
+impl Answers for Info {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.answers(200, "", reference("CopilotKitInfo"));
+    }
+}
+
+/// Whether a turn was being answered.
+#[derive(Serialize, Described)]
+struct StoppedView {
+    stopped: bool,
+}
+
+/// [`StoppedView`]
+pub(crate) struct Stopped(Reply);
+
+impl Answers for Stopped {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.answers(200, "", StoppedView::schema(schemas));
+    }
+}
+
+/// What the method's own route answers.
+pub(crate) struct Called(Reply);
+
+impl Answers for Called {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        answers_events(operation);
+        operation.answers(200, "", json!({"anyOf": [reference("CopilotKitInfo"), (StoppedView::schema(schemas))]}));
+    }
+}
+
+/// The agents, for a front end of `CopilotKit`
+///
+/// - 200: There is one, `default`.
+#[operation(GET "/copilotkit/info", verified(Member), throttle(StreamShort))]
+pub(crate) async fn copilot_kit_info(deps: &'static Deps, found: &Found<'_>) -> Result<Info> {
+    door::person(deps, found).await?;
+    info().map(Info)
+}
+
+/// The same below `CopilotKit`'s runtimeUrl
+///
+/// - 200: The run.
+///
+/// ```json,run
+/// {"threadId": "5f0c1a7e-8f5c-4c0e-9f0e-000000000001", "runId": "1485e617-89c3-4dbf-a52e-03533394e4b9",
+///  "messages": [{"id": "u1", "role": "user", "content": "Hello"}], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+/// ```
+#[operation(POST "/copilotkit/agent/{id}/run", verified(Member), also(404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+pub(crate) async fn copilot_kit_run(
+    deps: &'static Deps,
+    found: &Found<'_>,
+    agent: Result<AgentName>,
+    body: Sent<RunAgentInput>,
+) -> Result<EventStream> {
+    let person = door::person(deps, found).await?;
+    if let Some(refused) = refused(&agent?.0)? {
+        return Ok(EventStream(refused));
+    }
+    run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
+}
+
+/// The thread so far
+///
+/// A run with the newest 200 messages as `MESSAGES_SNAPSHOT`, whose ids stay the same, and the interrupt that is open. A turn
+/// that is being answered follows: a `CUSTOM` event `running`, its calls as they are made, and its answer. Of a thread that
+/// nobody has begun there is no snapshot.
+///
+/// - 200: The thread.
+///
+/// ```json,connect
+/// {"threadId": "main", "runId": "r1", "messages": []}
+/// ```
+#[operation(POST "/copilotkit/agent/{id}/connect", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort))]
+pub(crate) async fn copilot_kit_connect(
+    deps: &'static Deps,
+    found: &Found<'_>,
+    agent: Result<AgentName>,
+    body: Sent<Connected>,
+) -> Result<EventStream> {
+    let person = door::person(deps, found).await?;
+    if let Some(refused) = refused(&agent?.0)? {
+        return Ok(EventStream(refused));
+    }
+    history::connect(deps, &person.member, &body.json()?, "", found.deadline).await.map(EventStream)
+}
+
+/// End the turn that is just being answered
+///
+/// What was said stays. The stream of the run ends by itself, a moment later.
+///
+/// - 200: Whether a turn was being answered.
+///
+/// ```json,stop
+/// {"runId": "r1"}
+/// ```
+#[operation(POST "/copilotkit/agent/{id}/stop/{thread}", verified(Member), also(404 = NoSuchAgent), throttle(StreamShort))]
+pub(crate) async fn copilot_kit_stop(
+    deps: &'static Deps,
+    found: &Found<'_>,
+    agent: Result<AgentName>,
+    thread: Result<ThreadName>,
+    _body: Ignored,
+) -> Result<Stopped> {
+    let person = door::person(deps, found).await?;
+    if let Some(refused) = refused(&agent?.0)? {
+        return Ok(Stopped(refused));
+    }
+    stop(deps, &person, &thread?.0).await.map(Stopped)
+}
+
+/// The same as calls of one endpoint
+///
+/// - 200: What the method's own route answers.
+///
+/// ```json,info
+/// {"method": "info"}
+/// ```
+/// ```json,run
+/// {"method": "agent/run", "params": {"agentId": "default"},
+///  "body": {"threadId": "main", "runId": "r2", "messages": [{"id": "u2", "role": "user", "content": "Hello"}]}}
+/// ```
+/// ```json,connect
+/// {"method": "agent/connect", "params": {"agentId": "default"}, "body": {"threadId": "main", "runId": "r3"}}
+/// ```
+/// ```json,stop
+/// {"method": "agent/stop", "params": {"agentId": "default", "threadId": "main"}}
+/// ```
+#[operation(POST "/copilotkit", verified(Member), also(400 = NoSuchMethod, 404 = NoSuchAgent, 409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+pub(crate) async fn copilot_kit_call(
+    deps: &'static Deps,
+    found: &Found<'_>,
+    body: Sent<CopilotKitCall>,
+) -> Result<Called> {
+    let person = door::person(deps, found).await?;
+    call(deps, &person, &body.json()?, found.deadline).await.map(Called)
+}
+
+/// `{"method", "params": {"agentId", "threadId"?}, "body"}`
+async fn call(deps: &'static Deps, person: &Person, call: &Value, deadline: Deadline) -> Result<Reply> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let method = text(call.get("method")).unwrap_or_default();
     if method == "info" {
@@ -76,6 +260,11 @@ async fn stop(deps: &Deps, person: &Person, thread: &str) -> Result<Reply> {
         stopped => stopped?,
     };
     Reply::ok(&json!({"stopped": stopped}))
+}
+
+/// The answer to who asks another agent.
+fn refused(agent: &str) -> Result<Option<Reply>> {
+    if agent == AGENT { Ok(None) } else { unknown(agent).map(Some) }
 }
 
 /// As CopilotKit's own runtime says it.

@@ -3,7 +3,7 @@
 use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
     Error, Result,
-    http::{self, NoToken, Person, Request},
+    http::{Found, NoToken, Person, Request},
 };
 
 use crate::Deps;
@@ -12,12 +12,12 @@ use crate::Deps;
 const ORIGINS: [&str; 3] = ["own_origin", "dashboard_origins", "stream_origins"];
 const EVERYBODY: &str = "all";
 
-pub(crate) async fn person(deps: &Deps, request: &Request) -> Result<Person> {
-    let own = || own_address(request).unwrap_or_default();
+pub(crate) async fn person(deps: &Deps, found: &Found<'_>) -> Result<Person> {
+    let own = || own_address(found.request).unwrap_or_default();
     let resource = deps.public_url.clone().unwrap_or_else(own);
-    let token = deps.tokens.of_request(request, &resource, http::deadline(request)).await;
+    let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
     let token = token.map_err(unauthenticated)?;
-    deps.access.person_by_token(request, &token).await
+    deps.access.person_by_token(found, &token).await
 }
 
 /// 401 as RFC 6750 has it; an issuer that does not answer is no fault of the token's.

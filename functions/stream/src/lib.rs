@@ -1,14 +1,6 @@
 //! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and has no authorizer:
 //! it verifies the token itself and says what pages may read (`door.rs`).
 //!
-//! - POST /agent/stream, body as POST /agent/chat: the turn as server-sent events `data: {"type", …}` (`sse.rs`).
-//! - POST /copilotkit/stream, body a `RunAgentInput` (`input.rs`): the turn as events of AG-UI (`agui.rs`).
-//! - GET /copilotkit/info, POST /copilotkit/agent/{id}/run, POST /copilotkit/agent/{id}/connect,
-//!   POST /copilotkit/agent/{id}/stop/{thread}: what a front end of CopilotKit asks below its `runtimeUrl` (`copilotkit.rs`).
-//! - POST /copilotkit `{"method", "params", "body"}`: the same as calls of one endpoint.
-//!
-//! None of these paths names an organization: it is the one whose slug is in the header `X-Organization`, or the user's only one.
-//!
 //! Whatever is to be refused is refused before anything is said, with a status; after that only events tell. Lambda does not say
 //! that a caller has left, so a turn goes on without: `stop` ends it, and its limits do.
 
@@ -23,11 +15,31 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     chat::{Asked, Turns},
-    http::{self, Access, Frames, Person, Reply, Request, TokenVerifier},
+    described::{Schemas, json},
+    http::{
+        Access, Answers, Found, Frames, Operation, Person, Repeated, Reply, Request, Sent, TokenVerifier, operation,
+    },
     platform,
 };
 
 use crate::{agui::Run, input::RunInput, sse::Stream};
+
+pub use routes::{ROUTES, describe};
+
+mod routes {
+    use crate::Deps;
+
+    shared::routes!(
+        &'static Deps,
+        "chat": crate::chat_stream,
+        crate::ag_ui_run,
+        crate::copilotkit::copilot_kit_info,
+        crate::copilotkit::copilot_kit_run,
+        crate::copilotkit::copilot_kit_connect,
+        crate::copilotkit::copilot_kit_stop,
+        crate::copilotkit::copilot_kit_call,
+    );
+}
 
 pub struct Deps {
     pub access: Access,
@@ -52,31 +64,62 @@ impl Deps {
 pub async fn handle(deps: &'static Deps, request: Request) -> Result<Reply> {
     let shown = door::headers(&request);
     // A refusal has the same: a page must be able to read it.
-    match Box::pin(answer(deps, request)).await {
+    match Box::pin(routes::handle(deps, request)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
         Err(error) => Err(error.with_headers(shown)),
     }
 }
 
-async fn answer(deps: &'static Deps, request: Request) -> Result<Reply> {
-    let person = door::person(deps, &request).await?;
-    let deadline = http::deadline(&request);
-    match http::route(&request)[..] {
-        ["POST", "agent", "stream"] => chat(deps, &request, &person, deadline).await,
-        ["POST", "copilotkit", "stream"] => run(deps, &person, &http::json_body(&request)?, "", deadline).await,
-        ["GET", "copilotkit", "info"] => copilotkit::info(),
-        ["POST", "copilotkit"] => copilotkit::call(deps, &request, &person, deadline).await,
-        ["POST", "copilotkit", "agent", agent, ref action @ ..] => {
-            copilotkit::agent(deps, &request, &person, (agent, action), deadline).await
-        }
-        _ => Err(Error::NotFound("route")),
+/// What somebody says.
+struct ChatRequest;
+
+/// The input of a run of AG-UI.
+struct RunAgentInput;
+
+shared::described! {
+    ChatRequest => {"$ref": "#/components/schemas/ChatRequest"},
+    RunAgentInput => {"$ref": "#/components/schemas/RunAgentInput"},
+}
+
+/// Server-sent events.
+struct EventStream(Reply);
+
+impl Answers for EventStream {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        answers_events(operation);
     }
 }
 
-/// A turn as the events of `sse.rs`.
-async fn chat(deps: &'static Deps, request: &Request, person: &Person, deadline: Deadline) -> Result<Reply> {
-    let asked = Asked::of_chat(&http::json_body(request)?, http::idempotency_key(request)?)?;
-    let open = Box::pin(deps.turns.open(&person.member, person.email.clone(), asked, deadline)).await?;
+fn answers_events(operation: &mut Operation) {
+    let schema = json!({"type": "string", "pattern": "^(data: |:)"});
+    operation.answers_with(200, "", "text/event-stream", json!({"schema": schema}));
+}
+
+/// Say something to the planner, and see the answer come
+///
+/// The request of `POST /agent/chat`, answered with server-sent events `data: {"type", …}` as the turn happens: `progress`, `token`,
+/// `tool_call`, `tool_result`, `widget`, then `message` with the whole answer, or `consent`, and at the end exactly one `done` or `error`.
+/// A comment comes after 15 s of silence. What is refused is refused with a status, before the first event.
+///
+/// - 200: The turn.
+///
+/// ```json,question
+/// {"message": "What time is it in Lisbon?", "thread_id": "main"}
+/// ```
+#[operation(POST "/agent/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+async fn chat_stream(
+    deps: &'static Deps,
+    found: &Found<'_>,
+    body: Sent<ChatRequest>,
+    key: Result<Repeated>,
+) -> Result<EventStream> {
+    let (person, deadline) = (door::person(deps, found).await?, found.deadline);
+    let asked = Asked::of_chat(&body.json()?, key?.0)?;
+    let open = Box::pin(deps.turns.open(&person.member, person.email, asked, deadline)).await?;
     let frames = Frames::default();
     let mut stream = Stream::new(frames.clone());
     let work = async move {
@@ -84,7 +127,26 @@ async fn chat(deps: &'static Deps, request: &Request, person: &Person, deadline:
         stream.answered(&answer);
         Ok(())
     };
-    Ok(Reply::events(frames, within(deadline, work), sse::failed))
+    Ok(EventStream(Reply::events(frames, within(deadline, work), sse::failed)))
+}
+
+/// A run of AG-UI
+///
+/// A `RunAgentInput` of AG-UI, answered with its events. The last message of a user is taken; its id is the request's name, so that the
+/// same message again gets the same answer, also while it is being answered. Before the end a `CUSTOM` event `receipt` says what
+/// was done. `resume` decides an interrupt; results of tools in `tools` are `tool` messages. The
+/// thread's history is ours: other messages, `state`, `context` and `forwardedProps` are not read.
+///
+/// - 200: The run.
+///
+/// ```json,run
+/// {"threadId": "5f0c1a7e-8f5c-4c0e-9f0e-000000000001", "runId": "1485e617-89c3-4dbf-a52e-03533394e4b9",
+///  "messages": [{"id": "u1", "role": "user", "content": "Hello"}], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+/// ```
+#[operation(POST "/copilotkit/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
+async fn ag_ui_run(deps: &'static Deps, found: &Found<'_>, body: Sent<RunAgentInput>) -> Result<EventStream> {
+    let person = door::person(deps, found).await?;
+    run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
 }
 
 /// A turn as events of AG-UI; the input stands at `path` of the request.

@@ -1,13 +1,4 @@
 //! Events of services come in, and start the automations that listen to them.
-//!
-//! - `POST /api/hooks/{service}/{hook_id}`: by an organization's own hook
-//! - `POST /api/hooks/{service}`: by an address that all organizations share at a service; the body says whose it claims to be, and
-//!   only what the secret of such a hook proves is taken
-//!
-//! Answers: 200 with `{}`, or what a handshake asks for, once every run is begun, or waits for `schedule` to look at filters that take
-//! long; 401 with an empty body for whatever is not
-//! proven, also for a hook that is not there; another 4xx for what is proven and cannot be used; 503 for what could not be
-//! done in time, which the service sends again: what was begun is not begun twice.
 
 mod candidates;
 mod dispatch;
@@ -16,13 +7,13 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use lambda_http::RequestExt;
-use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::Dispatch,
     clients::{Jwks, SigningKey},
+    described::{Schemas, json},
     error,
-    http::{self, Reply, Request},
+    http::{self, Answers, Found, Operation, Part, Reply, Request, operation},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
@@ -33,6 +24,8 @@ use shared::{
 };
 
 use crate::candidates::{Candidate, Claims};
+
+shared::routes!(Deps, "events": receive_shared_event, receive_event);
 
 /// Events of one request that are dispatched beside each other.
 const BESIDE: usize = 8;
@@ -64,21 +57,98 @@ impl Deps {
     }
 }
 
-pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
-    let (service, hook) = match http::route(&request)[..] {
-        ["POST", "api", "hooks", service] => (service.to_owned(), None),
-        ["POST", "api", "hooks", service, hook] => (service.to_owned(), Some(hook.to_owned())),
-        _ => return Err(Error::NotFound("route")),
-    };
-    let within = deps.answer_within.unwrap_or(Scheme::of_service(&service).answered_within());
-    let deadline = http::deadline(&request).at_most(within);
+/// As it stands in the path.
+struct Service(String);
+/// What stands in the path for a hook's id.
+struct OfHook(String);
+
+/// `{}`, or what a handshake asks for, once every run is begun, or waits for `schedule` to look at filters that take long.
+struct Taken(Reply);
+/// The same; Microsoft's handshake is answered as text.
+struct TakenByHook(Reply);
+
+/// Take an event in at an address that all organizations share
+///
+/// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to be; it is
+/// taken for the active hook with this `tenant` if that one's own secret proves it. Of a batch, what cannot be read is left
+/// out.
+#[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services))]
+async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Taken> {
+    answer(deps, found, &service.0, None).await.map(Taken)
+}
+
+/// Take an event of a service's in
+///
+/// Let in by what the service signs with, over the body as it came. A signed time may be 300 seconds away, either way. The
+/// event is noted, held against the filters of the automations that listen to it, and their runs are begun; the same
+/// event again begins nothing. An answer takes as long as the service waits, nine seconds at most: what could not be done is
+/// a 503, and done when the service sends it again. Handshakes of Slack, Notion, Microsoft and Google are answered.
+#[operation(POST "/api/hooks/{service}/{hook_id}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEventOfHook), throttle(Services))]
+async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: OfHook) -> Result<TakenByHook> {
+    answer(deps, found, &service.0, Some(&hook.0)).await.map(TakenByHook)
+}
+
+async fn answer(deps: &Deps, found: &Found<'_>, service: &str, hook: Option<&str>) -> Result<Reply> {
+    let within = deps.answer_within.unwrap_or(Scheme::of_service(service).answered_within());
+    let deadline = found.deadline.at_most(within);
     // What is dropped half-way goes on when the service sends it again.
-    let answered = Box::pin(receive_and_dispatch(deps, &request, &service, hook.as_deref(), deadline));
+    let answered = Box::pin(receive_and_dispatch(deps, found.request, service, hook, deadline));
     match tokio::time::timeout(deadline.remaining(), answered).await {
         // Whatever is out of reach: the service tries again.
         Ok(Err(error)) if error.is_outage() => Err(Error::Unavailable("the processing of events", Box::new(error))),
         Ok(answered) => answered,
         Err(elapsed) => Err(Error::Unavailable("the processing of events", Box::new(elapsed))),
+    }
+}
+
+impl Part for Service {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        Ok(Self(found.variable(0).to_owned()))
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.names("The service's name as the hook has it, `google_calendar`.", json!({"type": "string"}));
+        operation.takes(json!(true), false);
+    }
+}
+
+impl Part for OfHook {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        Ok(Self(found.variable(1).to_owned()))
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.names("The hook's id.", json!({"type": "string"}));
+    }
+}
+
+impl Answers for Taken {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        answers_services(operation);
+    }
+}
+
+fn answers_services(operation: &mut Operation) {
+    let taken = "Every run that it begins is begun, now or before; or what the service asked for.";
+    operation.answers(200, taken, json!({"type": "object"}));
+    operation.answers_nothing(400, "It is the service's, and cannot be read. The service does not send it again.");
+    let unproven = "It is not shown to be the service's, or there is no such hook. The body is empty.";
+    operation.answers_nothing(401, unproven);
+}
+
+impl Answers for TakenByHook {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        answers_services(operation);
+        let token = json!({"schema": {"type": "string", "description": "The token that Microsoft asked with."}});
+        operation.answers_with(200, "", "text/plain", token);
     }
 }
 

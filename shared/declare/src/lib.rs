@@ -10,10 +10,12 @@ use syn::{Attribute, DeriveInput, Error, Expr, ExprLit, ItemFn, Lit, Meta, parse
 /// Declares the route of a handler: `#[operation(POST "/api/{slug}/members", Admin, also(409), resource(AddMember))]`.
 ///
 /// The handler is `async fn(&Deps, &Asked<'_>, parts…) -> Result<Answer>`. Its name is the `operationId`, its doc comment the prose.
-/// In the role's place `by(vapiBearer)` names the security scheme of a caller without a JWT; the handler gets a `&Found<'_>` then, and
-/// checks the proof. `also` names errors that do not follow from its parts, `429 = OverBudget` a response of the document's in place of
+/// Where the path names no organization, it is the one that the header `X-Organization` names.
+/// In the role's place `by(vapiBearer)` names the security scheme of a caller without a JWT, `verified(Member)` the role of one whose
+/// token no authorizer has verified, and `open` is anybody; the handler gets a `&Found<'_>` then, and checks the proof or the token. `also` names errors that do not follow from its parts, `429 = OverBudget` a response of the document's in place of
 /// the usual one; `resource` the template's logical id, where it is not the handler's name, and
-/// `tag` the heading in the document, where it is not that of the function.
+/// `tag` the heading in the document, where it is not that of the function. `throttle` names the columns of the template's throttles for
+/// a route of the REST API, `when` the template's condition for the route.
 #[proc_macro_attribute]
 pub fn operation(stated: TokenStream, handler: TokenStream) -> TokenStream {
     let stated = parse_macro_input!(stated as operation::Stated);

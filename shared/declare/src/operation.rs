@@ -19,23 +19,30 @@ pub(crate) struct Stated {
     also: Vec<Refusal>,
     resource: Option<Ident>,
     tag: Option<LitStr>,
+    throttle: Option<Ident>,
+    when: Option<Ident>,
 }
 
-/// `Admin`, or `by(vapiBearer)` for who shows what a security scheme says.
+/// `Admin`, `verified(Admin)` for a token that the handler verifies, `by(vapiBearer)` for a proof, `open` for anybody.
 enum Caller {
     Member(Ident),
+    Verified(Ident),
     Proof(Ident),
+    Anybody,
 }
 
 impl Parse for Caller {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let word: Ident = input.parse()?;
-        if word != "by" {
-            return Ok(Self::Member(word));
-        }
+        let of: fn(Ident) -> Self = match word.to_string().as_str() {
+            "verified" => Self::Verified,
+            "by" => Self::Proof,
+            "open" => return Ok(Self::Anybody),
+            _ => return Ok(Self::Member(word)),
+        };
         let inner;
         parenthesized!(inner in input);
-        inner.parse().map(Self::Proof)
+        inner.parse().map(of)
     }
 }
 
@@ -57,7 +64,8 @@ impl Parse for Stated {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (method, path) = (input.parse()?, input.parse()?);
         input.parse::<Token![,]>()?;
-        let mut stated = Self { method, path, caller: input.parse()?, also: Vec::new(), resource: None, tag: None };
+        let (caller, also) = (input.parse()?, Vec::new());
+        let mut stated = Self { method, path, caller, also, resource: None, tag: None, throttle: None, when: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let word: Ident = input.parse()?;
             let inner;
@@ -66,10 +74,12 @@ impl Parse for Stated {
                 "also" => stated.also = Punctuated::<_, Token![,]>::parse_terminated(&inner)?.into_iter().collect(),
                 "resource" => stated.resource = Some(inner.parse()?),
                 "tag" => stated.tag = Some(inner.parse()?),
+                "throttle" => stated.throttle = Some(inner.parse()?),
+                "when" => stated.when = Some(inner.parse()?),
                 _ => {
                     return Err(Error::new(
                         word.span(),
-                        "known are also(409, 429 = OverBudget), resource(LogicalId) and tag(\"…\")",
+                        "known are also(409, 429 = OverBudget), resource(LogicalId), tag(\"…\"), throttle(Columns) and when(Condition)",
                     ));
                 }
             }
@@ -79,8 +89,10 @@ impl Parse for Stated {
 }
 
 pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
-    let Stated { method, path, caller, also, resource, tag } = stated;
+    let Stated { method, path, caller, also, resource, tag, throttle, when } = stated;
     let tag = tag.as_ref().map(|tag| quote!(operation.tag = #tag;));
+    let throttle = throttle.as_ref().map(ToString::to_string).map(|columns| quote!(operation.throttle = #columns;));
+    let when = when.as_ref().map(ToString::to_string).map(|condition| quote!(operation.condition = #condition;));
     let (name, method) = (&handler.sig.ident, method.to_string());
     let id = camel(&name.to_string());
     let resource = resource.as_ref().map_or_else(|| capitalized(&id), Ident::to_string);
@@ -96,8 +108,11 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
     let (caller, asked) = match caller {
         Caller::Member(role) => {
             let role = quote!(::shared::models::Role::#role);
-            (quote!(Member(#role)), quote!(::shared::http::Asked::of(&deps.access, #role, found).await?))
+            let let_in = if path.value().contains("{slug}") { quote!(of) } else { quote!(person) };
+            (quote!(Member(#role)), quote!(::shared::http::Asked::#let_in(&deps.access, #role, found).await?))
         }
+        Caller::Verified(role) => (quote!(Verified(::shared::models::Role::#role)), quote!(found)),
+        Caller::Anybody => (quote!(Anybody), quote!(found)),
         Caller::Proof(scheme) => {
             let scheme = scheme.to_string();
             (quote!(Proof(#scheme)), quote!(found))
@@ -131,6 +146,8 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
             pub(crate) fn describe(document: &mut ::shared::http::Document) {
                 let mut operation = ::shared::http::Operation::new(&Self::ROUTE, #id, #resource, #doc, &[#(#also),*]);
                 #tag
+                #throttle
+                #when
                 #(<#parts as ::shared::http::Part>::describe(&mut operation, &mut document.schemas);)*
                 <#answer as ::shared::http::Answers>::describe(&mut operation, &mut document.schemas);
                 document.add(operation);

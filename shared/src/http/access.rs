@@ -1,5 +1,5 @@
 //! Who may ask: a user of the JWT authorizer, or of a token that the function has verified ([`VerifiedToken`]), who is a member of
-//! the organization in the URL, with the role that the route needs (`operation.rs`, `roles.rs`).
+//! the organization in the URL, with the role that the route needs (`operation.rs`).
 //!
 //! The token's signature, issuer, audience and expiry have been checked; nobody knows yet who owns what. Slug and membership are
 //! read beside each other. An organization that does not exist and one the user does not belong to are
@@ -9,8 +9,8 @@ use futures_util::{future::join_all, join};
 use lambda_http::{Request, RequestExt, request::RequestContext};
 
 use super::{
+    Found,
     page::query,
-    roles::{known_in_query, least_role},
     route::{id, route},
     token::VerifiedToken,
 };
@@ -35,21 +35,23 @@ impl Access {
         Self { organizations, members: OrganizationMembers::new(database) }
     }
 
-    /// The member who asks something of `/api/{slug}/…`, in one round trip. A handler asks this first, and once.
+    /// The member of at least this role who asks something of `/api/{slug}/…`, in one round trip. Their query may have the known
+    /// parameters, or any.
     ///
     /// # Errors
     /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs,
     /// [`Error::Forbidden`] for a member whose role does not do.
-    pub async fn member(&self, request: &Request) -> Result<Member> {
-        self.let_in(request, || user(request)).await
+    pub async fn member(&self, request: &Request, least: Role, known: Option<&[&str]>) -> Result<Member> {
+        self.let_in(request, || user(request), least, known).await
     }
 
     /// As [`Access::member`], where no authorizer stands in front of the function.
     ///
     /// # Errors
     /// As [`Access::member`].
-    pub async fn member_by_token(&self, request: &Request, token: &VerifiedToken) -> Result<Member> {
-        self.let_in(request, || Ok(token.user().clone())).await
+    pub async fn member_by_token(&self, found: &Found<'_>, token: &VerifiedToken) -> Result<Member> {
+        let least = found.role().ok_or(Error::NotFound("route"))?;
+        self.let_in(found.request, || Ok(token.user().clone()), least, None).await
     }
 
     /// The member who asks something of a route that names no organization: the one whose slug is in the header `X-Organization`, or
@@ -58,21 +60,27 @@ impl Access {
     /// # Errors
     /// As [`Access::member`]; [`Error::Malformed`] with the slugs to choose from for somebody who belongs to several and names
     /// none.
-    pub async fn person(&self, request: &Request) -> Result<Person> {
+    pub async fn person(&self, request: &Request, least: Role) -> Result<Person> {
         let user_id = user(request)?;
-        self.person_of(request, user_id, email(request)).await
+        self.person_of(request, user_id, email(request), least).await
     }
 
     /// As [`Access::person`], where no authorizer stands in front of the function.
     ///
     /// # Errors
     /// As [`Access::person`].
-    pub async fn person_by_token(&self, request: &Request, token: &VerifiedToken) -> Result<Person> {
-        self.person_of(request, token.user().clone(), token.email().map(str::to_owned)).await
+    pub async fn person_by_token(&self, found: &Found<'_>, token: &VerifiedToken) -> Result<Person> {
+        let least = found.role().ok_or(Error::NotFound("route"))?;
+        self.person_of(found.request, token.user().clone(), token.email().map(str::to_owned), least).await
     }
 
-    async fn person_of(&self, request: &Request, user_id: UserId, email: Option<String>) -> Result<Person> {
-        let least = least_role(&route(request)).ok_or(Error::NotFound("route"))?;
+    async fn person_of(
+        &self,
+        request: &Request,
+        user_id: UserId,
+        email: Option<String>,
+        least: Role,
+    ) -> Result<Person> {
         let named = request.headers().get(ORGANIZATION).map(|value| value.to_str().unwrap_or_default().trim());
         let membership = match named.filter(|named| !named.is_empty()) {
             Some(slug) => {
@@ -117,21 +125,7 @@ impl Access {
         ))
     }
 
-    /// As [`Access::member`], for a route that says itself what it needs.
-    ///
-    /// # Errors
-    /// As [`Access::member`].
-    pub async fn member_for(&self, request: &Request, least: Role, known: Option<&[&str]>) -> Result<Member> {
-        self.let_in_for(request, || user(request), least, known).await
-    }
-
-    async fn let_in(&self, request: &Request, user: impl FnOnce() -> Result<UserId>) -> Result<Member> {
-        let asked = route(request);
-        let least = least_role(&asked).ok_or(Error::NotFound("route"))?;
-        self.let_in_for(request, user, least, known_in_query(&asked)).await
-    }
-
-    async fn let_in_for(
+    async fn let_in(
         &self,
         request: &Request,
         user: impl FnOnce() -> Result<UserId>,

@@ -10,7 +10,7 @@ const LONGEST_KEY: usize = 200;
 ///
 /// # Errors
 /// [`Error::Invalid`] for one that is empty, too long or no plain text.
-pub fn idempotency_key(request: &Request) -> Result<Option<String>> {
+pub(super) fn idempotency_key(request: &Request) -> Result<Option<String>> {
     let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
     key.map(|key| Some(key.to_owned()))

@@ -34,6 +34,10 @@ pub struct Operation {
     pub resource: &'static str,
     /// Empty: that of the function.
     pub tag: &'static str,
+    /// The columns of the template's mapping `Throttles` that hold for it, where the API has no default: `StreamTurn`.
+    pub throttle: &'static str,
+    /// The template's condition for it, if it has one.
+    pub condition: &'static str,
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
@@ -59,6 +63,8 @@ impl Operation {
             id,
             resource,
             tag: "",
+            throttle: "",
+            condition: "",
             prose: Prose::of(doc),
             body: None,
             answers: BTreeMap::new(),
@@ -70,11 +76,23 @@ impl Operation {
         for (status, response) in also.iter().filter(|(_, response)| !response.is_empty()) {
             operation.answers_as(*status, response);
         }
-        let usual: &[u16] = match route.role() {
-            Some(Role::Viewer) => &[401, 404, 429, 500, 503],
-            Some(_) => &[401, 403, 404, 429, 500, 503],
-            None => &[],
+        let usual: &[u16] = match route.caller {
+            Caller::Member(_) => &[401, 404, 429, 500, 503],
+            Caller::Verified(_) => &[404, 500, 503],
+            Caller::Proof(_) | Caller::Anybody => &[],
         };
+        if let Caller::Verified(_) = route.caller {
+            operation.answers_as(401, "Challenged");
+        }
+        if let Some(role) = route.role() {
+            if role > Role::Viewer {
+                operation.refuses(403);
+            }
+            if !route.path.contains("{slug}") {
+                operation.more.push(json!({"$ref": "#/components/parameters/organization"}));
+                operation.refuses(400);
+            }
+        }
         for status in usual.iter().chain(also.iter().map(|(status, _)| status)) {
             operation.refuses(*status);
         }
@@ -107,12 +125,23 @@ impl Operation {
         self.answers_as(status, name);
     }
 
-    pub fn sends(&mut self, schema: Json, required: bool) {
+    /// A body with a reader of its own, of which nothing follows.
+    pub fn takes(&mut self, schema: Json, required: bool) {
         (self.body, self.body_required) = (Some(schema), required);
+    }
+
+    pub fn sends(&mut self, schema: Json, required: bool) {
+        self.takes(schema, required);
         self.refuses(400);
         if self.route.role().is_some() {
             self.refuses(422);
         }
+    }
+
+    /// A body that is no JSON.
+    pub fn sends_as(&mut self, content_type: &'static str, content: Json) {
+        self.body_required = true;
+        self.also_sends(content_type, content);
     }
 
     /// A body of another content type.
@@ -174,6 +203,15 @@ impl Operation {
         }
     }
 
+    /// A header of an answer.
+    pub fn tells(&mut self, status: u16, name: &str, doc: &str) {
+        if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
+            let header = json!({"description": doc, "schema": {"type": "string"}});
+            let headers = answer.entry("headers").or_insert_with(|| json!({}));
+            headers.as_object_mut().map(|headers| headers.insert(name.to_owned(), header));
+        }
+    }
+
     /// An answer without a body.
     pub fn answers_nothing(&mut self, status: u16, usual: &str) {
         let description = self.prose.answers.get(&status).map_or(usual, String::as_str);
@@ -196,6 +234,12 @@ impl Operation {
     fn security(&self) -> Json {
         match self.route.caller {
             Caller::Member(role) => json!([{"jwt": [role.as_str()]}]),
+            Caller::Verified(role) => json!([{"verifiedJwt": [role.as_str()]}]),
+            Caller::Anybody => json!([]),
+            // Its place is the body, for which there is no scheme; VAPI's credential does as well.
+            Caller::Proof("toolToken") => json!([{}, {"vapiBearer": []}, {"vapiSecret": []}]),
+            // Each service has a header of its own.
+            Caller::Proof("webhookSignature") => json!([{}, {"webhookSignature": []}]),
             // VAPI's credential may be set up to send either.
             Caller::Proof("vapiBearer") => json!([{"vapiBearer": []}, {"vapiSecret": []}]),
             Caller::Proof(scheme) => json!([{scheme: []}]),
@@ -215,6 +259,7 @@ impl Operation {
         if !self.more.is_empty() {
             value.insert("parameters".into(), self.more.clone().into());
         }
+        let mut bodies = Map::new();
         if let Some(schema) = &self.body {
             let of_body = self.prose.examples.iter().filter(|example| example.status().is_none());
             let examples: Map<String, Json> = of_body.map(Example::named).collect();
@@ -222,10 +267,11 @@ impl Operation {
             if !examples.is_empty() {
                 content.insert("examples".into(), examples.into());
             }
-            let required = self.body_required;
-            let mut content = Map::from_iter([("application/json".to_owned(), content.into())]);
-            content.extend(self.other_bodies.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
-            value.insert("requestBody".into(), json!({"required": required, "content": content}));
+            bodies.insert("application/json".into(), content.into());
+        }
+        bodies.extend(self.other_bodies.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
+        if !bodies.is_empty() {
+            value.insert("requestBody".into(), json!({"required": self.body_required, "content": bodies}));
         }
         let answers: Map<String, Json> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.clone())).collect();

@@ -6,13 +6,13 @@ use lambda_http::{Request, RequestExt};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
+use super::{Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
     models::{
         AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId, ExecutionId,
-        ExecutionStatus, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId,
+        ExecutionStatus, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role, RunId, Slug,
         ToolId, ToolType, UserId,
     },
     store::{CreatedAt, Cursor, ExecutionFilter, Page},
@@ -36,6 +36,10 @@ pub struct Route {
 pub enum Caller {
     /// A member of at least this role, by the JWT authorizer.
     Member(Role),
+    /// The same by a token that the handler verifies: no authorizer stands before it.
+    Verified(Role),
+    /// Anybody.
+    Anybody,
     /// Who shows this, which the handler checks: the name of a security scheme in `docs/openapi.yaml`.
     Proof(&'static str),
 }
@@ -43,9 +47,13 @@ pub enum Caller {
 impl Route {
     pub const fn role(&self) -> Option<Role> {
         match self.caller {
-            Caller::Member(role) => Some(role),
-            Caller::Proof(_) => None,
+            Caller::Member(role) | Caller::Verified(role) => Some(role),
+            Caller::Proof(_) | Caller::Anybody => None,
         }
+    }
+
+    fn segments(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.path.split('/').filter(|segment| !segment.is_empty())
     }
 
     pub fn known_in_query(&self) -> Vec<&'static str> {
@@ -54,7 +62,7 @@ impl Route {
 
     fn fits(&self, asked: &[&str]) -> bool {
         let Some((method, path)) = asked.split_first() else { return false };
-        let pattern = self.path.split('/').skip(1);
+        let pattern = self.segments();
         *method == self.method
             && pattern.clone().count() == path.len()
             && pattern.zip(path).all(|(segment, given)| segment.starts_with('{') || segment == *given)
@@ -76,7 +84,7 @@ impl<'a> Found<'a> {
     pub fn of(routes: &'static [Route], request: &'a Request) -> Result<Self> {
         let asked = segments(request);
         let route = routes.iter().find(|route| route.fits(&asked)).ok_or(Error::NotFound("route"))?;
-        let pattern = route.path.split('/').skip(1).zip(asked.into_iter().skip(1));
+        let pattern = route.segments().zip(asked.into_iter().skip(1));
         let variables = pattern.filter(|(segment, _)| segment.starts_with('{') && *segment != "{slug}");
         let variables = variables.map(|(_, given)| given).collect();
         Ok(Self { request, deadline: deadline(request), route, variables })
@@ -85,11 +93,28 @@ impl<'a> Found<'a> {
     pub fn is(&self, route: &Route) -> bool {
         self.route == route
     }
+
+    /// A variable of the path as it came, the slug not counted; empty if there is none.
+    pub fn variable(&self, at: usize) -> &'a str {
+        self.variables.get(at).copied().unwrap_or_default()
+    }
+
+    fn slug(&self) -> Result<Slug> {
+        let named = self.route.segments().zip(segments(self.request).into_iter().skip(1));
+        let slug = named.into_iter().find(|(segment, _)| *segment == "{slug}");
+        id(slug.map(|(_, given)| given).unwrap_or_default(), "organization")
+    }
+
+    pub(super) const fn role(&self) -> Option<Role> {
+        self.route.role()
+    }
 }
 
 /// A request of a member who was let in.
 pub struct Asked<'a> {
     pub member: Member,
+    /// Of the token, where the path names no organization.
+    pub email: Option<String>,
     found: Found<'a>,
 }
 
@@ -106,8 +131,17 @@ impl<'a> Asked<'a> {
     /// As [`Access::member`].
     pub async fn of(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let known = (!found.route.own_query).then(|| found.route.known_in_query());
-        let member = access.member_for(found.request, least, known.as_deref()).await?;
-        Ok(Self { member, found })
+        let member = access.member(found.request, least, known.as_deref()).await?;
+        Ok(Self { member, email: None, found })
+    }
+
+    /// The same for a path that names no organization.
+    ///
+    /// # Errors
+    /// As [`Access::person`].
+    pub async fn person(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
+        let Person { member, email } = access.person(found.request, least).await?;
+        Ok(Self { member, email, found })
     }
 
     pub const fn organization(&self) -> OrganizationId {
@@ -125,6 +159,15 @@ pub trait Part: Sized {
     /// [`Error::NotFound`], [`Error::Malformed`] or [`Error::Invalid`].
     fn of(found: &Found<'_>) -> Result<Self>;
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
+}
+
+/// The organization that the path names, for a handler that lets in itself.
+impl Part for Slug {
+    fn of(found: &Found<'_>) -> Result<Self> {
+        found.slug()
+    }
+
+    fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
 /// A part that the handler looks at when it is its turn: after it has found what the path names.
@@ -187,7 +230,7 @@ impl<T: Named> Part for Id<T> {
 }
 
 fn variable<T: Named>(found: &Found<'_>, at: usize) -> Result<T> {
-    id(found.variables.get(at).copied().unwrap_or_default(), T::NOUN)
+    id(found.variable(at), T::NOUN)
 }
 
 /// The variables of a path with two.
@@ -424,10 +467,11 @@ impl Answers for Deleted {
 /// What a function serves: `ROUTES`, `handle`, which answers all of them, and `describe`, which no program calls.
 #[macro_export]
 macro_rules! routes {
-    ($deps:ty, $tag:literal: $($($of:ident)::+),+ $(,)?) => {
+    // `&'static Deps` for answers that go on after their handlers have returned.
+    ($(& $life:lifetime)? $deps:ident, $tag:literal: $($($of:ident)::+),+ $(,)?) => {
         pub const ROUTES: &[$crate::http::Route] = &[$($($of)::+::ROUTE),+];
 
-        pub async fn handle(deps: &$deps, request: $crate::http::Request) -> $crate::Result<$crate::http::Reply> {
+        pub async fn handle(deps: &$($life)? $deps, request: $crate::http::Request) -> $crate::Result<$crate::http::Reply> {
             let found = $crate::http::Found::of(ROUTES, &request)?;
             $(if found.is(&$($of)::+::ROUTE) {
                 return Box::pin($($of)::+::answer(deps, found)).await;
@@ -456,6 +500,7 @@ mod tests {
             own_query: false,
         };
         assert!(route.fits(&["GET", "api", "acme", "tools", "7"]));
+        assert!(Route { path: "/", ..route }.fits(&["GET"]));
         for other in [
             &[][..],
             &["GET"],

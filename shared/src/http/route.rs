@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The method and the segments of the path, to match on: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`.
 ///
 /// Segments are as they came; [`id`] decodes and reads one that stands for something.
-pub fn route(request: &Request) -> Vec<&str> {
+pub(super) fn route(request: &Request) -> Vec<&str> {
     let raw = request.raw_http_path();
     let path = if raw.is_empty() { request.uri().path() } else { raw };
     let segments = path.split('/').filter(|segment| !segment.is_empty());
@@ -21,7 +21,7 @@ pub fn route(request: &Request) -> Vec<&str> {
 ///
 /// # Errors
 /// [`Error::NotFound`] with the noun: nothing has such an id.
-pub fn id<T: FromStr>(segment: &str, noun: &'static str) -> Result<T> {
+pub(super) fn id<T: FromStr>(segment: &str, noun: &'static str) -> Result<T> {
     percent_decode_str(segment).decode_utf8_lossy().parse().map_err(|_not_an_id| Error::NotFound(noun))
 }
 

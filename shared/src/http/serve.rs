@@ -138,7 +138,7 @@ where
 }
 
 /// When the present request must have been answered: Lambda's own deadline, less what it takes to say so.
-pub fn deadline(request: &Request) -> Deadline {
+pub(super) fn deadline(request: &Request) -> Deadline {
     let at = request.lambda_context_ref().map_or(0, |context| context.deadline);
     let left = i64::try_from(at).unwrap_or(0) - Timestamp::now().as_millis();
     match u64::try_from(left) {

@@ -325,7 +325,7 @@ const ROLES: [(Option<&str>, Role); 6] = [
 
 fn least_role(route: &Route) -> Role {
     let role = declared::least_role(&route.method, &route.path);
-    role.unwrap_or_else(|| panic!("{} {} is not declared, and has no row in http/roles.rs", route.method, route.path))
+    role.unwrap_or_else(|| panic!("{} {} is not declared", route.method, route.path))
 }
 
 /// Whether the function verifies the token instead of the authorizer.

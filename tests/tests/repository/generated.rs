@@ -1,24 +1,22 @@
 //! Committed files that are generated from the declared routes.
 //!
-//! These are the operations of `docs/openapi.yaml`, the API in `infra/template.yaml`, the routes in README's table,
+//! These are the operations of `docs/openapi.yaml`, the APIs in `infra/template.yaml`, the routes in README's table,
 //! and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod template;
 mod yaml;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use shared::{
     http::{Caller, Document, Route},
     models::Role,
 };
-use tests::{
-    Template,
-    declared::{DECLARED, Declared, callers, least_roles},
-};
+use tests::declared::{DECLARED, Declared, STREAMED, least_roles};
 
-use crate::structure::source::{directories, pascal, read, root};
+use crate::structure::source::{directories, read, root};
 
 /// These routes do not change the organization and are open to every role; any member may leave.
 const WRITES_OF_VIEWERS: [(&str, &str); 5] = [
@@ -66,6 +64,13 @@ fn the_document_has_the_operations_as_they_are_declared() {
             let known = item.get("parameters").cloned().unwrap_or_else(|| operation.parameters());
             assert_eq!(known, operation.parameters(), "{}: the path's variables", operation.id);
             item["parameters"] = known;
+            if declared.function == STREAMED {
+                item["servers"] = json!([{
+                    "url": "https://{api}.execute-api.{region}.amazonaws.com/live",
+                    "description": "The REST API of `stream`, which is the output StreamAddress.",
+                    "variables": {"api": {"default": "api-id"}, "region": {"default": "eu-central-1"}},
+                }]);
+            }
             item[operation.route.method.to_lowercase()] = operation.value();
         }
         for (name, schema) in document.schemas.into_named() {
@@ -77,48 +82,6 @@ fn the_document_has_the_operations_as_they_are_declared() {
     let text = with_section(&text, "paths", &yaml::block(&Value::Object(paths), 2));
     let text = with_section(&text, "schemas", &yaml::block(&Value::Object(schemas), 4));
     hold("docs/openapi.yaml", &text);
-}
-
-/// The JWT authorizer stands before the routes that ask for a role.
-#[test]
-fn the_template_has_the_routes_as_they_are_declared() {
-    let mut lines = String::new();
-    let resource = |id: &str, kind: &str, properties: &str| {
-        format!("  {id}: {{Type: \"AWS::{kind}\", Properties: {{{properties}}}}}\n")
-    };
-    for declared in &DECLARED {
-        let function = pascal(declared.function);
-        lines += &resource(
-            &format!("{function}Integration"),
-            "ApiGatewayV2::Integration",
-            &format!(
-                "ApiId: !Ref Api, IntegrationType: AWS_PROXY, IntegrationUri: !GetAtt {function}Function.Arn, PayloadFormatVersion: \"2.0\""
-            ),
-        );
-        for operation in described(declared).operations {
-            let Route { method, path, .. } = operation.route;
-            let authorizer = match operation.route.caller {
-                Caller::Member(_) => "AuthorizationType: JWT, AuthorizerId: !Ref ApiAuthorizer",
-                Caller::Proof(_) => "AuthorizationType: NONE",
-            };
-            lines += &resource(
-                &format!("{}Route", operation.resource),
-                "ApiGatewayV2::Route",
-                &format!(
-                    "ApiId: !Ref Api, RouteKey: \"{method} {path}\", Target: !Sub \"integrations/${{{function}Integration}}\", {authorizer}"
-                ),
-            );
-        }
-        lines += &resource(
-            &format!("{function}Permission"),
-            "Lambda::Permission",
-            &format!(
-                "FunctionName: !Ref {function}Function, Action: \"lambda:InvokeFunction\", Principal: apigateway.amazonaws.com, \
-                 SourceArn: !Sub \"arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{Api}}/*/*\""
-            ),
-        );
-    }
-    hold("infra/template.yaml", &with_section(&read("infra/template.yaml"), "routes", &lines));
 }
 
 /// The routes with the methods of each path together: `POST`, `GET /api/{slug}/members`.
@@ -143,7 +106,8 @@ fn the_readme_has_the_routes_as_they_are_declared() {
         match (declared, &cells[..]) {
             (Some(declared), [name, _, rest @ ..]) => {
                 let routes = routes_in_words(declared.routes);
-                writeln!(text, "{name} | {routes} | {}", rest.join(" | ")).unwrap();
+                let api = if declared.function == STREAMED { "a REST API of its own: " } else { "" };
+                writeln!(text, "{name} | {api}{routes} | {}", rest.join(" | ")).unwrap();
             }
             _ => writeln!(text, "{line}").unwrap(),
         }
@@ -153,27 +117,21 @@ fn the_readme_has_the_routes_as_they_are_declared() {
 
 #[test]
 fn the_table_of_roles_is_as_the_routes_are_declared() {
-    let template = Template::read();
-    let deployed: Vec<_> = template.routes().into_iter().chain(template.rest_routes()).collect();
-    let mut rows: Vec<(&str, &str, &str, &str)> = callers()
-        .into_iter()
-        .map(|(method, path, caller)| {
-            let is_it = |of: &Route| (of.method, of.path) == (method, path);
-            let declared = DECLARED.iter().find(|declared| declared.routes.iter().any(is_it));
-            let deployed = deployed.iter().find(|route| (&*route.method, &*route.path) == (method, path));
-            let function = declared.map(|it| it.function).or_else(|| Some(&*deployed?.function));
-            let function = function.unwrap_or_else(|| panic!("{method} {path} is not in the template"));
-            let caller = match caller {
-                Caller::Member(role) => role.as_str(),
-                Caller::Proof(scheme) => scheme,
+    let mut rows: Vec<(&str, &str, &str, &str)> = Vec::new();
+    for declared in &DECLARED {
+        rows.extend(declared.routes.iter().map(|route| {
+            let caller = match route.caller {
+                Caller::Member(role) | Caller::Verified(role) => role.as_str(),
+                Caller::Proof(proof) => proof,
+                Caller::Anybody => "anybody",
             };
-            (path, method, caller, function)
-        })
-        .collect();
+            (route.path, route.method, caller, declared.function)
+        }));
+    }
     rows.sort_unstable();
     let mut text = String::from(
-        "# Roles\n\nThe least role for each route, or what proves the caller in its place (a security scheme of [openapi.yaml](openapi.yaml)), \
-         generated from the routes: a change of a role shows here.\n\n\
+        "# Roles\n\nThe least role for each route, or in its place what proves the caller (security schemes of [openapi.yaml](openapi.yaml), and a \
+         tool's own token), generated from the routes: a change of a role shows here.\n\n\
          | path | method | least role or proof | function |\n|---|---|---|---|\n",
     );
     for (path, method, role, function) in rows {
