@@ -310,7 +310,7 @@ async fn what_is_no_text_is_named_with_its_size() {
         ("/lies", "text/html, 6 bytes"),
         ("/unknown", "binary content, 7 bytes"),
     ] {
-        assert_eq!(failed(&server.url, path).await, format!("127.0.0.1 answered with {what}, which is no text."));
+        assert_eq!(failed(&server.url, path).await, format!("127.0.0.1 answered with {what}, which is not text."));
     }
     assert_eq!(got(&server.url, "/nameless", "raw").await, "just text, from a server that says nothing");
     assert_eq!(got(&server.url, "/html", "text").await, "a page");

@@ -171,7 +171,7 @@ async fn a_definition_given_as_json_text_is_read() {
         ("name: Text", "JSON"),
         ("", "\"automation\" is missing"),
         ("[]", "object"),
-        ("{\"name\": \"a\", \"name\": \"b\"}", "stands twice"),
+        ("{\"name\": \"a\", \"name\": \"b\"}", "appears twice"),
     ] {
         let refused = world.mcp_call("deploy_automation", &json!({"automation": broken})).await;
         assert!(said(&refused).0 && said(&refused).1.contains(sentence), "{broken}: {refused}");

@@ -201,7 +201,7 @@ async fn effects_beyond_the_limit_of_a_run_are_not_caused() {
         let run = carried_out(&world, &id, &json!({})).await;
         assert_eq!((&run["status"], &run["actions_executed"]), (&json!("partial_failure"), &json!(3)), "{run:#}");
         let why = text(&run["actions"][3]["error"]);
-        assert!(why.contains("a run may change 2 things (quotas.effects_per_run)"), "{why}");
+        assert!(why.contains("its limit of 2 changes (quotas.effects_per_run)"), "{why}");
     }
     assert_eq!(entered(&books), ["one", "two", "one", "two"]);
 }
@@ -217,7 +217,7 @@ async fn messages_beyond_the_limit_of_a_day_are_not_sent() {
     assert_eq!(first["status"], "completed", "{first:#}");
     let second = carried_out(&world, &id, &json!({"trigger_data": {"n": "2"}})).await;
     let why = text(&second["actions"][0]["error"]);
-    assert!(why.contains("may send 1 messages a day (quotas.messages_per_day)"), "{why}");
+    assert!(why.contains("its limit of 1 messages a day (quotas.messages_per_day)"), "{why}");
     assert_eq!(entered(&books), ["1"]);
     // Nothing is sent in a dry run, and nothing counted.
     let dry = carried_out(&world, &id, &json!({"dry_run": true})).await;

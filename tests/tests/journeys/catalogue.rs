@@ -145,7 +145,7 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/connection"), json!({"type": "magic"}), "/connection", "magic"),
         (at(chat, "/connection/apps"), json!("x"), "/connection/apps", "not a known field"),
         (at(chat, "/connection"), json!({"type": "none"}), "/tools/0/component", "pipedream"),
-        (at(chat, "/connection/app"), json!("other"), "/tools/0/component/key", "no component of other"),
+        (at(chat, "/connection/app"), json!("other"), "/tools/0/component/key", "not a component of other"),
         (at(chat, "/tools"), json!([]), "/tools", "1 to"),
         (at(chat, "/tools/0"), json!("x"), "/tools/0", "must be an object"),
         (at(chat, "/tools/0/name"), json!("chat_Send"), "/tools/0/name", "a-z"),

@@ -157,7 +157,7 @@ async fn capabilities_that_cannot_be_read_are_said_and_the_tools_are_there_all_t
     let problem = found["services"][0]["capabilities_problem"].as_str().unwrap();
     assert!(problem.contains("could not be read"), "{problem}");
     let text = text(&world, "discover/initial_md_fetch", &[("service", "Slack")]).await;
-    assert!(text.contains("Service Capabilities:\n- Not known: what Slack can do could not be read"), "{text}");
+    assert!(text.contains("Service Capabilities:\n- Not known: the capabilities of Slack could not be read"), "{text}");
     assert_eq!(world.aws.faults_left(), 0);
 }
 

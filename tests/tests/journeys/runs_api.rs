@@ -469,7 +469,7 @@ async fn a_first_try_that_died_on_the_way_to_the_queue_is_made_good_by_the_repea
     world.aws.inject(Fault::throttled("UpdateItem", "automation_runs"));
     let logs = Logs::capture();
     world.start_run_once("one", &body).await.expect(503);
-    assert!(logs.text().contains("a run waits that nobody knows of"), "{}", logs.text());
+    assert!(logs.text().contains("a run is queued, but its message was not sent"), "{}", logs.text());
     assert_eq!((&world.runs("").await.body["items"][0]["status"], waiting(&world)), (&json!("queued"), 0));
     let run = world.start_run_once("one", &body).await.expect(200);
     assert_eq!((&run["status"], waiting(&world)), (&json!("queued"), 1));

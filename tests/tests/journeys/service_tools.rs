@@ -183,9 +183,9 @@ async fn a_tool_that_cannot_be_called_is_not_offered_and_the_reason_says_what_to
     let (service, tool) = slack();
     assert!(refused(&world, json!(["slack_post_message"])).await.contains("discover/search"));
     load(&world, &(service.clone(), ServiceTool { is_active: false, ..tool.clone() })).await;
-    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is no tool"));
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is not a tool"));
     load(&world, &(Service { is_active: false, ..service.clone() }, tool.clone())).await;
-    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is no tool"));
+    assert!(refused(&world, json!(["slack_post_message"])).await.contains("is not a tool"));
     let newer = ConnectionKind::Pipedream { app: "slack_v2".to_owned() };
     load(&world, &(Service { connection: newer, ..service.clone() }, tool.clone())).await;
     // An account of the older app is none of the newer one's.
