@@ -175,7 +175,7 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/component/props/1/reloadProps"), json!(true), "/tools/0/component/props/1", "reload"),
         (at(chat, "/tools/0/component/props/1/secret"), json!(true), "/tools/0/component/props/1", "secret"),
         (at(chat, "/tools/0/overlay/fixed"), json!({"mark": "no"}), "/tools/0/component/props/3", "fixed mark"),
-        (at(chat, "/tools/0/overlay/required"), json!(["no"]), "/tools/0/overlay/required/no", "no prop"),
+        (at(chat, "/tools/0/overlay/required"), json!(["no"]), "/tools/0/overlay/required/no", "not a prop"),
         (
             at(chat, "/tools/0/overlay/properties/blocks/contentMediaType"),
             json!("text/csv"),
@@ -223,7 +223,7 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
             at(chat, "/capabilities/polling_endpoints/found/source_tool"),
             json!("chat_look"),
             "/capabilities/polling_endpoints/found/source_tool",
-            "no tool",
+            "not a tool",
         ),
         (
             at(chat, "/capabilities/polling_endpoints/found/source_tool"),
@@ -252,7 +252,7 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(weather, "/request/url"), json!("https://10.0.0.1/x"), "/tools/0/request/url", "written out"),
         (at(weather, "/request/url"), json!("https://a.example.com:8443/x"), "/tools/0/request/url", "port"),
         (at(weather, "/request/url"), json!("https://a.example.com@b.example.com/x"), "/tools/0/request/url", "user"),
-        (at(weather, "/request/url"), json!("https://a.example.com/{place}"), "/tools/0/request/url", "no parameter"),
+        (at(weather, "/request/url"), json!("https://a.example.com/{place}"), "/tools/0/request/url", "not a parameter"),
         (
             at(weather, "/request/url"),
             json!("https://a.example.com/{latitude}"),
