@@ -1,5 +1,6 @@
-//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which *is* `UNIQUE(agent_id, tool_id)`. Index
-//! `by_tool`: `tool_id`.
+//! `agent_tools`. Key: `agent_id` (partition), `tool_id` (sort), which is `UNIQUE(agent_id, tool_id)`.
+//!
+//! Index `by_tool`: `tool_id`.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::{
     models::{AgentId, AgentTool, IntentId, OrganizationId, Timestamp, Tool, ToolId},
 };
 
-/// Attachments that one transaction removes: DynamoDB takes 100 actions, and one is the check of the lease.
+/// Attachments removed per transaction: DynamoDB takes 100 actions, and one checks the lease.
 pub const REMOVED_AT_ONCE: usize = 99;
 
 const OVERTAKEN: &str = "another change of this agent came in between; try again";
@@ -44,19 +45,19 @@ impl AgentTools {
         Ok(row.filter(|row: &AgentTool| row.organization_id == organization))
     }
 
-    /// All attachments of an agent, as of now: whoever holds the agent's lease misses none.
+    /// All attachments of an agent, read consistently: complete for the holder of the agent's lease.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<AgentTool>> {
         let rows = self.table.query("#agent_id = :agent").now().filter("#organization_id = :organization");
         rows.with([(":agent", text(agent)), (":organization", text(organization))]).collect().await
     }
 
-    /// All attachments of a tool, as the index has them: what was written a moment ago may be missing.
+    /// All attachments of a tool. The index lags: a recent attachment may be missing.
     pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<AgentTool>> {
         let rows = self.table.query_index("by_tool", "#tool_id = :tool").filter("#organization_id = :organization");
         rows.with([(":tool", text(tool)), (":organization", text(organization))]).collect().await
     }
 
-    /// Which of these agents have the tool as of now.
+    /// The subset of these agents that have the tool, read consistently.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
@@ -72,9 +73,9 @@ impl AgentTools {
         Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
-    /// Writes the attachment, closes the intent and releases the agent's lease, in one transaction. All of it fails if the lease
-    /// is no longer ours, or if somebody edits or deletes the tool, or has since it was read. The base of an automatic tool notes
-    /// the agent.
+    /// Writes the attachment, closes the intent and releases the agent's lease in one transaction. It fails if the lease is
+    /// lost, or the tool is being edited or deleted or has changed since it was read. The base of an automatic tool records the
+    /// agent.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.
@@ -103,14 +104,12 @@ impl AgentTools {
         })
     }
 
-    /// Deletes the attachment, closes the intent and releases the agent's lease, in one transaction.
     pub async fn detach(&self, row: &AgentTool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
         let mut writes = vec![self.delete_in_transaction(row), lease.release_in_transaction()];
         writes.extend(intent.map(|intent| self.intents.close_in_transaction(intent)));
         transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    /// The deletion of an attachment, for a transaction.
     pub(super) fn delete_in_transaction(&self, row: &AgentTool) -> Write {
         self.table.delete(pair(row.agent_id, row.tool_id))
     }
@@ -121,7 +120,7 @@ impl AgentTools {
         transact(deleted).await.map_err(|refused| refused.or("the attachments are being changed; try again"))
     }
 
-    /// Notes an attachment that VAPI has and the table lacked. The agent's lease is held.
+    /// Writes an attachment that VAPI has and the table lacks. Requires the agent's lease.
     pub async fn insert_missing(&self, row: &AgentTool) -> Result<()> {
         self.new_row(row)?.unless_refused().await.map(drop)
     }
@@ -130,7 +129,7 @@ impl AgentTools {
         Ok(self.table.put(row)?.when("attribute_not_exists(#agent_id)"))
     }
 
-    /// Notes whether the tool is in the assistant's `toolIds`. A row that is gone stays gone.
+    /// Records whether the tool is in the assistant's `toolIds`. Does not recreate a deleted row.
     pub async fn set_vapi_attached(&self, row: &AgentTool, is_vapi_attached: bool) -> Result<()> {
         let change = "SET #is_vapi_attached = :attached, #updated_at = :now";
         let noted = self.table.update(pair(row.agent_id, row.tool_id), change).when("#organization_id = :organization");
@@ -142,8 +141,7 @@ impl AgentTools {
         noted.with(values).unless_refused().await.map(drop)
     }
 
-    /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction, which fails as a whole if its lease is
-    /// no longer ours. One that is gone already is fine.
+    /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction; attachments already gone are skipped.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease.

@@ -1,9 +1,9 @@
 //! `agents`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! A change of the agent's assistant at VAPI is serialized by the lease on its row. Guard items beside the rows, with the
-//! key `assistant#<VAPI's id>`, ensure that an assistant is registered only once, by whatever organization. The row's
-//! `phone_number_ids` is the set of numbers that ring the agent; `store/phone_numbers.rs` writes it in the transactions
-//! that write the numbers, so that an agent cannot be deleted while a number is being given to it.
+//! The lease on the row serializes changes of the agent's assistant at VAPI. Guard items with the key `assistant#<VAPI's id>`
+//! make an assistant unique across organizations. `phone_number_ids` is the set of numbers that ring the agent:
+//! `store/phone_numbers.rs` updates it in the transaction that writes the number, so an agent cannot be deleted while it gets
+//! one.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
     models::{Agent, AgentId, OrganizationId, PhoneNumberId},
 };
 
-/// Longer than any function that holds it may run, so that two holders cannot overlap.
+/// Longer than any holder may run, so that two holders cannot overlap.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -28,7 +28,6 @@ pub struct Agents {
     table: Table,
 }
 
-/// Says which agent has an assistant.
 #[derive(Deserialize)]
 struct Guard {
     agent_id: AgentId,
@@ -39,35 +38,33 @@ impl Agents {
         Self { table: database.table("agents") }
     }
 
-    /// The agent as of now.
     pub async fn get(&self, organization: OrganizationId, agent: AgentId) -> Result<Agent> {
         self.table.owned(organization, id(agent), "agent").await
     }
 
-    /// The organization's agent with this assistant of VAPI's; `None` if it has none, whoever else may.
+    /// The organization's agent with this VAPI assistant.
     pub async fn with_assistant(&self, organization: OrganizationId, assistant: &str) -> Result<Option<Agent>> {
-        // As of now: an agent that was just registered may be named.
+        // Consistent: the agent may have been registered a moment ago.
         let Some(guard) = self.table.get_consistent::<Guard>(guard(assistant)).await? else { return Ok(None) };
         let agent: Option<Agent> = self.table.get_consistent(id(guard.agent_id)).await?;
-        // The assistant of an agent does not change, but the row is what counts.
+        // An agent's assistant does not change, but the row is authoritative.
         Ok(agent.filter(|agent| agent.organization_id == organization && agent.external_assistant_id == assistant))
     }
 
-    /// A page of the organization's agents, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Agent>> {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All of the organization's agents that can be read, oldest first.
+    /// All readable agents of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Agent>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await
     }
 
-    /// Writes a new agent and the guard of its assistant, both or neither.
+    /// Writes a new agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the assistant is registered, by whatever organization.
+    /// [`Error::Conflict`] if any organization has registered the assistant.
     pub async fn create(&self, agent: &Agent) -> Result<()> {
         let mut guard = guard(&agent.external_assistant_id);
         guard.insert("agent_id".into(), text(agent.id));
@@ -79,17 +76,17 @@ impl Agents {
         })
     }
 
-    /// Deletes an agent whose lease is held, with the guard of its assistant, both or neither.
+    /// Deletes an agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the lease is no longer ours or a phone number has come to ring the agent.
+    /// [`Error::Conflict`] if the lease is lost or a phone number rings the agent.
     pub async fn delete(&self, organization: OrganizationId, agent: &Agent, lease: &Lease) -> Result<()> {
         let row = self
             .table
             .delete(id(agent.id))
             .when("#organization_id = :organization AND #lease_token = :token AND attribute_not_exists(#phone_number_ids)")
             .with([(":organization", text(organization)), (":token", lease.token())]);
-        // A row that was put by hand has no guard.
+        // Rows written by hand have no guard.
         let guard = self.table.delete(guard(&agent.external_assistant_id));
         let guard = guard.when("attribute_not_exists(#id) OR #agent_id = :agent").with([(":agent", text(agent.id))]);
         transact(vec![row, guard]).await.map_err(|refused| match refused {
@@ -99,7 +96,7 @@ impl Agents {
     }
 
     /// Acquires the lease on the agent's assistant and reads the agent, in one round trip. Waits for another holder until
-    /// `deadline`, then [`Error::Conflict`].
+    /// `deadline`, then fails with [`Error::Conflict`].
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -109,8 +106,7 @@ impl Agents {
         Lease::acquire(organization, &self.table, id(agent), "agent", LEASE, deadline).await
     }
 
-    /// Notes, as part of a transaction, whether a phone number rings an agent; the transaction fails if the organization has
-    /// no such agent.
+    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent.
     pub(super) fn rings_in_transaction(
         &self,
         organization: OrganizationId,

@@ -1,8 +1,10 @@
-//! `approvals`. Key: id, made of the run and its action. Index `by_organization`: `organization_id`, `created_at`. Index `by_run`:
-//! `run_id`, `id`. Index `by_wake`: `open`, `wake_at`, of those whose run has still to be told. TTL on `expires_at`.
+//! `approvals`. Key: id, made of the run and its action. TTL on `expires_at`.
 //!
-//! Decided once: each decision is conditional on nobody having decided, and on the time. `wake_at` is when a run is to be looked
-//! after that has not taken up what became of its approval: when it expires, and soon after somebody decided.
+//! Index `by_organization`: `organization_id`, `created_at`. Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
+//! of approvals whose run has not taken up the decision.
+//!
+//! Each decision is conditional on a pending status and an unexpired approval. `wake_at` is the time to check on the run: at
+//! expiry, and soon after a decision.
 
 use std::time::Duration;
 
@@ -23,11 +25,11 @@ use crate::{
 };
 
 const WHAT: &str = "approval";
-/// What all have in common whose run has to be told.
+/// The partition of the index `by_wake`.
 const OPEN: &str = "open";
-/// A run that was told and has not taken it up by then is told again.
+/// Delay before a run is woken again that has not taken up the decision.
 const TOLD_AGAIN: Duration = Duration::from_secs(2 * 60);
-/// And then not so soon: it may be gone.
+/// Later repetitions are slower: the run may be gone.
 const TOLD_LATER: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone)]
@@ -35,15 +37,14 @@ pub struct Approvals {
     table: Table,
 }
 
-/// What became of a decision; with the approval as it is now.
+/// The result of a decision, with the current approval.
 #[derive(Debug)]
 pub enum Decided {
     Now(Box<Approval>),
-    /// Somebody decided before, or the time was over.
+    /// Already decided or expired.
     Before(Box<Approval>),
 }
 
-/// An approval whose run may have to be told what became of it.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct OpenApproval {
     pub id: ApprovalId,
@@ -56,7 +57,7 @@ impl Approvals {
         Self { table: database.table("approvals") }
     }
 
-    /// Asks for an approval, once; gives the one there is.
+    /// Creates the approval, or returns the existing one.
     pub async fn ask(&self, approval: &Approval) -> Result<Approval> {
         let mut row = to_item(approval)?;
         row.insert("open".into(), text(OPEN));
@@ -67,13 +68,12 @@ impl Approvals {
         self.get(approval.organization_id, approval.id).await
     }
 
-    /// The approval as of now.
     pub async fn get(&self, organization: OrganizationId, approval: ApprovalId) -> Result<Approval> {
         let found: Approval = self.table.owned(organization, id(approval), WHAT).await?;
         if found.expires_at > Timestamp::now().as_seconds() { Ok(found) } else { Err(Error::NotFound(WHAT)) }
     }
 
-    /// A page of the organization's approvals, newest first; with a `status` those that have it among as many as a page holds.
+    /// A page of the organization's approvals, newest first. `status` filters within the page, so a page may be short.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -101,7 +101,7 @@ impl Approvals {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// Approves or refuses, unless somebody has decided or the time is over.
+    /// Approves or refuses a pending, unexpired approval.
     ///
     /// # Errors
     /// [`Error::NotFound`]
@@ -132,14 +132,14 @@ impl Approvals {
         }
     }
 
-    /// Ends an approval that nobody decided: its time is over, or its run was cancelled. Its run need not be told any more.
+    /// Ends an approval without a decision: it expired, or its run was cancelled. The run is not woken.
     pub async fn end(&self, organization: OrganizationId, approval: ApprovalId, status: ApprovalStatus) -> Result<()> {
         let set = "SET #status = :status, #updated_at = :now REMOVE #open, #wake_at";
         let values = [(":status", text(status.as_str())), (":now", text(Timestamp::now()))];
         self.pending(organization, approval, set).with(values).unless_refused().await.map(drop)
     }
 
-    /// Notes that the run has taken up what was decided: of an approval, that it was used. False if that was for other arguments.
+    /// Marks the decision as taken up by the run, and an approval as used. False if the arguments differ.
     pub async fn take_up(&self, approval: &Approval) -> Result<bool> {
         let set = "SET #used_at = if_not_exists(#used_at, :now), #updated_at = :now REMOVE #open, #wake_at";
         let taken = self.table.update(id(approval.id), set);
@@ -153,20 +153,20 @@ impl Approvals {
         taken.unless_refused().await
     }
 
-    /// Those whose runs are to be told now.
+    /// Approvals whose runs must be woken now.
     pub async fn to_wake(&self) -> Result<Vec<OpenApproval>> {
         let due = self.table.query_index("by_wake", "#open = :open AND #wake_at <= :now");
         due.with([(":open", text(OPEN)), (":now", text(Timestamp::now()))]).collect().await
     }
 
-    /// Notes that a run was told.
+    /// Schedules the next wake-up of the run.
     pub async fn woken(&self, approval: &OpenApproval) -> Result<()> {
         let later = self.table.update(id(approval.id), "SET #wake_at = :later").when("attribute_exists(#open)");
         let later = later.with([(":later", text(Timestamp::now().plus(TOLD_LATER)))]);
         later.unless_refused().await.map(drop)
     }
 
-    /// Deletes what a run asked for.
+    /// Deletes the approvals of a run.
     pub(super) async fn delete_of_run(
         &self,
         organization: OrganizationId,
@@ -180,7 +180,7 @@ impl Approvals {
         self.table.delete_all(keys, deadline).await
     }
 
-    /// Whether what a run has asked for names this number.
+    /// Whether an approval of the run contains this number.
     pub(super) async fn mention(&self, organization: OrganizationId, run: RunId, number: &E164) -> Result<bool> {
         let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
         let of = of.with([(":run", text(run)), (":organization", text(organization))]);
@@ -192,7 +192,6 @@ impl Approvals {
         }))
     }
 
-    /// The approvals that a run has asked for and that nobody decided.
     pub async fn pending_of_run(&self, organization: OrganizationId, run: RunId) -> Result<Vec<ApprovalId>> {
         let of = self.table.query_index("by_run", "#run_id = :run");
         let of = of.filter("#organization_id = :organization AND #status = :pending");
@@ -201,7 +200,6 @@ impl Approvals {
         Ok(found.into_iter().map(|approval| approval.id).collect())
     }
 
-    /// A change of an approval that nobody has decided.
     fn pending(&self, organization: OrganizationId, approval: ApprovalId, set: &str) -> Write {
         self.table.update(id(approval), set).when(PENDING).with([
             (":organization", text(organization)),

@@ -1,20 +1,21 @@
-//! `automation_runs`. Key: id, part. Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`,
-//! `created_at`. TTL on `expires_at`.
+//! `automation_runs`. Key: id, part. TTL on `expires_at`.
 //!
-//! A run is several items under one id, so that none outgrows DynamoDB's 400 KB and the one that is written at every step stays
+//! Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`, `created_at`.
+//!
+//! A run is several items under one id: no item may exceed DynamoDB's 400 KB, and the row, which every step updates, stays
 //! small:
 //!
-//! | part | what it is |
+//! | part | content |
 //! |---|---|
-//! | `run` | the row: status, limits, what was used, the lease of whoever carries it on; the only one in the index |
-//! | `plan` | of a run of an automation: what started it, and for whom it acts |
-//! | `0001#action` | what became of the second action (they are counted from 0) |
-//! | `prompt` | what a model was asked, and what it was offered |
+//! | `run` | the row: status, limits, usage and lease; the only part in the index |
+//! | `plan` | for runs of an automation: the trigger and the acting user |
+//! | `0001#action` | the result of the second action (counted from 0) |
+//! | `prompt` | the prompt and the offered tools |
 //! | `0001#answer` | the model's first answer |
-//! | `0001#reply` | what was said to it: the results of its calls |
+//! | `0001#reply` | the reply to it: the results of its calls |
 //! | `result` | the final answer |
 //!
-//! Each step is written in one transaction with the row, under the lease: whoever lost the lease can write nothing.
+//! Each step and the row are written in one transaction under the lease, so a former holder cannot write.
 
 mod parts;
 
@@ -50,12 +51,12 @@ const ANSWER: &str = "#answer";
 const REPLY: &str = "#reply";
 const ACTION: &str = "#action";
 
-/// Transactions on the same count refuse each other, so some of many at once must come again.
+/// Concurrent transactions on the same count refuse each other and must retry.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
-/// A run that waits is kept at least so long after what it waits for.
+/// A waiting run is kept for at least this long after the wait ends.
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
-/// Kept back to put the run on its queue.
+/// Reserved to put the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -63,48 +64,42 @@ pub struct AutomationRuns {
     table: Table,
 }
 
-/// Whether a run's lease was acquired.
 #[derive(Debug)]
 pub enum AcquiredRun {
-    /// It is ours, until the lease runs out.
+    /// Until the lease expires.
     Ours(Box<AutomationRun>, Lease),
-    /// Somebody else holds it.
+    /// Another holder has the lease.
     Busy,
-    /// There is nothing more to do, or no such run.
+    /// The run is finished or does not exist.
     Over,
 }
 
-/// A step to be written.
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     Answer(&'a RunAnswer),
     Reply(&'a RunReply),
-    /// With the counts of actions that the row then has.
+    /// Also updates the row's counts of actions.
     Action(&'a ActionResult),
-    /// What the prompt of an automation has become, before its first answer; with the model and the limits of the row.
+    /// The evaluated prompt of an automation, before its first answer; also sets the row's model and limits.
     Prompt(&'a RunPrompt),
 }
 
-/// What a run waits for.
+/// The reason a run waits, with the latest end of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    /// Which can be decided until then.
     ForApproval(ApprovalId, Timestamp),
-    /// Which may take until then.
     ForRun(RunId, Timestamp),
 }
 
-/// How a run ends.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEnd<'a> {
     pub status: RunStatus,
     pub result: Option<&'a Value>,
     pub error: Option<&'a str>,
-    /// Whether nothing but an outage made it fail.
+    /// The only cause of the failure was an outage.
     pub outage: bool,
 }
 
-/// A run as [`AutomationRuns::listed`] finds it.
 #[derive(Debug, Deserialize)]
 pub(super) struct ListedRun {
     pub(super) id: RunId,
@@ -112,23 +107,23 @@ pub(super) struct ListedRun {
 }
 
 impl ListedRun {
-    /// Whether its time is over, or it was marked for deletion.
+    /// Expired or marked for deletion.
     pub(super) fn is_over(&self) -> bool {
         self.expires_at <= Timestamp::now().as_seconds()
     }
 }
 
-/// A run of the organization's that is over and marked for deletion.
+/// A finished run of the organization, marked for deletion.
 #[derive(Debug)]
 pub(super) struct RunDeletion(RunId);
 
-/// What became of a write under the lease.
+/// The outcome of a write under the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Yes,
-    /// Nothing was written: somebody wants the run to stop.
+    /// Nothing was written: cancellation was requested.
     CancelRequested,
-    /// Nothing was written: the lease is no longer ours.
+    /// Nothing was written: the lease is lost.
     Lost,
 }
 
@@ -137,11 +132,11 @@ impl AutomationRuns {
         Self { table: database.table("automation_runs") }
     }
 
-    /// Writes a new run down, whole or not at all, and counts it; `on_own_key` says whose key of an LLM it will use.
+    /// Writes and counts a new run in one transaction. `on_own_key`: the run uses the organization's own LLM key.
     ///
     /// # Errors
-    /// [`Error::OverBudget`] if the organization's budgets leave no room for it, [`Error::Conflict`] if there is a run with
-    /// its id, [`Error::Unavailable`] if others change the same counts until `deadline`.
+    /// [`Error::OverBudget`] if a budget has no room for the run, [`Error::Conflict`] if the id exists, [`Error::Unavailable`]
+    /// if other transactions keep changing the same counts until `deadline`.
     pub async fn create(
         &self,
         run: &AutomationRun,
@@ -162,19 +157,19 @@ impl AutomationRuns {
                     let budget = place.checked_sub(2).map(|budget| counted.refused(budget));
                     return Err(budget.unwrap_or_else(|| Error::Conflict("there is such a run".into())));
                 }
-                // Another run was counted, or cost something, at the same moment.
+                // Another run was counted, or added cost, at the same moment.
                 Err(Refused::Busy(_)) if backoff.pause().await => {}
                 Err(Refused::Busy(error) | Refused::Other(error)) => return Err(error),
             }
         }
     }
 
-    /// Writes a new run of an automation down, whole or not at all. It is not counted here. False if there is one of its id.
+    /// Writes a new run of an automation without counting it. False if the id exists.
     pub async fn create_planned(&self, run: &AutomationRun, plan: &RunPlan) -> Result<bool> {
         self.create_with(run, (PLAN, to_item(plan)?)).await
     }
 
-    /// The same for a run that an action asked for.
+    /// Writes a run started by an action without counting it. False if the id exists.
     pub async fn create_prompted(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<bool> {
         self.create_with(run, (PROMPT, to_item(prompt)?)).await
     }
@@ -185,7 +180,6 @@ impl AutomationRuns {
         transact_unless_refused(new.to_vec()).await
     }
 
-    /// A page of an automation's runs, newest first.
     pub async fn page_of_automation(
         &self,
         organization: OrganizationId,
@@ -201,12 +195,10 @@ impl AutomationRuns {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// The row of a run, as of now.
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         visible(self.table.owned(organization, row(id), RUN).await?)
     }
 
-    /// A page of the organization's runs, newest first.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -217,7 +209,7 @@ impl AutomationRuns {
         Page::newest_from(organization, &self.table, start, limit).await
     }
 
-    /// A run with all its steps, as of now.
+    /// A run with all its steps, read consistently.
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
         let mut items = Vec::new();
         let query = self.table.query("#id = :id").now().with([(":id", text(id))]);
@@ -227,7 +219,7 @@ impl AutomationRuns {
                 Ok(())
             })
             .await?;
-        // Only the row says whose it is.
+        // Only the row has the organization.
         if !items.iter().any(|item| is_of(item, organization)) {
             return Err(Error::NotFound(RUN));
         }
@@ -236,14 +228,14 @@ impl AutomationRuns {
         parts.into_run()
     }
 
-    /// Acquires the lease on a run for `length`, unless somebody else holds it or the run is over.
+    /// Acquires the lease on a run for `length`, unless it has another holder or is finished.
     pub async fn acquire(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<AcquiredRun> {
         let at_once = Deadline::after(Duration::ZERO);
         let acquired = Lease::acquire::<AutomationRun>(organization, &self.table, row(id), RUN, length, at_once).await;
         let (run, lease) = match acquired {
             Ok(acquired) => acquired,
             Err(Error::Conflict(_)) => return Ok(AcquiredRun::Busy),
-            // It was dropped after its time.
+            // Dropped at its TTL.
             Err(Error::NotFound(_)) => return Ok(AcquiredRun::Over),
             Err(error) => return Err(error),
         };
@@ -265,7 +257,7 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// Releases a run that something failed for, to be carried on not before `resume_at`. `error` is a sentence for everybody.
+    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `error` is public text.
     pub async fn put_off(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
         let released = lease.update_in_transaction(
             "SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model REMOVE #lease_token, #lease_until",
@@ -278,7 +270,7 @@ impl AutomationRuns {
         released.unless_refused().await.map(drop)
     }
 
-    /// Releases a run that goes on when something else has happened. Nothing carries it on until then: it costs nothing.
+    /// Releases a run until the approval or child run completes. A waiting run costs nothing.
     pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
         let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
         let (status, what, until) = match wait {
@@ -312,7 +304,6 @@ impl AutomationRuns {
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// The keys of all items of a run.
     async fn parts(&self, id: RunId) -> Result<Vec<Item>> {
         let mut keys = Vec::new();
         let parts = self.table.query("#id = :id").attributes("#id, #part").now().with([(":id", text(id))]);
@@ -325,7 +316,7 @@ impl AutomationRuns {
         Ok(keys)
     }
 
-    /// Keeps what belongs to a run until then, in seconds since 1970: all but its row.
+    /// Extends the expiry of all items but the row. `until`: seconds since 1970.
     async fn keep_parts(&self, id: RunId, until: i64) -> Result<()> {
         let parts = self.parts(id).await?;
         for key in parts.into_iter().filter(|key| key.get("part") != Some(&text(RUN))) {
@@ -335,7 +326,7 @@ impl AutomationRuns {
         Ok(())
     }
 
-    /// Writes a step and what has been used with it.
+    /// Writes a step and the usage so far.
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let Step::Action(result) = step {
@@ -359,7 +350,7 @@ impl AutomationRuns {
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// Ends a run and releases its lease; `last` is a step that belongs to the end. False if the lease is no longer ours.
+    /// Ends a run and releases its lease; `last` is written in the same transaction. False if the lease is lost.
     pub async fn end(
         &self,
         run: &AutomationRun,
@@ -393,10 +384,10 @@ impl AutomationRuns {
         transact_unless_refused(writes).await
     }
 
-    /// Wants a run stopped by somebody, or because what it works for is over: one that waits ends now, one that is being carried on at its next step.
+    /// Cancels a run, for a user or because its parent is over. A waiting run ends now, a running one at its next step.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a run that is over.
+    /// [`Error::Conflict`] for a finished run.
     pub async fn cancel(&self, organization: OrganizationId, id: RunId, by: Option<&UserId>) -> Result<AutomationRun> {
         let update = |change: &str, condition: &str| {
             let condition = format!(
@@ -434,13 +425,13 @@ impl AutomationRuns {
         }))
     }
 
-    /// Fails a queued run whose message could not be sent. Gives it as it then is: it goes on if somebody acquired it all
-    /// the same.
+    /// Fails a queued run whose message could not be sent. Returns the current run, which continues if a worker acquired it
+    /// anyway.
     pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
         self.end_waiting(organization, id, RunStatus::Failed, error).await
     }
 
-    /// As [`AutomationRuns::fail_waiting`], for one that has no room among its automation's runs.
+    /// Ends a queued run that exceeds its automation's limit of runs. See [`AutomationRuns::fail_waiting`].
     pub async fn refuse_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
         self.end_waiting(organization, id, RunStatus::RunLimit, error).await
     }
@@ -463,7 +454,7 @@ impl AutomationRuns {
         self.or_as_it_is(ended, organization, id).await
     }
 
-    /// Queues a run again that failed before anybody acquired it. Gives it as it then is.
+    /// Queues a run again that failed before any worker acquired it. Returns the current run.
     pub async fn wait_again(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         let queued = self
             .update(organization, id, "SET #status = :to, #updated_at = :now REMOVE #error, #finished_at")
@@ -472,10 +463,10 @@ impl AutomationRuns {
         self.or_as_it_is(queued, organization, id).await
     }
 
-    /// Marks a run for deletion: from then on it is not shown and not carried on. One that has been marked may be again.
+    /// Marks a run for deletion: it is no longer shown or continued. Repeatable.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not over.
+    /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not finished.
     pub(super) async fn begin_deletion(&self, organization: OrganizationId, id: RunId) -> Result<RunDeletion> {
         let marked = self
             .update(organization, id, "SET #expires_at = :clock, #updated_at = :now")
@@ -495,7 +486,7 @@ impl AutomationRuns {
         }
     }
 
-    /// Deletes all items of a run, its row last: as long as the row is there it can be gone on with.
+    /// Deletes all items of a run, the row last, so that an interrupted deletion can resume.
     pub(super) async fn delete(&self, run: &RunDeletion, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
         let keys = self.parts(run.0).await?;
         let is_row = |key: &Item| key.get("part") == Some(&text(RUN));
@@ -506,7 +497,7 @@ impl AutomationRuns {
         self.table.delete_all(row, deadline).await
     }
 
-    /// A part of the organization's runs, newest first, those whose time is over too; and where the next part begins.
+    /// A page of the organization's runs, newest first, expired ones included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -520,7 +511,7 @@ impl AutomationRuns {
         Ok((rows(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// Whether anything of a run, what it was asked, what was said in it or its result, names this number.
+    /// Whether any part of a run contains this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: RunId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }
@@ -532,7 +523,7 @@ impl AutomationRuns {
         }
     }
 
-    /// A change of a run whose lease is not held; `:organization` and `:now` are there to be used.
+    /// A change without the lease; `:organization` and `:now` are bound.
     fn update(&self, organization: OrganizationId, id: RunId, change: &str) -> Write {
         let values = [(":organization", text(organization)), (":now", text(Timestamp::now()))];
         self.table.update(row(id), change).with(values)
@@ -551,7 +542,7 @@ impl AutomationRuns {
     }
 }
 
-/// A change of the row with what an action adds to its counts.
+/// Adds the action to the row's counts.
 fn counted(change: Write, result: &ActionResult) -> Write {
     let (executed, failed) = result.counts();
     let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
@@ -560,7 +551,7 @@ fn counted(change: Write, result: &ActionResult) -> Write {
 
 impl Step<'_> {
     fn item(self) -> Result<(String, Item)> {
-        // Four digits: steps sort as their numbers do.
+        // Four digits: steps sort in numerical order.
         Ok(match self {
             Self::Answer(answer) => (format!("{:04}{ANSWER}", answer.step), to_item(answer)?),
             Self::Reply(reply) => (format!("{:04}{REPLY}", reply.step), to_item(reply)?),
@@ -570,7 +561,6 @@ impl Step<'_> {
     }
 }
 
-/// Where a page of the index begins.
 fn start_key(organization: OrganizationId, after: &Cursor) -> Item {
     after.start_key_of([("organization_id", text(organization)), ("part", text(RUN))])
 }
@@ -579,7 +569,7 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// The row of a run, if its time is not over: DynamoDB may drop it up to two days late.
+/// Filters expired rows: DynamoDB drops them up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }

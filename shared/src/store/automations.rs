@@ -1,9 +1,8 @@
 //! `automations` and `automation_versions`.
 //!
-//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_trigger`: `trigger_key`, `id`, of active
-//!   ones that listen to events. Each change raises `revision` under the
-//!   condition that it is the one that was read.
-//! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row, and never changed.
+//! - `automations`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_trigger`: `trigger_key`, `id`, of
+//!   active automations that listen to events. Each change raises `revision`, conditional on the revision that was read.
+//! - `automation_versions`. Key: `automation_id`, `version`. Written once, together with the automation's row.
 
 use std::fmt::Write as _;
 
@@ -32,7 +31,7 @@ pub struct Automations {
     versions: Table,
 }
 
-/// A version as it is listed: without its definition.
+/// A version without its definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListedVersion {
     pub automation_id: AutomationId,
@@ -44,7 +43,6 @@ pub struct ListedVersion {
 
 crate::described!(ListedVersion => {"$ref": "#/components/schemas/ListedAutomationVersion"});
 
-/// An automation as it is found by its name.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NamedAutomation {
     pub id: AutomationId,
@@ -54,7 +52,7 @@ pub struct NamedAutomation {
     pub revision: u64,
 }
 
-/// What makes an active automation run when an event comes.
+/// The event trigger of an active automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
     /// [`Automation::trigger_key_of`] the event.
@@ -63,9 +61,8 @@ pub struct Listening {
     pub filter: Option<String>,
 }
 
-/// A run of another version says nothing of the one that is active.
+/// Runs of other versions do not count for the active version.
 const OF_VERSION: &str = "#organization_id = :organization AND #active_version = :version";
-/// The key of an automation's versions.
 const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
 
@@ -74,7 +71,7 @@ impl Automations {
         Self { automations: database.table("automations"), versions: database.table("automation_versions") }
     }
 
-    /// Saves an automation with its first version, both or neither. False if there is one of this id.
+    /// Saves an automation with its first version in one transaction. False if the id exists.
     pub async fn create(&self, automation: &Automation, version: &AutomationVersion) -> Result<bool> {
         let row = self.automations.put(automation)?.when("attribute_not_exists(#id)");
         transact_unless_refused(vec![row, self.put_version(version)?]).await
@@ -84,18 +81,17 @@ impl Automations {
         Ok(self.versions.put(version)?.when("attribute_not_exists(#automation_id)"))
     }
 
-    /// The automation as of now.
     pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
         let found = self.even_deleting(organization, automation).await?;
         if found.deleting { Err(Error::NotFound(WHAT)) } else { Ok(found) }
     }
 
-    /// As [`Automations::get`], also one whose deletion has begun.
+    /// Like [`Automations::get`], including automations being deleted.
     pub async fn even_deleting(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
         self.automations.owned(organization, id(automation), WHAT).await
     }
 
-    /// A page of the organization's automations, newest first; with a `status` those that have it among as many as a page holds.
+    /// A page of the organization's automations, newest first. `status` filters within the page, so a page may be short.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -119,7 +115,7 @@ impl Automations {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// The organization's automations of this name, whatever its case, oldest first.
+    /// The organization's automations of this name, case-insensitive, oldest first.
     pub async fn named(&self, organization: OrganizationId, name: &str) -> Result<Vec<NamedAutomation>> {
         let folded = |name: &str| name.trim().to_lowercase();
         let mut named: Vec<NamedAutomation> = self
@@ -134,7 +130,6 @@ impl Automations {
         Ok(named)
     }
 
-    /// One version, with its definition.
     pub async fn version(
         &self,
         organization: OrganizationId,
@@ -144,7 +139,7 @@ impl Automations {
         self.versions.owned(organization, version_key(automation, version), "version").await
     }
 
-    /// A page of an automation's versions, newest first, of those before `before`.
+    /// A page of an automation's versions below `before`, newest first.
     pub async fn versions(
         &self,
         organization: OrganizationId,
@@ -158,7 +153,7 @@ impl Automations {
         Ok(Page { items: rows(items), next_cursor: last.map(|last| last.to_string()) })
     }
 
-    /// The version of an automation that has this content, if there is one.
+    /// The version of an automation with this content.
     pub async fn with_content(
         &self,
         organization: OrganizationId,
@@ -178,8 +173,8 @@ impl Automations {
             .newest_first()
     }
 
-    /// Adds a version to the automation, which is as it was read: `changed` has the version's number and what lists show of it.
-    /// False if somebody else changed it since.
+    /// Adds a version at the revision that was read. `changed` has the new version's number, name and description. False if the
+    /// automation has changed since.
     pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
         let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
         let row = self.changed(changed, change, "").with([
@@ -191,8 +186,8 @@ impl Automations {
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
-    /// Makes a version the one that runs, if the automation is as it was read; none if it is not. An active automation is found
-    /// by what it `listens` to.
+    /// Activates a version at the revision that was read, and indexes the automation by the event it `listens` to. `None` if the
+    /// automation has changed since.
     pub async fn point_to(
         &self,
         automation: &Automation,
@@ -229,12 +224,13 @@ impl Automations {
         values.into_iter().fold(pointed, |pointed, value| pointed.with([value])).updated().await
     }
 
-    /// Pauses the automation, if it is as it was read; none if it is not. `reason` says why nobody did it by hand.
+    /// Pauses the automation at the revision that was read; `None` if it has changed since. `reason` explains an automatic
+    /// pause.
     pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
         self.pause_after(automation, reason, None).await
     }
 
-    /// As [`Automations::pause`], because of how a run of it ended.
+    /// Like [`Automations::pause`], caused by the end of a run.
     pub async fn pause_after(
         &self,
         automation: &Automation,
@@ -254,8 +250,8 @@ impl Automations {
         values.into_iter().fold(paused, |paused, value| paused.with([value])).updated().await
     }
 
-    /// Counts a run that failed of the version that is active, once however often it is told; gives the automation as it then
-    /// is, none if it is gone or another version is active.
+    /// Counts a failed run of the active version, once per run. Returns the current automation, or `None` if it is gone or
+    /// another version is active.
     pub async fn count_failure(
         &self,
         organization: OrganizationId,
@@ -283,7 +279,7 @@ impl Automations {
         }
     }
 
-    /// Counts no failures any more: a run of the version that is active did not fail. Writes only if some were counted.
+    /// Resets the count of failures after a run of the active version succeeded. Writes only if the count is not zero.
     pub async fn forget_failures(
         &self,
         organization: OrganizationId,
@@ -297,14 +293,14 @@ impl Automations {
         forgotten.unless_refused().await.map(drop)
     }
 
-    /// The active automations that an event is for, in pages: one query of an index.
+    /// The active automations with this trigger key.
     pub async fn listening(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<Automation>> {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key");
         let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
     }
 
-    /// A change of the row at the revision of `read`: what it sets, and what follows.
+    /// A change of the row at the revision of `read`; `rest` follows the SET clause.
     fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations
             .update(id(read.id), format!("{set}, #updated_at = :now, #revision = :next{rest}"))
@@ -317,11 +313,10 @@ impl Automations {
             ])
     }
 
-    /// Deletes the automation and its versions; may be repeated when it broke off. With `revision`, only if the automation is as
-    /// it was read.
+    /// Deletes the automation and its versions; repeatable after an interruption. With `revision`, only at that revision.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it is not, or if the time was up.
+    /// [`Error::Conflict`] at another revision or out of time.
     pub async fn delete(
         &self,
         organization: OrganizationId,
@@ -370,7 +365,6 @@ impl Automations {
     }
 }
 
-/// What is said when an automation is not as it was read.
 pub const OVERTAKEN: &str =
     "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
 

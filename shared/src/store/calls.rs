@@ -1,10 +1,10 @@
-//! `calls`. Key: id, which is VAPI's id of the call. Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller`
-//! (`caller_phone_number`, `organization_id`). Rows leave by themselves (TTL on `expires_at`); until they do, up to two days late,
-//! they are not shown.
+//! `calls`. Key: id, which is VAPI's call id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
 //!
-//! What the start of a call brings together is brought together here: each tool adds its result in one write, whose answer
-//! says whether it was the last, and one conditional write decides who tells the model. What has been told is not kept here,
-//! and when the call is over neither is what has not, nor where the call was controlled.
+//! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
+//!
+//! The row joins the results of call-start tools: each tool adds its result in one write, whose answer says whether it was the
+//! last, and one conditional write decides which invocation tells the model. Results are dropped once told; at the end of the
+//! call, so are untold results and the control URL.
 
 use std::collections::BTreeMap;
 
@@ -29,29 +29,28 @@ pub struct Calls {
     table: Table,
 }
 
-/// What became of a result that was added.
 #[derive(Debug)]
 pub enum Added {
-    /// It is new; the call as it is with it.
+    /// The result is new; the call includes it.
     Now(Box<Call>),
-    /// It, or another outcome of the same run, was there.
+    /// The result, or another outcome of the same execution, was present.
     Before(Box<Call>),
-    /// The call is over, and nothing was added.
+    /// The call has ended; nothing was added.
     Over(CallId),
-    /// The call's row is not there, or not yet.
+    /// The call has no row, or none yet.
     NoCall,
 }
 
-/// What VAPI told of a call's end.
+/// VAPI's report of a call's end.
 #[derive(Debug, Default)]
 pub struct End {
     pub at: Option<Timestamp>,
     pub reason: Option<String>,
     pub duration_seconds: Option<f64>,
     pub cost: Option<f64>,
-    /// In US dollars, by what was paid for.
+    /// In US dollars, by item.
     pub cost_parts: BTreeMap<String, f64>,
-    /// When the cost was told.
+    /// When VAPI reported the cost.
     pub told_at: Option<Timestamp>,
 }
 
@@ -60,24 +59,23 @@ impl Calls {
         Self { table: database.table("calls") }
     }
 
-    /// The call, if it came in through us. Read beside the tool that tells whose call it must be.
+    /// The call, if it came in through us, read in parallel with the tool that determines its organization.
     pub async fn find(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
         let call: Option<Call> = self.table.get(id(call)).await?;
         Ok(call.filter(Call::is_kept).map(Unowned::new))
     }
 
-    /// A page of the organization's calls, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Call>> {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Writes a call that came in. One that is there stays as it is.
+    /// Writes an incoming call. An existing row stays as it is.
     pub async fn put(&self, call: &Call) -> Result<()> {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Adds what came of a tool that the call's start set off: the line to be told, or nothing to tell. The first outcome of
-    /// an execution stays. When the call is over nobody is there to be told.
+    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins. Nothing
+    /// is added to an ended call.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
@@ -101,7 +99,7 @@ impl Calls {
         }
     }
 
-    /// Takes the results to be told to the model. `None`: somebody else has, or there is no such call.
+    /// Claims the results for delivery to the model. `None` if another invocation did, or the call does not exist.
     pub async fn take_context(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
         self.update(organization, call, "SET #context_taken_at = :now, #updated_at = :now")
             .when("#organization_id = :organization AND attribute_not_exists(#context_taken_at)")
@@ -109,8 +107,8 @@ impl Calls {
             .await
     }
 
-    /// Notes whether the call took what it was to be told: the results of these executions (their ids), which are not kept any
-    /// longer. That they came is. `late`: the others had been told before.
+    /// Records whether VAPI accepted the results of these executions (by id), and drops their text but not the fact that they
+    /// came. `late`: the results came after the first delivery.
     pub async fn note_context(
         &self,
         organization: OrganizationId,
@@ -140,8 +138,8 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// Notes how far VAPI says the call is, and where it is controlled if that was not known. A call that has ended stays so,
-    /// and one that has begun does not ring again, in whichever order VAPI's messages arrive. `at`: when VAPI told it.
+    /// Records the call's status and, if unknown, its control URL. An ended call stays ended and a call in progress does not
+    /// ring again, whatever the order of VAPI's messages. `at`: the time of VAPI's message.
     pub async fn note_status(
         &self,
         organization: OrganizationId,
@@ -170,7 +168,7 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// Notes when something happened first; an earlier moment takes the place of a later one. Nothing else of the call changes.
+    /// Records the first time of an event; an earlier time replaces a later one.
     pub async fn note_first(
         &self,
         organization: OrganizationId,
@@ -187,7 +185,7 @@ impl Calls {
             .map(drop)
     }
 
-    /// Adds a transfer behind those that were `known` when the row was read. False if there is another one by now.
+    /// Appends a transfer if `known` is still the number of transfers, else returns false.
     pub async fn note_transfer(
         &self,
         organization: OrganizationId,
@@ -209,8 +207,8 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Closes the call with what VAPI told of its end; what an earlier message told stays unless this one says more. What only
-    /// a live call needs goes.
+    /// Closes the call with VAPI's report. Fields from an earlier report stay unless this one has them. Drops everything only a
+    /// live call needs.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
             .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")
@@ -238,7 +236,6 @@ impl Calls {
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
     }
 
-    /// The organization's calls from this number.
     pub(super) async fn of_caller(&self, organization: OrganizationId, caller: &E164) -> Result<Vec<CallId>> {
         let calls = self.table.query_index("by_caller", "#caller_phone_number = :caller AND #organization_id = :whose");
         let mut found = Vec::new();
@@ -253,7 +250,7 @@ impl Calls {
         Ok(found)
     }
 
-    /// A part of the organization's calls, newest first: those to this number, and where the next part begins.
+    /// A page of the organization's calls to this number, newest first.
     pub(super) async fn of_called(
         &self,
         organization: OrganizationId,
@@ -273,14 +270,14 @@ impl Calls {
         delete.with([(":organization", text(organization))]).unless_refused().await
     }
 
-    /// A change of the organization's call; `:organization` and `:now` are there to be used.
+    /// A change of the organization's call; `:organization` and `:now` are bound.
     fn update(&self, organization: OrganizationId, call: &CallId, change: &str) -> Write {
         let change = self.table.update(id(call), change).when("#organization_id = :organization");
         change.with([(":organization", text(organization)), (":now", text(Timestamp::now()))])
     }
 }
 
-/// The ids of rows, whatever else can be read of them.
+/// Reads only the ids, so that unreadable rows are included.
 fn ids(items: Vec<Item>) -> Vec<CallId> {
     #[derive(serde::Deserialize)]
     struct Named {

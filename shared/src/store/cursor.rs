@@ -26,15 +26,14 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The same page, each item as `show` shows it.
     pub fn map<S>(self, show: impl FnMut(T) -> S) -> Page<S> {
         Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
     }
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of what an organization has, newest first, by the table's index `by_organization`. Rows whose time is over are
-    /// not shown: DynamoDB drops them up to two days late.
+    /// A page of the organization's rows by the index `by_organization`, newest first. Expired rows are filtered: DynamoDB drops
+    /// them up to two days late.
     pub(super) async fn newest(
         organization: OrganizationId,
         table: &Table,
@@ -44,7 +43,7 @@ impl<T: DeserializeOwned> Page<T> {
         Self::newest_from(organization, table, after.map(|cursor| cursor.start_key(organization)), limit).await
     }
 
-    /// As [`Page::newest`], of a table with a key of its own shape.
+    /// Like [`Page::newest`], for a table with another key.
     pub(super) async fn newest_from(
         organization: OrganizationId,
         table: &Table,
@@ -57,29 +56,29 @@ impl<T: DeserializeOwned> Page<T> {
         Ok(Self::created(kept.with(values).page(start, Some(limit)).await?))
     }
 
-    /// Rows in the order of their creation, which go on after `next`.
+    /// Rows in order of creation; `next` is DynamoDB's key of the last one.
     pub(super) fn created((items, next): (Vec<Item>, Option<Item>)) -> Self {
         let next = next.as_ref().and_then(Cursor::after);
         Self { items: rows(items), next_cursor: next.map(|next| next.to_string()) }
     }
 }
 
-/// Where a page begins, opaque to the reader: base64 of the place of the last item of the page before. It holds no organization: a
-/// cursor handed to another tenant opens nothing.
+/// The start of a page, opaque to clients: base64 of the place of the previous page's last item. It contains no organization, so
+/// it gives no access to another tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor<P = CreatedAt>(pub P);
 
 impl<P: FromStr> Cursor<P> {
     /// # Errors
-    /// [`Error::Invalid`] for `cursor` when the text is no cursor of ours.
+    /// [`Error::Invalid`] for `cursor` if the text is not a cursor of ours.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_or(text, "is not a cursor from next_cursor of an earlier page")
     }
 
-    /// As [`Cursor::parse`], with another sentence.
+    /// Like [`Cursor::parse`], with `wrong` as the error's text.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for `cursor`, which is `wrong`.
+    /// [`Error::Invalid`] for `cursor`.
     pub fn parse_or(text: &str, wrong: &str) -> Result<Self> {
         let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         let place = plain.and_then(|plain| plain.parse().ok());
@@ -93,7 +92,6 @@ impl<P: Display> Display for Cursor<P> {
     }
 }
 
-/// A place in a list that goes by the time of creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedAt {
     at: String,
@@ -111,23 +109,21 @@ impl FromStr for CreatedAt {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (at, id) = text.split_once(' ').ok_or(NotAPlace)?;
-        // The widest of the ids that rows have; a call's is VAPI's, and need not be a UUID.
+        // The widest id type: a call's id is VAPI's and need not be a UUID.
         id.parse::<CallId>().map_err(|_not_an_id| NotAPlace)?;
         Ok(Self { at: at.to_owned(), id: id.to_owned() })
     }
 }
 
-/// Text that is no place in a list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotAPlace;
 
 impl Cursor {
-    /// The start key of the index `by_organization`.
     pub(super) fn start_key(&self, organization: OrganizationId) -> Item {
         self.start_key_of([("organization_id", text(organization))])
     }
 
-    /// The start key of an index whose other keys are these.
+    /// The start key of an index with these other keys.
     pub(super) fn start_key_of<const N: usize>(&self, others: [(&str, AttributeValue); N]) -> Item {
         let CreatedAt { at, id } = &self.0;
         let mut start = key(others);
@@ -135,7 +131,7 @@ impl Cursor {
         start
     }
 
-    /// The cursor of the page that follows the one that ended at `key`.
+    /// The cursor of the page after `key`.
     pub(super) fn after(key: &Item) -> Option<Self> {
         let text = |name: &str| key.get(name)?.as_s().ok().cloned();
         Some(Self(CreatedAt { at: text("created_at")?, id: text("id")? }))

@@ -1,4 +1,4 @@
-//! The connection to DynamoDB, and what every table needs of it.
+//! The connection to DynamoDB, and helpers for all tables.
 
 use std::{any::type_name, collections::HashMap};
 
@@ -16,7 +16,7 @@ use crate::{Error, Result, clients, models::OrganizationId, telemetry};
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
-/// DynamoDB, and the prefix of this stack's tables. Cloning shares the connection.
+/// DynamoDB and this stack's table prefix. Clones share the connection.
 #[derive(Clone)]
 pub struct Database {
     client: Client,
@@ -30,13 +30,13 @@ impl Database {
         Self { client: Client::from_conf(config.build()), prefix: prefix.into() }
     }
 
-    /// A table by its name without the prefix.
+    /// `name`: without the prefix.
     pub(super) fn table(&self, name: &str) -> Table {
         Table::new(self.client.clone(), format!("{}{name}", self.prefix))
     }
 }
 
-/// What a failed call means to us: throttled and unreachable are outages, everything else is our own fault.
+/// Throttling and unreachability are outages; all other failures are our own fault.
 pub(super) fn failed<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -58,7 +58,7 @@ where
     if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
 }
 
-/// What this version knows of a row; other attributes are skipped.
+/// Decodes the fields this version knows; other attributes are skipped.
 ///
 /// # Errors
 /// [`Error::Unreadable`]
@@ -76,17 +76,16 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
     serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(&key))
 }
 
-/// Decodes the items of a list; every list of rows is read through here. A row that cannot be read is reported and left
-/// out, and the others are not held up. Not for a decision that a missing row would turn.
+/// Decodes the items of a list, reporting and skipping unreadable rows so that they do not block the others. Not for decisions
+/// that depend on completeness.
 pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
     let report = |error: &Error| tracing::warn!("a row is left out: {error}");
     items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()
 }
 
-/// The row, if it is the organization's.
 ///
 /// # Errors
-/// [`Error::NotFound`] (`what`) if it is not, or is not there.
+/// [`Error::NotFound`] (`what`) if the row is missing or another organization's.
 pub(super) fn owned<T: DeserializeOwned>(
     organization: OrganizationId,
     item: Option<Item>,
@@ -99,7 +98,7 @@ pub(super) fn is_of(item: &Item, organization: OrganizationId) -> bool {
     item.get("organization_id") == Some(&text(organization))
 }
 
-/// Counts what is stored under this key and cannot be read as a `T`.
+/// Reports an item that cannot be decoded as `T`.
 pub(crate) fn unreadable<T>(key: &impl ToString) -> Error {
     let row = type_name::<T>().rsplit("::").next().unwrap_or_default();
     telemetry::unreadable_row(row);
@@ -119,17 +118,15 @@ pub(super) fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// A set of texts; DynamoDB has no empty ones.
+/// A set of texts. DynamoDB has no empty sets.
 pub(super) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> AttributeValue {
     AttributeValue::Ss(values.into_iter().map(|value| value.to_string()).collect())
 }
 
-/// The key of a row.
 pub(super) fn key<const N: usize>(parts: [(&str, AttributeValue); N]) -> Item {
     parts.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// The key of a row in a table whose key is `id`.
 pub(super) fn id(value: impl ToString) -> Item {
     key([("id", text(value))])
 }

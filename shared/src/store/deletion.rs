@@ -11,22 +11,21 @@ use super::{
 };
 use crate::{Deadline, Error, Result, backoff::Backoff};
 
-/// DynamoDB takes 25 writes in one batch.
+/// DynamoDB takes 25 writes per batch.
 const BATCH: usize = 25;
-/// Batches on their way beside each other.
+/// Concurrent batches.
 const BESIDE: usize = 4;
-/// Before what DynamoDB left out is sent again.
+/// Before unprocessed items are sent again.
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// Nothing new is begun with less time than this.
+/// Remaining time below which no batch is started.
 pub(super) const LAST_CALL: Duration = Duration::from_millis(1_500);
 
-/// The time was up before all was deleted; what is gone is gone.
+/// The time was up before all rows were deleted; deleted rows stay deleted.
 #[derive(Debug)]
 pub(super) struct OutOfTime;
 
 impl Table {
-    /// Deletes the rows under these keys.
     pub(super) async fn delete_all(&self, keys: Vec<Item>, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
         let batches: Vec<Vec<Item>> = keys.chunks(BATCH).map(<[Item]>::to_vec).collect();
         let deleted = stream::iter(batches.into_iter().map(Ok))

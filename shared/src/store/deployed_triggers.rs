@@ -1,4 +1,4 @@
-//! `deployed_triggers`. Key: id, the automation's. Whoever changes what is deployed holds the row's lease.
+//! `deployed_triggers`. Key: the automation's id. Changes of a deployment require the row's lease.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 const WHAT: &str = "deployed trigger";
-/// Outlasts the function that holds it.
+/// Longer than any holder may run.
 const LEASE: Duration = Duration::from_secs(90);
 
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl DeployedTriggers {
         Self { table: database.table("deployed_triggers") }
     }
 
-    /// What is deployed for an automation, or was about to be, as of now.
+    /// The trigger of an automation, deployed or about to be, read consistently.
     pub async fn find(
         &self,
         organization: OrganizationId,
@@ -41,7 +41,7 @@ impl DeployedTriggers {
         }
     }
 
-    /// Records what is about to be deployed, unless something is on record for the automation.
+    /// Records a trigger about to be deployed, unless the automation has a record.
     pub async fn record(&self, row: &DeployedTrigger) -> Result<()> {
         self.table.put(row)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
@@ -49,7 +49,7 @@ impl DeployedTriggers {
     /// Acquires the lease and reads the row.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none, [`Error::Conflict`] if somebody else holds it until `deadline`.
+    /// [`Error::NotFound`] without a row, [`Error::Conflict`] if another holder keeps the lease until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -59,19 +59,19 @@ impl DeployedTriggers {
         Lease::acquire(organization, &self.table, id(automation), WHAT, LEASE, deadline).await
     }
 
-    /// Writes down that Pipedream is about to be asked to deploy it.
+    /// Records that Pipedream is about to be asked to deploy the trigger.
     pub async fn asked(&self, lease: &Lease) -> Result<()> {
         let asked = lease.update_in_transaction("SET #asked = :asked").with([(":asked", AttributeValue::Bool(true))]);
         asked.send().await
     }
 
-    /// Writes down that it is deployed, under this id at Pipedream.
+    /// Records Pipedream's id of the deployed trigger.
     pub async fn deployed(&self, lease: &Lease, trigger_id: &str) -> Result<()> {
         let deployed = lease.update_in_transaction("SET #trigger_id = :trigger").with([(":trigger", text(trigger_id))]);
         deployed.send().await
     }
 
-    /// It is gone.
+    /// Deletes the row after the trigger is gone.
     pub async fn delete(&self, row: &DeployedTrigger, lease: Lease) -> Result<()> {
         let gone = self.table.delete(id(row.id)).when("#lease_token = :token").with([(":token", lease.token())]);
         gone.unless_refused().await.map(drop)

@@ -1,8 +1,7 @@
-//! What belongs together and goes together: a call with the executions in it, a run with its steps, executions and approvals, and all of
-//! them for one phone number.
+//! Deletes a call, a run or everything about a phone number, with dependent rows.
 //!
-//! What names the others goes last, so that a deletion that is broken off is found again and gone on with. Not touched are the
-//! rows of `idempotency`: they are found by what they are the hash of, hold a repeated effect back, and leave by themselves.
+//! Parents go after their children, so an interrupted deletion can resume. Rows of `idempotency` stay: their keys are hashes,
+//! they prevent repeated effects, and they expire.
 
 use std::{fmt, str::FromStr};
 
@@ -24,13 +23,13 @@ use crate::{
     redaction,
 };
 
-/// Runs whose content is read beside each other.
+/// Runs read concurrently.
 const BESIDE: usize = 5;
-/// Events between two looks at the clock.
+/// Events per check of the clock.
 const EVENTS: i32 = 100;
-/// Runs between two looks at the clock.
+/// Runs per check of the clock.
 const RUNS: i32 = 25;
-/// With less time than this, no further part of the calls or the runs is looked through.
+/// Remaining time below which no further page of calls or runs is read.
 const PART_NEEDS: std::time::Duration = std::time::Duration::from_secs(3);
 
 #[derive(Clone)]
@@ -54,26 +53,22 @@ pub struct Erased {
     pub threads: u64,
 }
 
-/// What came of the erasure of a number.
 #[derive(Debug)]
 pub struct NumberErased {
     pub erased: Erased,
-    /// Runs that name the number and are not over, so that they are still there.
+    /// Unfinished runs that contain the number and were not deleted.
     pub runs_under_way: Vec<RunId>,
-    /// Where it goes on, if the time was up before everything had been looked at.
+    /// Where to resume if the time was up.
     pub next: Option<ErasureCursor>,
 }
 
-/// Where an erasure goes on, opaque to the reader.
+/// Where an erasure resumes; opaque to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErasureCursor {
-    /// At the calls to the number.
     Calls(Option<Cursor>),
-    /// At the events, which would start runs again.
+    /// The events, which would start runs again.
     Events(Option<Cursor>),
-    /// At the runs.
     Runs(Option<Cursor>),
-    /// At the threads.
     Threads(Option<Cursor>),
 }
 
@@ -123,29 +118,28 @@ impl Erasure {
         }
     }
 
-    /// Deletes a call and the executions in it.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if the time did not suffice; what is gone is
-    /// gone, and it can be gone on with.
+    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; deleted rows stay deleted, and a
+    /// repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
         if erased == Erased::default() { Err(Error::NotFound("call")) } else { Ok(erased) }
     }
 
-    /// Deletes a run that is over, its steps and the executions in it.
+    /// Deletes a finished run, its steps and its executions.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the organization has none, [`Error::Conflict`] if it is not over, or if the time did not suffice.
+    /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not finished, or if out of time.
     pub async fn run(&self, organization: OrganizationId, run: RunId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
         self.erase_run(organization, run, deadline, &mut erased).await?.map_err(too_late)?;
         Ok(erased)
     }
 
-    /// Deletes everything of a number, from `from` on: the calls from it and to it with the executions in them, the executions
-    /// for it in calls that only VAPI knows, those that were to reach it, and the runs that name it.
+    /// Deletes all data of a number, starting at `from`: calls from and to it with their executions, executions for it in calls
+    /// that only VAPI knows, executions addressed to it, and runs that contain it.
     pub async fn number(
         &self,
         organization: OrganizationId,
@@ -158,7 +152,6 @@ impl Erasure {
         Ok(done)
     }
 
-    /// Where it goes on.
     async fn erase_number(
         &self,
         organization: OrganizationId,
@@ -168,7 +161,7 @@ impl Erasure {
         done: &mut NumberErased,
     ) -> Result<Option<ErasureCursor>> {
         let mut next = from.unwrap_or(ErasureCursor::Calls(None));
-        // What an index finds is looked for each time: there may be something new.
+        // Queried on every pass: there may be new rows.
         for call in self.calls.of_caller(organization, number).await? {
             if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await? {
                 return Ok(Some(next));
@@ -224,7 +217,6 @@ impl Erasure {
         }
     }
 
-    /// Deletes those of the runs that name the number.
     async fn erase_runs(
         &self,
         organization: OrganizationId,
@@ -241,7 +233,7 @@ impl Erasure {
         let read: Vec<(ListedRun, bool)> =
             stream::iter(runs.into_iter().map(read)).buffered(BESIDE).try_collect().await?;
         for (run, named) in read {
-            // What named the number may be gone from a run whose deletion was broken off.
+            // An interrupted deletion may have removed the part that contained the number.
             if !named && !run.is_over() {
                 continue;
             }
@@ -249,7 +241,7 @@ impl Erasure {
             match self.erase_run(organization, run.id, deadline, &mut erased).await {
                 Ok(Err(out_of_time)) => return Ok(Err(out_of_time)),
                 Err(Error::Conflict(_)) if named => done.runs_under_way.push(run.id),
-                // Gone, or somebody else's matter: it waits, or has just been deleted.
+                // Gone, or of no concern here: the run waits or was just deleted.
                 Ok(Ok(())) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -261,7 +253,6 @@ impl Erasure {
         Ok(Ok(()))
     }
 
-    /// Deletes those of the threads that name the number.
     async fn erase_threads(
         &self,
         organization: OrganizationId,
@@ -279,7 +270,7 @@ impl Erasure {
             }
             match self.threads.delete(organization, thread, deadline).await {
                 Ok(()) => done.erased.threads += 1,
-                // It is just being answered, or the time is up: whoever asks again finds it again.
+                // Being answered, or out of time: the next attempt finds it again.
                 Err(Error::Conflict(_)) => return Ok(Err(OutOfTime)),
                 Err(Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -307,9 +298,9 @@ impl Erasure {
     }
 
     /// # Errors
-    /// [`Error::Conflict`] if another run has still to take this one's result.
+    /// [`Error::Conflict`] if another run has yet to take this run's result.
     async fn nobody_waits_for(&self, organization: OrganizationId, run: RunId) -> Result<()> {
-        // One that is marked is not found, and its deletion goes on.
+        // A run marked for deletion is not found; its deletion continues.
         let parent = match self.runs.get(organization, run).await {
             Ok(run) => run.parent_run_id,
             Err(Error::NotFound(_)) => None,
@@ -356,7 +347,7 @@ fn too_late(OutOfTime: OutOfTime) -> Error {
     Error::Conflict("not everything could be deleted in the time there was; send the request again".into())
 }
 
-/// Whether any part of what is kept under an id of the organization names this number, in a text or the name of a member.
+/// Whether any item under this id contains the number, in a text or an attribute's name.
 pub(super) async fn mentions(
     table: &Table,
     organization: OrganizationId,

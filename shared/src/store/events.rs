@@ -1,6 +1,7 @@
-//! `events`. Key: id, made of the hook and of the event's id at its service. Index `by_organization`: `organization_id`, `created_at`.
-//! Index `unmatched`: `unmatched_of`, `created_at`, of those that started nothing; its key is the organization. Rows expire, and
-//! stay for longer than any service sends an event again.
+//! `events`. Key: id, made of the hook and the service's event id. Rows outlast any service's retries.
+//!
+//! Index `by_organization`: `organization_id`, `created_at`. Index `unmatched`: `unmatched_of` (the organization), `created_at`,
+//! of events that started nothing.
 
 use super::{
     Cursor, Page,
@@ -26,7 +27,7 @@ impl Events {
         Self { table: database.table("events") }
     }
 
-    /// Notes an event, unless it was noted before: then as it is in the table.
+    /// Inserts an event; returns the existing row if there is one.
     pub async fn receive(&self, event: &Event) -> Result<Option<Event>> {
         if self.table.put(event)?.when("attribute_not_exists(#id)").unless_refused().await? {
             return Ok(None);
@@ -34,7 +35,7 @@ impl Events {
         self.table.owned(event.organization_id, id(event.id), WHAT).await.map(Some)
     }
 
-    /// Every run that an event causes is begun.
+    /// Records the outcome of an event after all its runs were started.
     pub async fn dispatched(&self, event: &Event, matched: &[MatchedRun], unmatched: &[Unmatched]) -> Result<()> {
         let mut change =
             "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #updated_at = :now".to_owned();
@@ -50,7 +51,7 @@ impl Events {
             values.push((":none_of", text(event.organization_id)));
         }
         change.push_str(" REMOVE #waiting");
-        // It may have been deleted since; whoever was first has said what came of it.
+        // The event may have been deleted; the first recorded outcome stays.
         let update =
             self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
         let update = values.into_iter().fold(update, |update, value| update.with([value]));
@@ -59,7 +60,7 @@ impl Events {
         }
     }
 
-    /// Some automations wait to be held against an event; what came of the others so far is written down.
+    /// Records the outcome so far and the automations still waiting to be matched.
     pub async fn waits(&self, event: &Event) -> Result<()> {
         let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #updated_at = :now";
         let update = self.table.update(id(event.id), change).with([
@@ -75,18 +76,17 @@ impl Events {
         }
     }
 
-    /// The event, if its time is not over.
+    /// The event, unless expired.
     pub async fn get(&self, organization: OrganizationId, event: EventId) -> Result<Event> {
         let event: Event = self.table.owned(organization, id(event), WHAT).await?;
         if event.expires_at > Timestamp::now().as_seconds() { Ok(event) } else { Err(Error::NotFound(WHAT)) }
     }
 
-    /// A page of the organization's events, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Event>> {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// The same of those that started nothing.
+    /// A page of the organization's events that started nothing, newest first.
     pub async fn page_of_unmatched(
         &self,
         organization: OrganizationId,
@@ -100,7 +100,7 @@ impl Events {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// Of the next of the organization's events, the keys of those that name a number, and where it goes on.
+    /// The keys of events on the next page that contain the number, and the cursor after it.
     pub(super) async fn that_mention(
         &self,
         organization: OrganizationId,
@@ -113,7 +113,7 @@ impl Events {
         let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
         let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
         let names = |item: &Item| {
-            // What is escaped in JSON is no digit, and why nothing ran may quote it.
+            // JSON escapes contain no digits; the reason for not matching may quote the number.
             let why = item.get("unmatched").map(|why| format!("{why:?}"));
             [text_of(item, "data"), why].into_iter().flatten().any(|text| redaction::mentions(&text, number))
         };

@@ -1,12 +1,13 @@
-//! `executions`. Key: id. Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id). Rows
-//! leave by themselves (TTL on `expires_at`); until they do, up to two days late, they are not shown.
+//! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
 //!
-//! Ids made later sort later, so both indexes are in the order in which the executions were asked for. A call's id is the word
-//! of whoever calls the tool: `organization_call`, `<organization>#<call>`, keeps apart the calls that two organizations name
-//! alike. Executions in a run of an automation stand under `<organization>#run:<run>`; no call's id has a colon in it.
+//! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id).
 //!
-//! Beside an execution stands an entry for each of its recipients but the caller: `<id of the execution>#<hash of the number>`, with
-//! the hash as `caller`. So `by_caller` finds an execution by everybody whom it was for, and no other index or list has the entries.
+//! Ids sort by time, and so do the indexes. The caller of a tool chooses the call id, so `organization_call` is
+//! `<organization>#<call>` to separate tenants. Executions of an automation's run have `<organization>#run:<run>`; no call id
+//! contains a colon.
+//!
+//! Each recipient other than the caller has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that
+//! `by_caller` finds executions by any recipient. Entries are in no other index.
 
 use std::fmt;
 
@@ -27,19 +28,18 @@ use crate::{
     },
 };
 
-/// How many rows were deleted, or that there was too little time for all of them.
+/// The number of deleted rows, or out of time.
 pub(super) type Deleted = Result<u64, OutOfTime>;
 
-/// Pages of the index that are read for one of ours, when few of the rows are wanted.
+/// Index pages read to fill one page of a filtered list.
 const MOST_READS: usize = 5;
-/// Rows read at once when few of them are wanted.
+/// Rows per read when filtering.
 const LARGEST_READ: i32 = 200;
 
-/// Which executions are asked for.
 #[derive(Debug, Clone)]
 pub struct ExecutionFilter {
     pub limit: i32,
-    /// The last execution of the page before.
+    /// The last execution of the previous page.
     pub after: Option<Cursor<ExecutionId>>,
     pub status: Option<ExecutionStatus>,
 }
@@ -54,9 +54,8 @@ impl Executions {
         Self { table: database.table("executions") }
     }
 
-    /// Writes an execution down. A queued one is written when it is queued and again when it is done. The two may arrive in
-    /// either order, and from two writers at once. What came of it stays, and "unknown" and "replayed" say less than any other
-    /// outcome.
+    /// Writes an execution. A queued execution is written when queued and when done, possibly in either order and concurrently.
+    /// A definite outcome stays; "unknown" and "replayed" replace only "queued".
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
         let organization = execution.organization_id;
@@ -65,7 +64,7 @@ impl Executions {
         if let Some(part_of) = part_of {
             item.insert("organization_call".into(), text(part_of));
         }
-        // First, so that an execution that is there can be found by all of them.
+        // Entries first, so that every visible execution can be found by all recipients.
         try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
         let put = self.table.put_item(item);
         let put = match execution.status {
@@ -82,7 +81,6 @@ impl Executions {
         put.unless_refused().await.map(drop)
     }
 
-    /// Lets an execution be found by one of its recipients.
     async fn put_recipient(&self, execution: &Execution, recipient: &CallerHash) -> Result<()> {
         let attributes = [
             ("id", text(recipient_entry(execution.id, recipient.as_str()))),
@@ -94,8 +92,7 @@ impl Executions {
         self.table.put_item(entry).unless_refused().await.map(drop)
     }
 
-    /// Ends an execution that waited on the queue and is not carried out. What is on record of its arguments stays. One that a
-    /// call's start set off has no row yet.
+    /// Ends a queued execution that will not run. Its recorded arguments stay. Call-start executions have no row yet.
     pub async fn end_queued(&self, ended: &Execution) -> Result<()> {
         let was_queued = self
             .table
@@ -112,7 +109,6 @@ impl Executions {
         if was_queued || ended.trigger != Trigger::CallStart { Ok(()) } else { self.put(ended).await }
     }
 
-    /// A page of the executions of a tool, newest first.
     pub async fn of_tool(
         &self,
         organization: OrganizationId,
@@ -123,7 +119,6 @@ impl Executions {
         page(organization, query, ("tool_id", text(tool)), wanted).await
     }
 
-    /// A page of the executions in a call, newest first.
     pub async fn of_call(
         &self,
         organization: OrganizationId,
@@ -135,7 +130,7 @@ impl Executions {
         page(organization, query, ("organization_call", call), wanted).await
     }
 
-    /// Deletes the executions in a call; gives their number.
+    /// Deletes the executions in a call and returns their number.
     pub(super) async fn delete_of_call(
         &self,
         organization: OrganizationId,
@@ -145,7 +140,7 @@ impl Executions {
         self.delete_part(organization, organization_call(organization, call), deadline).await
     }
 
-    /// Deletes the executions in a run of an automation; gives their number.
+    /// Deletes the executions in an automation's run and returns their number.
     pub(super) async fn delete_of_run(
         &self,
         organization: OrganizationId,
@@ -160,7 +155,7 @@ impl Executions {
         self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Deletes the executions for this caller, and those that were to reach this number; gives their number.
+    /// Deletes the executions from or to this number and returns how many.
     pub(super) async fn delete_of_number(
         &self,
         organization: OrganizationId,
@@ -172,7 +167,8 @@ impl Executions {
         self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Deletes the executions that a query finds, or whose entries it finds. What they are found by goes last.
+    /// Deletes the executions in the query's result, directly or by an entry. Index attributes go last, so that an interrupted
+    /// deletion can resume.
     async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
         let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
         let (mut deleted, mut start) = (0, None);
@@ -208,12 +204,10 @@ impl Executions {
     }
 }
 
-/// The key of an entry for a recipient.
 fn recipient_entry(execution: impl fmt::Display, recipient: &str) -> String {
     format!("{execution}#{recipient}")
 }
 
-/// The keys of a row's entries.
 fn entries_of(row: &Item) -> Vec<Item> {
     let Some(Ok(execution)) = row.get("id").map(AttributeValue::as_s) else { return Vec::new() };
     let recipients = row.get("recipients").and_then(|recipients| recipients.as_l().ok()).into_iter().flatten();
@@ -228,8 +222,7 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// A page of what `query` finds in an index by `partition` and id. It may be short, and go on all the same, when few of the
-/// rows are wanted.
+/// A page of `query`. With a filter the page may be short although more follow.
 async fn page(
     organization: OrganizationId,
     query: Query,

@@ -1,8 +1,9 @@
-//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Each change raises `revision` under the condition that
-//! it is the one that was read.
+//! `hooks`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! `tenant#<tenant_key>` names the one active hook (`hook_id`) of a tenant, among those of all organizations: what a service is told
-//! apart by that sends all organizations' events to one address. It is there while that hook is active.
+//! Each change raises `revision`, conditional on the revision that was read.
+//!
+//! The item `tenant#<tenant_key>` holds the `hook_id` of the tenant's active hook, unique across organizations. It routes
+//! services that send all organizations' events to one address, and exists while the hook is active.
 
 use serde::Deserialize;
 
@@ -32,10 +33,10 @@ impl Hooks {
         Self { table: database.table("hooks"), intents: Intents::new(database) }
     }
 
-    /// Writes a new hook, and closes the intent of its secret if it has one: both or neither. An active one takes its tenant.
+    /// Writes a new hook, closes the intent of its secret and, for an active hook, claims its tenant, in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another active hook, of whichever organization, has the tenant.
+    /// [`Error::Conflict`] if another active hook of any organization has the tenant.
     pub async fn create(&self, hook: &Hook, secret: Option<IntentId>) -> Result<()> {
         let new = self.table.put(hook)?.when("attribute_not_exists(#id)");
         let closed = secret.map(|secret| self.intents.close_in_transaction(secret));
@@ -43,17 +44,17 @@ impl Hooks {
         self.with_tenant(tenant, [new].into_iter().chain(closed).collect(), "a hook with this id exists already").await
     }
 
-    /// The hook as of now.
     pub async fn get(&self, organization: OrganizationId, hook: HookId) -> Result<Hook> {
         self.table.owned(organization, id(hook), WHAT).await
     }
 
-    /// The hook that a request came by, as of now. Whose it is, is known once the request is verified with the hook's own secret.
+    /// The hook addressed by a request, read consistently. Its own secret must verify the request before the organization is
+    /// trusted.
     pub async fn find(&self, hook: HookId) -> Result<Option<Unowned<Hook>>> {
         Ok(self.table.get_consistent(id(hook)).await?.map(Unowned::new))
     }
 
-    /// The active hook of whoever a request claims to be for. It is theirs if its secret verifies it.
+    /// The active hook of the claimed tenant, to be trusted once its secret has verified the request.
     pub async fn of_tenant(&self, tenant_key: &str) -> Result<Option<Unowned<Hook>>> {
         #[derive(Deserialize)]
         struct Tenant {
@@ -65,12 +66,11 @@ impl Hooks {
         }
     }
 
-    /// A page of the organization's hooks, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Hook>> {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// The organization's own hooks of a service ([`crate::models::folded_name`]), oldest first; not those of automations.
+    /// The organization's hooks of a service ([`crate::models::folded_name`]) outside automations, oldest first.
     pub async fn of_service(&self, organization: OrganizationId, service: &str) -> Result<Vec<Hook>> {
         self.table
             .query_index("by_organization", "#organization_id = :organization")
@@ -80,12 +80,11 @@ impl Hooks {
             .await
     }
 
-    /// Gives a hook, which is as it was read, another label, other secrets or another status; closes the intent `made` of a new
-    /// secret and opens the intent `left` of one that it leaves. One that becomes active takes its tenant, one that is not any more
-    /// gives it up. The row as it is then.
+    /// Changes label, secrets or status at the revision that was read. Closes the intent `made` of a new secret and opens the
+    /// intent `left` of an old one. Activation claims the tenant, deactivation releases it. Returns the new row.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody else changed it since, or if another active hook has the tenant.
+    /// [`Error::Conflict`] if the hook has changed since, or another active hook has the tenant.
     pub async fn change(
         &self,
         read: &Hook,
@@ -127,10 +126,10 @@ impl Hooks {
         Ok(changed)
     }
 
-    /// Deletes a hook, which is as it was read, and records that its secrets are to go: all or nothing.
+    /// Deletes a hook at the revision that was read and opens intents to delete its secrets, in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody changed it since.
+    /// [`Error::Conflict`] if the hook has changed since.
     pub async fn delete(&self, read: &Hook, secrets: &[Intent]) -> Result<()> {
         let gone = self
             .table
@@ -143,7 +142,7 @@ impl Hooks {
         self.with_tenant(tenant, [gone].into_iter().chain(opened).collect(), OVERTAKEN).await
     }
 
-    /// What the row of a hook's tenant needs when the hook's status changes.
+    /// The write of the tenant's item for a change of status, if any.
     fn tenant_follows(&self, hook: &Hook, before: HookStatus, after: HookStatus) -> Option<Write> {
         let key = tenant(hook.tenant_key.as_deref()?);
         let hook_id = text(hook.id);
@@ -157,7 +156,6 @@ impl Hooks {
         (before == active && after != active).then(|| given_up.with([(":hook", hook_id)]))
     }
 
-    /// These writes and that of the tenant, all or nothing.
     async fn with_tenant(&self, tenant: Option<Write>, mut writes: Vec<Write>, otherwise: &str) -> Result<()> {
         let at = writes.len();
         writes.extend(tenant);
@@ -172,7 +170,7 @@ fn tenant(tenant_key: &str) -> Item {
     id(format!("tenant#{tenant_key}"))
 }
 
-/// What may change of a hook; what is not said stays as [`HookChange::none`] has it.
+/// The fields of a change; start from [`HookChange::none`].
 #[derive(Debug, Clone, Copy)]
 pub struct HookChange<'a> {
     pub label: &'a str,
@@ -182,7 +180,6 @@ pub struct HookChange<'a> {
 }
 
 impl<'a> HookChange<'a> {
-    /// The hook as it is.
     pub fn none(of: &'a Hook) -> Self {
         Self { label: &of.label, secrets: &of.secrets, status: of.status, unseen_secret: of.unseen_secret }
     }

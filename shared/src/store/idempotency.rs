@@ -1,26 +1,25 @@
-//! `idempotency`. Key: id, the hash of what makes an effect the same one. TTL on `expires_at`. Counts of executions stand in
-//! the same table: see `quotas.rs`.
+//! `idempotency`. Key: the hash of an effect's identity. TTL on `expires_at`. `quotas.rs` shares the table.
 //!
-//! An effect happens once, however often it is asked for. Whoever is about to cause one first claims its key with one
-//! conditional write:
+//! Each effect happens once, however often it is requested. Before the effect, its owner claims the key in one conditional
+//! write:
 //!
 //! ```text
-//!  claim ──► in_progress ──► completed   the answer is on record, a twin gets the same
+//!  claim ──► in_progress ──► completed   the answer is recorded; a duplicate gets it
 //!              │  │  └─────► partial     some parts are done; another claim may do the rest
-//!              │  └────────► unknown     it may have happened: a twin is told so, nothing is repeated
-//!              └───────────► released    it certainly did not happen, and the row is gone: another claim may try again
+//!              │  └────────► unknown     the effect may have happened; a duplicate is told so, nothing is repeated
+//!              └───────────► released    the effect did not happen; the row is deleted and another claim may try
 //!
 //!  in_progress past its lease: the owner died between effect and record ──► unknown
 //! ```
 //!
-//! The token of the claim fences: an owner that was too slow cannot overwrite what was recorded in its absence.
+//! The claim's token fences: a late owner cannot overwrite an outcome recorded in the meantime.
 //!
-//! A repetition is told from a redelivery. A *repetition* asks for the same effect again: within the window (default two
-//! minutes, until `window_until`) it gets the recorded answer, later it is a new effect. A *redelivery* is the same request
-//! come again, which the name of its delivery tells (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the
-//! recorded answer for as long as the row is there. What is in progress or unknown is never claimed again, whatever its age.
-//! A row stays for [`RETENTION`], longer than any queue keeps a message. `window_until`, `done_until` and `expires_at` are in
-//! seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may lag by two days, so nothing depends on its deletions.
+//! A *repetition* requests the same effect again: within the window (default two minutes, until `window_until`) it gets the
+//! recorded answer, later it is a new effect. A *redelivery* is the same request again, recognized by its delivery's name
+//! (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the recorded answer while the row exists. Effects in
+//! progress or unknown are never claimed again. Rows stay for [`RETENTION`], longer than any queue keeps a message.
+//! `window_until`, `done_until` and `expires_at` are in seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may
+//! lag by two days, so nothing depends on its deletions.
 
 use std::time::Duration;
 
@@ -39,28 +38,28 @@ use super::{
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
-/// How long it is remembered what became of an effect. Whatever may ask for it again must be over by then: calls last hours,
-/// and the queues of the template keep messages for up to four days.
+/// How long outcomes are kept. Must outlast every source of redeliveries: calls last hours, and the template's queues keep
+/// messages for up to four days.
 pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
-/// When nobody has claimed an effect. The second clause lets a retry of our own lost answer through.
+/// An unclaimed effect. The second clause accepts a retry after our own lost answer.
 const UNCLAIMED: &str = "attribute_not_exists(#id) OR #token = :token";
-/// When a repetition may claim it. Rows of an older version have no `window_until`; they end with their window.
+/// An effect that a repetition may claim. Rows of an older version lack `window_until` and end with their window.
 const OVER: &str = "#status = :partial OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now))";
 
-/// What taking back a claim of which nothing was heard may take.
+/// Time to withdraw a claim after a failed write.
 const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
 
-/// Between two looks at a running twin.
+/// Between checks of a running duplicate.
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(480);
 
-/// Names one effect: the hash of everything that makes it the same one.
+/// Identifies one effect: the hash of everything that distinguishes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// `scope` says what kind of effect and for whom (tool, call); `arguments` count whatever the order of their names.
+    /// `scope`: kind and owner of the effect (tool, call). The order of names in `arguments` does not matter.
     pub fn new(scope: &[&str], arguments: &Value) -> Self {
         let parts = Value::Array(scope.iter().map(|part| Value::from(*part)).chain([canonical(arguments)]).collect());
         let hash = digest(&SHA256, parts.to_string().as_bytes());
@@ -72,7 +71,7 @@ impl Key {
     }
 }
 
-/// The same value with the names of every object in order, whatever map `serde_json` was built with.
+/// Sorts the names in every object, whatever map `serde_json` was built with.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -88,21 +87,19 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// What a claim found.
 #[derive(Debug)]
 pub enum Claim {
-    /// The effect is ours to cause; what is in [`Ticket::done`] is not.
+    /// The caller must cause the effect, except the parts in [`Ticket::done`].
     Mine(Ticket),
-    /// It happened; this was the answer.
+    /// The effect happened, with this answer.
     Completed(Value),
-    /// It may have happened; this was the answer, and what is known of each part.
+    /// The effect may have happened; `done` has the known state of each part.
     Unknown { answer: Value, done: Map<String, Value> },
-    /// A twin is at it and did not finish in the time given.
+    /// A duplicate is still running.
     Running,
 }
 
 impl Claim {
-    /// The ticket, if it is ours.
     pub fn mine(self) -> Option<Ticket> {
         match self {
             Self::Mine(ticket) => Some(ticket),
@@ -111,31 +108,30 @@ impl Claim {
     }
 }
 
-/// The right to cause an effect, and the duty to say what became of it.
+/// The right to cause an effect and the duty to record its outcome.
 #[derive(Debug)]
 pub struct Ticket {
     key: Key,
     token: String,
-    /// Parts an earlier try completed, and their outcomes: they must not be repeated.
+    /// Outcomes of completed parts from an earlier attempt, which must not be repeated.
     pub done: Map<String, Value>,
-    /// Until when `done` counts; seconds since 1970.
+    /// Expiry of `done`, in seconds since 1970.
     done_until: i64,
     delivery: Option<String>,
-    /// Earlier deliveries were answered from this row, and still must be if this one comes to nothing.
+    /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
 }
 
-/// What became of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It happened, or was refused for good: a twin gets this answer.
+    /// The effect happened or was refused for good; duplicates get this answer.
     Completed(Value),
-    /// Some parts happened or may have happened (`done`); the others certainly did not, and a repetition may try them again. If it
-    /// is unknown of any part, all of them are remembered as long as an unknown effect. A redelivery gets this answer.
+    /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
+    /// long as an unknown effect. Redeliveries get this answer.
     Partial { answer: Value, done: Map<String, Value>, unknown: bool },
-    /// It may have happened; `done` says what is known of each part, where there are several.
+    /// The effect may have happened; `done` has the known state of each part, if there are several.
     Unknown { answer: Value, done: Map<String, Value> },
-    /// It certainly did not happen: the claim is released.
+    /// The effect did not happen; the claim is released.
     Released,
 }
 
@@ -153,14 +149,14 @@ struct Record {
     status: Status,
     token: String,
     lease_until: i64,
-    /// As JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
+    /// JSON text: DynamoDB's maps reject empty names, deep nesting and some numbers.
     #[serde(default)]
     answer: Option<String>,
     #[serde(default)]
     done: Map<String, Value>,
     #[serde(default)]
     done_until: i64,
-    /// Names of the deliveries that this outcome answers.
+    /// Names of the deliveries this outcome answers.
     #[serde(default)]
     deliveries: Vec<String>,
 }
@@ -179,20 +175,19 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// A repetition within `window` of an outcome gets the same.
+    /// A repetition within `window` gets the recorded outcome.
     pub fn new(database: &Database, window: Duration) -> Self {
         Self { table: database.table("idempotency"), window, retention: RETENTION }
     }
 
-    /// The same, which remembers this long what became of an effect, in place of [`RETENTION`].
+    /// Replaces [`RETENTION`].
     #[must_use]
     pub fn kept_for(self, retention: Duration) -> Self {
         Self { retention, ..self }
     }
 
-    /// Claims an effect, in one round trip when nobody else has. `delivery` names the request, where it has a name that its
-    /// redelivery keeps. `lease` must outlast the caller: a claim older than that counts as an effect of unknown outcome.
-    /// While a twin runs, its result is awaited until `deadline`.
+    /// Claims an effect, in one round trip if unclaimed. `delivery`: a name that survives redelivery, if the request has one.
+    /// `lease` must outlast the caller: an older claim counts as unknown. Waits for a running duplicate until `deadline`.
     pub async fn claim(&self, key: &Key, delivery: Option<&str>, lease: Duration, deadline: Deadline) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
@@ -205,11 +200,11 @@ impl Idempotency {
         }
     }
 
-    /// Claims several effects beside each other: all that are free, or none. While a twin of one is running, none is held, so
-    /// that two who claim the same effects never wait for each other. `None`: a twin did not finish in the time given.
+    /// Claims several effects concurrently: all or none. While waiting for a duplicate no claim is held, so two callers cannot
+    /// deadlock. `None`: a duplicate did not finish in time.
     ///
     /// # Errors
-    /// If one of them cannot be claimed; then none is.
+    /// If any effect cannot be claimed; then none is.
     pub async fn claim_all(
         &self,
         keys: &[(&Key, Option<&str>)],
@@ -246,11 +241,11 @@ impl Idempotency {
         }
     }
 
-    /// `None`: a twin is running.
+    /// `None`: a duplicate is running.
     async fn try_claim(&self, key: &Key, delivery: Option<&str>, lease: Duration) -> Result<Option<Claim>> {
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
-        // `done` and `deliveries` stay: a retry of our own lost answer must still find them. So does the answer to them.
+        // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.
         let change = "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires";
         let claim = self.table.update(id(&key.0), change).with([
             (":in_progress", text("in_progress")),
@@ -271,7 +266,7 @@ impl Idempotency {
         let claimed = match claim.attempt().await {
             Ok(claimed) => claimed,
             Err(error) => {
-                // It may have been written all the same, and would end as an unknown effect although nothing was done.
+                // The write may have succeeded, and would become an unknown effect although nothing was done.
                 let new = self.table.delete(id(&key.0)).when("#token = :token AND attribute_not_exists(#window_until)");
                 let withdrawn = new.with([(":token", text(&token))]).unless_refused();
                 let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, withdrawn).await;
@@ -290,7 +285,7 @@ impl Idempotency {
             Attempt::Refused(row) => from_item(row)?,
         };
         match record.status {
-            // Only the same delivery meets a partial outcome that is not free.
+            // Only a redelivery meets an unclaimable partial outcome.
             Status::Partial => Ok(Some(Claim::Completed(record.answer()))),
             Status::Completed => {
                 self.remember(key, &record, delivery).await?;
@@ -298,7 +293,7 @@ impl Idempotency {
             }
             Status::Unknown => Ok(Some(Claim::Unknown { answer: record.answer(), done: record.done })),
             Status::InProgress if record.lease_until < now.as_millis() => {
-                // The owner is gone and left no word. Whoever marks it first decides; the next look reads it.
+                // The owner died. The first caller to mark the row as unknown decides; the next read sees it.
                 let ticket = Ticket {
                     key: key.clone(),
                     token: record.token,
@@ -314,7 +309,7 @@ impl Idempotency {
         }
     }
 
-    /// Adds a repetition that gets the recorded answer to the deliveries: when it is delivered again, it gets the same.
+    /// Adds a repetition's delivery, so that its redelivery gets the same answer.
     async fn remember(&self, key: &Key, record: &Record, delivery: Option<&str>) -> Result<()> {
         let Some(delivery) = delivery.filter(|name| !record.deliveries.iter().any(|known| known == name)) else {
             return Ok(());
@@ -328,7 +323,7 @@ impl Idempotency {
             .map(drop)
     }
 
-    /// Records what became of a claimed effect. If the claim has passed to somebody else, what they recorded stands.
+    /// Records the outcome of a claimed effect. If the claim has a new owner, their record stands.
     pub async fn record(&self, ticket: Ticket, outcome: Outcome) -> Result<()> {
         let now = Timestamp::now();
         let until = |kept: Duration| now.plus(kept).as_seconds();
@@ -363,7 +358,7 @@ impl Idempotency {
             .map(drop)
     }
 
-    /// Leaves the row as if this claim had not been made.
+    /// Restores the row to its state before this claim.
     async fn release(&self, ticket: Ticket) -> Result<()> {
         const OURS: &str = "#token = :token AND #status = :in_progress";
         let row = id(&ticket.key.0);
@@ -400,7 +395,6 @@ mod tests {
         assert_eq!(one, key(&["tool", "a", "b"], json!({"y": "z", "x": {"q": [1, 2], "p": 1}})));
         assert_ne!(one, key(&["tool", "a", "b"], json!({"y": "z", "x": {"q": [2, 1], "p": 1}})));
         assert_ne!(one, key(&["tool", "a", "c"], json!({"x": {"p": 1, "q": [1, 2]}, "y": "z"})));
-        // Parts cannot run into each other.
         assert_ne!(key(&["ab", "c"], json!({})), key(&["a", "bc"], json!({})));
     }
 

@@ -1,4 +1,4 @@
-//! `intents`. Key: id. A closed intent is deleted, so the table holds only what is open, and a scan of it is short.
+//! `intents`. Key: id. Closed intents are deleted, so a scan is short.
 
 use std::time::Duration;
 
@@ -27,30 +27,28 @@ impl Intents {
         self.open_in_transaction(intent)?.send().await
     }
 
-    /// [`Intents::open`], for a transaction.
     pub(super) fn open_in_transaction(&self, intent: &Intent) -> Result<Write> {
         self.table.put(intent)
     }
 
-    /// The change has ended.
+    /// Deletes the intent of a completed change.
     pub async fn close(&self, intent: IntentId) -> Result<()> {
         self.close_in_transaction(intent).send().await
     }
 
-    /// [`Intents::close`], for a transaction.
     pub(super) fn close_in_transaction(&self, intent: IntentId) -> Write {
         self.table.delete(id(intent))
     }
 
-    /// Its owner leaves the change to whoever settles next, after what was left before.
+    /// Hands the change to the next settler; older abandoned changes are settled first.
     pub async fn leave(&self, intent: IntentId) -> Result<()> {
         let left = self.table.update(id(intent), "SET #owner_until = :gone").when("attribute_exists(#id)");
         let gone = number(Timestamp::now().as_millis() - 1);
         left.with([(":gone", gone)]).unless_refused().await.map(drop)
     }
 
-    /// The changes of all organizations whose owner is gone, oldest first: for `settle`, which acts for each organization
-    /// in turn. One that cannot be read is reported and left out, whatever stands in it.
+    /// Abandoned changes of all organizations, oldest first, for `settle`, which acts for each organization in turn. Unreadable
+    /// intents are reported and skipped.
     pub async fn abandoned(&self) -> Result<Vec<Intent>> {
         let abandoned = self.table.scan().now().filter("NOT #owner_until >= :now");
         let now = number(Timestamp::now().as_millis());
@@ -59,11 +57,11 @@ impl Intents {
         Ok(intents)
     }
 
-    /// How many changes of all organizations were begun longer ago than this and have not ended, unreadable ones among them.
+    /// The number of open changes of all organizations older than this, unreadable intents included.
     pub async fn older_than(&self, age: Duration) -> Result<usize> {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         let begun_before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(age));
-        // One without a time counts: nobody knows how old it is.
+        // An intent without a time counts: its age is unknown.
         let older = self.table.scan().filter("NOT #created_at > :begun_before");
         let mut count = 0;
         let add = |items: Vec<Item>| {
@@ -74,10 +72,10 @@ impl Intents {
         Ok(count)
     }
 
-    /// The changes of an organization that have not ended. As of now: a change that is not among them has not begun.
+    /// An organization's open changes, read consistently: any other change has not begun.
     ///
     /// # Errors
-    /// [`crate::Error::Unreadable`] if one of them cannot be read, because it might be any.
+    /// [`crate::Error::Unreadable`] if any intent cannot be read, because it might be any change.
     pub async fn open_of(&self, organization: OrganizationId) -> Result<Vec<Intent>> {
         let open = self.table.scan().now().filter("#organization_id = :organization");
         let mut intents = Vec::new();
@@ -90,7 +88,7 @@ impl Intents {
         Ok(intents)
     }
 
-    /// Takes an abandoned change over for `time`, so that two settlers do not work on it at once. False: somebody else did.
+    /// Takes over an abandoned change until `until`, so that only one settler works on it. False: another settler did.
     pub async fn take_over(&self, intent: &Intent, until: Timestamp) -> Result<bool> {
         let taken = self.table.update(id(intent.id), "SET #owner_until = :until").when("#owner_until = :seen");
         let values = [(":until", number(until.as_millis())), (":seen", number(intent.owner_until))];

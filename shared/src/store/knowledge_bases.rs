@@ -1,9 +1,8 @@
 //! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! `version` and `entries` are written with the entries, by [`super::KnowledgeEntries`]. `query_tool_id` is written in the
-//! transaction that makes the tool, and an agent is added to `agent_ids` in the one that attaches it: while the tool's
-//! lease is held nothing is attached, so its holder misses none. Attaching and detaching a base are serialized by the lease
-//! on its row.
+//! [`super::KnowledgeEntries`] writes `version` and `entries`. The transaction that creates the query tool writes
+//! `query_tool_id`, and the one that attaches it to an agent extends `agent_ids`. The tool's lease blocks attachments, so its
+//! holder sees all agents. The base's lease serializes attaching and detaching the base.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,7 +19,7 @@ use crate::{
     models::{AgentId, AgentTool, Intent, KnowledgeBase, KnowledgeBaseId, OrganizationId, Timestamp, ToolId},
 };
 
-/// Longer than any function that holds it may run.
+/// Longer than any holder may run.
 const LEASE: Duration = Duration::from_secs(30);
 
 const OVERTAKEN: &str = "another change of this knowledge base came in between; try again";
@@ -40,12 +39,11 @@ impl KnowledgeBases {
         self.table.put(base)?.when("attribute_not_exists(#id)").send().await
     }
 
-    /// The base as the last finished load left it.
+    /// The base after the last completed load.
     pub async fn get(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<KnowledgeBase> {
         self.table.owned(organization, id(base), "knowledge base").await
     }
 
-    /// A page of the organization's knowledge bases, newest first.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -55,7 +53,8 @@ impl KnowledgeBases {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Acquires the lease on a base and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
+    /// Acquires the lease on a base and reads it. Waits for another holder until `deadline`, then fails with
+    /// [`Error::Conflict`].
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -65,14 +64,13 @@ impl KnowledgeBases {
         Lease::acquire(organization, &self.table, id(base), "knowledge base", LEASE, deadline).await
     }
 
-    /// Notes, as part of a transaction, the tool that was made for the base whose lease this is; no agent has it yet.
+    /// Sets the new query tool of the leased base and clears its agents.
     pub(super) fn note_tool_in_transaction(lease: &Lease, tool: ToolId) -> Write {
         let noted = lease.update_in_transaction("SET #query_tool_id = :tool REMOVE #agent_ids");
         noted.with([(":tool", text(tool))])
     }
 
-    /// Notes, as part of a transaction, an agent that gets the base's tool; the transaction fails if the base has given that
-    /// tool up.
+    /// Adds an agent to the base; the transaction fails if the base no longer has that tool.
     pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &AgentTool) -> Write {
         self.table
             .update(id(base), "ADD #agent_ids :agent")
@@ -84,8 +82,8 @@ impl KnowledgeBases {
             ])
     }
 
-    /// Counts, as part of a transaction, a change of the base's entries by `added`; the transaction fails if the base is gone,
-    /// is being deleted or holds more than `most` of them before.
+    /// Adds `added` to the base's count of entries; the transaction fails if the base is gone, is being deleted or holds more
+    /// than `most` entries.
     pub(super) fn count_in_transaction(
         &self,
         organization: OrganizationId,
@@ -106,21 +104,21 @@ impl KnowledgeBases {
             ])
     }
 
-    /// Forgets agents that no longer have the base's tool. The leases of base and tool are held.
+    /// Removes agents that no longer have the base's tool. Requires the leases of base and tool.
     pub async fn forget_agents(&self, agents: &BTreeSet<AgentId>, base: &Lease, tool: &Lease) -> Result<()> {
         let forgotten = base.update_in_transaction("DELETE #agent_ids :agents").with([(":agents", texts(agents))]);
         transact(vec![forgotten, tool.held_in_transaction()]).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    /// Gives up the base's tool, which no agent has, and records the intent to delete it, both or neither: from here on the
-    /// base gets a new one. The leases of base and tool are held.
+    /// Clears the base's query tool, which no agent has, and opens the intent to delete it, in one transaction. The base gets a
+    /// new tool on demand. Requires the leases of base and tool.
     pub async fn give_up_tool(&self, base: &Lease, tool: &Lease, deletion: &Intent) -> Result<()> {
         let given_up = base.update_in_transaction("REMOVE #query_tool_id, #agent_ids");
         let writes = vec![given_up, tool.held_in_transaction(), self.intents.open_in_transaction(deletion)?];
         transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    /// From here on nothing is loaded into it and nothing is found in it; may be repeated.
+    /// From now on the base accepts and returns no entries. Repeatable.
     pub async fn begin_deletion(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
         let begun = self
             .table
@@ -135,7 +133,7 @@ impl KnowledgeBases {
         if begun.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("knowledge base")) }
     }
 
-    /// Removes the row of a base whose entries are gone; one that is gone already is as good.
+    /// Deletes the row of an emptied base. Repeatable.
     pub async fn delete(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
         let deleted = self.table.delete(id(base)).when("#organization_id = :organization AND #deleting = :true");
         let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];

@@ -1,8 +1,8 @@
 //! `knowledge_entries`. Key: `knowledge_base_id` (partition), id (sort).
 //!
-//! Every change of entries is one transaction with the base's row: its `version` rises and its `entries` stay counted, so
-//! whoever has read all entries at a version knows whether they still hold by reading the base alone. That an entry is
-//! new or not is a condition of the transaction; if somebody else changed it in between, it is tried again.
+//! Each change of entries is one transaction with the base's row, which raises its `version` and maintains its count `entries`.
+//! A cached copy of the entries is therefore valid while the base's version is unchanged. The transaction is conditional on each
+//! entry's presence and retried if another change interferes.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     models::{EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
 };
 
-/// Entries of one [`KnowledgeEntries::load`]: a transaction takes 100 items, and the base's row is one of them.
+/// Entries per [`KnowledgeEntries::load`]: a transaction takes 100 items, one of them the base's row.
 pub const LARGEST_LOAD: usize = 99;
 
-/// Between two tries of what somebody else's change got in the way of.
+/// Between attempts when another change interferes.
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// Nothing new is begun with less time than this.
+/// Remaining time below which no work is started.
 const LAST_CALL: Duration = Duration::from_millis(1_500);
 
 #[derive(Clone)]
@@ -41,12 +41,12 @@ impl KnowledgeEntries {
         Self { table: database.table("knowledge_entries"), bases: KnowledgeBases::new(database) }
     }
 
-    /// Writes at most [`LARGEST_LOAD`] entries of one base, all with different ids, in one transaction; those that are
-    /// there are replaced. Gives the ids of those for which the base had no room.
+    /// Inserts or replaces at most [`LARGEST_LOAD`] entries of one base, with distinct ids, in one transaction. Returns the ids
+    /// of entries that exceeded the base's capacity.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if others
-    /// change it until `deadline`.
+    /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if other
+    /// changes interfere until `deadline`.
     pub async fn load(
         &self,
         organization: OrganizationId,
@@ -82,17 +82,15 @@ impl KnowledgeEntries {
             match transact(writes).await {
                 Ok(()) => return Ok(no_room),
                 Err(Refused::Other(error)) => return Err(error),
-                // Another change came in between, so what was read no longer holds.
                 Err(Refused::Condition(_) | Refused::Busy(_)) if backoff.pause().await => {}
                 Err(Refused::Condition(_) | Refused::Busy(_)) => return Err(overtaken()),
             }
         }
     }
 
-    /// Removes an entry.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none, [`Error::Unavailable`] if others change the base until `deadline`.
+    /// [`Error::NotFound`] if there is none, [`Error::Unavailable`] if other changes interfere until `deadline`.
     pub async fn delete(
         &self,
         organization: OrganizationId,
@@ -115,7 +113,6 @@ impl KnowledgeEntries {
         }
     }
 
-    /// A page of a base's entries, by id.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -129,7 +126,7 @@ impl KnowledgeEntries {
         Ok(Page { items: rows(items), next_cursor: last.map(|id| Cursor(id).to_string()) })
     }
 
-    /// Hands all entries of a base to `take`, in order of their ids.
+    /// Passes all entries of a base to `take`, by id.
     pub async fn each(
         &self,
         organization: OrganizationId,
@@ -144,10 +141,10 @@ impl KnowledgeEntries {
         entries.each_page(take).await
     }
 
-    /// Removes all entries of a base whose deletion has begun, in pages.
+    /// Removes all entries of a base being deleted.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the time did not suffice; what is gone is gone, and it can be gone on with.
+    /// [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn delete_all(
         &self,
         organization: OrganizationId,
@@ -173,7 +170,7 @@ impl KnowledgeEntries {
         entries.with([(":base", text(base)), (":organization", text(organization))])
     }
 
-    /// Which of the entries are there, and since when.
+    /// The creation times of existing entries.
     async fn present(
         &self,
         base: KnowledgeBaseId,
@@ -191,7 +188,7 @@ impl KnowledgeEntries {
         Ok(present.into_iter().map(|Present { id, created_at }| (id, created_at)).collect())
     }
 
-    /// The write of an entry that has been there since `created_at`, or is new.
+    /// `created_at`: the existing entry's creation time; `None` for a new entry.
     fn put(&self, entry: &KnowledgeEntry, created_at: Option<Timestamp>) -> Result<Write> {
         let mut item = to_item(entry)?;
         let Some(created_at) = created_at else {

@@ -1,8 +1,8 @@
-//! A lease on a row: who holds it may change what the row stands for; nobody else may, until it is released or runs out.
+//! A lease on a row: exclusive access until it is released or expires.
 //!
-//! It is two attributes on the row itself, `lease_token` and `lease_until` (milliseconds since 1970), so that acquiring it
-//! also reads the row, and a write can require it in the same transaction. The token fences: once the lease has run out
-//! and been acquired by somebody else, writes with the old token are refused.
+//! The attributes `lease_token` and `lease_until` (milliseconds since 1970) are on the row itself, so that acquiring the lease
+//! also reads the row, and a transaction can require it. The token fences: after expiry and another acquisition, writes with the
+//! old token are refused.
 
 use std::time::Duration;
 
@@ -21,10 +21,9 @@ use crate::{
     models::{OrganizationId, Timestamp},
 };
 
-/// Between two tries for a lease that somebody else holds: this, and as much again at most by chance.
+/// Between attempts; up to the same again is added at random.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A lease that is held.
 #[derive(Debug)]
 pub struct Lease {
     key: Item,
@@ -34,12 +33,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Acquires the lease on the row under `key` of `table`, waiting for its present holder until `deadline`; gives the row
-    /// too.
+    /// Acquires the lease on the row under `key` and reads the row. Waits for another holder until `deadline`.
     ///
     /// # Errors
-    /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not finish
-    /// in time, [`Error::Unreadable`] if the row cannot be read.
+    /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not release in
+    /// time, [`Error::Unreadable`] if the row cannot be read.
     pub(super) async fn acquire<T: DeserializeOwned>(
         organization: OrganizationId,
         table: &Table,
@@ -52,7 +50,7 @@ impl Lease {
         Self::acquire_if(owner, table, key, what, length, deadline).await
     }
 
-    /// As [`Lease::acquire`], on an item that belongs to no organization and is made if it is not there.
+    /// Like [`Lease::acquire`], on an item without an organization, created on demand.
     pub(super) async fn acquire_of_all(
         table: &Table,
         key: Item,
@@ -72,7 +70,7 @@ impl Lease {
         length: Duration,
         deadline: Deadline,
     ) -> Result<(T, Self)> {
-        // The last clause lets a retry of our own lost answer through.
+        // The last clause accepts a retry after our own lost answer.
         const FREE: &str = "(attribute_not_exists(#lease_until) OR #lease_until < :now OR #lease_token = :token)";
         let token = Uuid::new_v4().to_string();
         let mut backoff = Backoff::new(PAUSE, PAUSE, deadline.reserving(PAUSE));
@@ -95,7 +93,7 @@ impl Lease {
                     let lease = Self { key, table: table.clone(), token, waited };
                     return match from_item(row) {
                         Ok(row) => Ok((row, lease)),
-                        // Whoever can read it must not have to wait.
+                        // A program that can read the row must not have to wait.
                         Err(unreadable) => lease.release().await.and(Err(unreadable)),
                     };
                 }
@@ -111,7 +109,7 @@ impl Lease {
         }
     }
 
-    /// Whether somebody else held it first: then what was read beside it may be out of date.
+    /// Whether another holder had the lease first: data read in parallel may be stale.
     pub fn waited(&self) -> bool {
         self.waited
     }
@@ -120,27 +118,26 @@ impl Lease {
         self.key.clone()
     }
 
-    /// What stands in `lease_token` while the lease is ours.
+    /// The value of `lease_token` while this lease is held.
     pub(super) fn token(&self) -> AttributeValue {
         text(&self.token)
     }
 
-    /// Releases the lease; one that somebody else has acquired by now is theirs.
+    /// Releases the lease unless another holder has it by now.
     pub async fn release(self) -> Result<()> {
         self.release_in_transaction().unless_refused().await.map(drop)
     }
 
-    /// Releases the lease, if it is still ours.
     pub(super) fn release_in_transaction(&self) -> Write {
         self.update_in_transaction("REMOVE #lease_token, #lease_until")
     }
 
-    /// A change of the row, if the lease is still ours; it stays held.
+    /// Updates the row if the lease is still held; does not release it.
     pub(super) fn update_in_transaction(&self, change: impl Into<String>) -> Write {
         self.required(self.table.update(self.key.clone(), change))
     }
 
-    /// Makes a transaction fail unless the lease is still ours; it stays held.
+    /// Fails the transaction unless the lease is still held.
     pub(super) fn held_in_transaction(&self) -> Write {
         self.required(self.table.check(self.key.clone()))
     }

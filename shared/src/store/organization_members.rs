@@ -1,9 +1,10 @@
-//! `organization_members`. Key: `user_id` (partition), `organization_id` (sort). Index `by_organization`: `organization_id`,
-//! `user_id`; it holds every row, also those that were put by hand without times.
+//! `organization_members`. Key: `user_id` (partition), `organization_id` (sort).
 //!
-//! An organization never loses its last owner. Only owners change owners, so the transaction that takes the role from another
-//! one checks that whoever asks for it is one still; who gives it up themselves needs another owner, whose row it checks. In
-//! whatever order such transactions happen, each leaves an owner behind: no count has to agree with the rows.
+//! Index `by_organization`: `organization_id`, `user_id`; it includes rows written by hand without times.
+//!
+//! An organization always keeps an owner. Only owners change owners: the transaction that demotes another owner checks that the
+//! acting user is still one; an owner who steps down needs another owner, whose row the transaction checks. In any order of such
+//! transactions an owner remains, without a count to maintain.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ use crate::{
     models::{Contact, Member, Membership, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
 };
 
-/// Owners who are tried, of those that the index names beside somebody who gives the role up: it may be behind.
+/// Candidates for the remaining owner; the index may lag.
 const OTHERS: usize = 5;
 
 #[derive(Clone)]
@@ -33,13 +34,13 @@ impl OrganizationMembers {
         Self { table: database.table("organization_members") }
     }
 
-    /// The organizations a user belongs to as of now, so that membership can be read beside the slug, not after it, and who
-    /// was removed is out with the next request.
+    /// The user's organizations, read consistently: membership is read in parallel with the slug, and a removed user is locked
+    /// out at the next request.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
         self.table.query("#user_id = :user").with([(":user", text(user))]).now().collect().await
     }
 
-    /// `{id, email, timezone, phone, name}` of a member, as far as the row says them: what `{{user.…}}` leads into.
+    /// `{id, email, timezone, phone, name}` of a member, as far as known: the value of `{{user.…}}`.
     pub async fn person(&self, organization: OrganizationId, user: &UserId) -> Result<Value> {
         let row: Option<Map<String, Value>> = self.table.get(row(organization, user)).await?;
         let mut person = row.unwrap_or_default();
@@ -48,10 +49,10 @@ impl OrganizationMembers {
         Ok(Value::Object(person))
     }
 
-    /// A user who was let in once and whose work goes on without them, as the member they are now.
+    /// The current membership of a user on whose behalf work continues.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for somebody who does not belong to the organization any more.
+    /// [`Error::NotFound`] if the user no longer belongs to the organization.
     pub async fn still_member(&self, organization: OrganizationId, user: &UserId) -> Result<Member> {
         let theirs = self.of_user(user).await?;
         let here = theirs.into_iter().find(|membership| membership.organization_id == organization);
@@ -59,12 +60,11 @@ impl OrganizationMembers {
         Ok(Member { organization_id: organization, user_id: user.clone(), role })
     }
 
-    /// The member as of now; `None` for who is not.
     pub async fn find(&self, organization: OrganizationId, user: &UserId) -> Result<Option<OrganizationMember>> {
         self.table.get_consistent(row(organization, user)).await
     }
 
-    /// A page of the organization's members, in the order of their ids.
+    /// A page of the organization's members, by id.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -78,10 +78,11 @@ impl OrganizationMembers {
         Ok(Page { items: rows(items), next_cursor: next.map(|user| Cursor(user).to_string()) })
     }
 
-    /// Adds a member, for `by`, who must be an admin still, and an owner for a new owner. False if they are a member already.
+    /// Adds a member on behalf of `by`, who must still be an admin, or an owner to add an owner. False if the user is a member
+    /// already.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if `by` has another role by now.
+    /// [`Error::Conflict`] if the role of `by` has changed.
     pub async fn add(&self, organization: OrganizationId, by: &Member, new: &OrganizationMember) -> Result<bool> {
         if new.user_id == by.user_id {
             // A transaction takes no two operations on one row.
@@ -97,10 +98,10 @@ impl OrganizationMembers {
         Ok(true)
     }
 
-    /// Gives a member, who was read as `before`, another role or contact, for `by`. Gives the row as it is then.
+    /// Changes role and contact of a member read as `before`, on behalf of `by`. Returns the new row.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it would leave the organization without an owner, or if either of the two was changed meanwhile.
+    /// [`Error::Conflict`] if no owner would remain, or if either member has changed.
     pub async fn change(
         &self,
         organization: OrganizationId,
@@ -114,7 +115,7 @@ impl OrganizationMembers {
         let mut change = "SET #updated_at = :now".to_owned();
         let mut values = vec![(":now".to_owned(), text(now))];
         let mut gone = Vec::new();
-        // What stays is not written: a newer version may have written there what is not known here.
+        // Unchanged fields are not written: a newer version may have written values unknown here.
         let (role_before, role_after) = (Some(before.role.as_str().to_owned()), Some(role.as_str().to_owned()));
         for (name, old, new) in [
             ("role", &role_before, &role_after),
@@ -146,7 +147,7 @@ impl OrganizationMembers {
         Ok(OrganizationMember { role, contact: contact.clone(), updated_at: Some(now), ..before.clone() })
     }
 
-    /// Removes a member, who was read as `before`, for `by`, who may be the same.
+    /// Removes a member read as `before`, on behalf of `by`, possibly the same user.
     ///
     /// # Errors
     /// As [`OrganizationMembers::change`].
@@ -158,7 +159,7 @@ impl OrganizationMembers {
         Ok(())
     }
 
-    /// Sends the write of a member's row, if that is an owner's as it was before or not, and whoever asks may still do it.
+    /// Writes a member's row if their ownership is unchanged and `by` still has the role `least`.
     async fn write(
         &self,
         organization: OrganizationId,
@@ -173,7 +174,7 @@ impl OrganizationMembers {
         let write = if before.role == Role::Owner {
             write.when("#role = :owner").with([(":owner", owner)])
         } else if oneself && before.role == Role::Admin {
-            // Who is none any more does not make themselves one again.
+            // A former admin cannot restore their own role.
             write.when("#role = :admin").with([(":admin", text(Role::Admin.as_str()))])
         } else {
             write.when("attribute_exists(#user_id) AND NOT #role = :owner").with([(":owner", owner)])
@@ -189,7 +190,7 @@ impl OrganizationMembers {
             let other = Member { organization_id: organization, user_id: other, role: Role::Owner };
             match transact(vec![write.clone(), self.is_still(organization, &other, Role::Owner)]).await {
                 Ok(()) => return Ok(()),
-                // The index was behind.
+                // The index was stale.
                 Err(Refused::Condition(1)) => {}
                 Err(refused) => return Err(refused.or(IN_BETWEEN)),
             }
@@ -201,7 +202,7 @@ impl OrganizationMembers {
         ))
     }
 
-    /// Owners beside one, some of them, as the index names them.
+    /// Some other owners, from the index.
     async fn other_owners(&self, organization: OrganizationId, one: &UserId) -> Result<Vec<UserId>> {
         let owners = self.table.query_index("by_organization", "#organization_id = :organization");
         let owners = owners.filter("#role = :owner").attributes("#user_id");
@@ -210,7 +211,7 @@ impl OrganizationMembers {
         let take = |items: Vec<Item>| {
             let users = items.iter().filter_map(|item| item.get("user_id")?.as_s().ok());
             let left = OTHERS.saturating_sub(others.len());
-            // A key of the index cannot stand in the filter.
+            // A filter cannot name a key of the index.
             others.extend(users.filter(|user| *user != one.as_str()).map(UserId::new).take(left));
             Ok(())
         };
@@ -218,7 +219,7 @@ impl OrganizationMembers {
         Ok(others)
     }
 
-    /// Fails a transaction unless a member has at least this role, as of then.
+    /// Fails the transaction unless the member has at least this role.
     fn is_still(&self, organization: OrganizationId, member: &Member, least: Role) -> Write {
         let check = self.table.check(row(organization, &member.user_id));
         let owner = (":owner", text(Role::Owner.as_str()));
@@ -228,7 +229,7 @@ impl OrganizationMembers {
         check.when("#role IN (:admin, :owner)").with([(":admin", text(Role::Admin.as_str())), owner])
     }
 
-    /// Waits until the index shows a change, so that the list agrees with the answer.
+    /// Waits until the index shows the change, so that lists agree with our answer.
     async fn index_follows(
         &self,
         organization: OrganizationId,
@@ -245,14 +246,14 @@ impl OrganizationMembers {
         index_follows(read).await;
     }
 
-    /// Makes a user an owner, whatever they were before: for an operator, who asks nobody.
+    /// Makes a user an owner unconditionally: for operators.
     pub async fn make_owner(&self, organization: OrganizationId, user: &UserId) -> Result<()> {
         let change = "SET #role = :owner, #updated_at = :now, #created_at = if_not_exists(#created_at, :now)";
         let values = [(":owner", text(Role::Owner.as_str())), (":now", text(Timestamp::now()))];
         self.table.update(row(organization, user), change).with(values).send().await
     }
 
-    /// Writes a new member as part of a transaction, which fails if they are one.
+    /// Writes a new member; the transaction fails if the user is one.
     pub(super) fn put_in_transaction(&self, member: &OrganizationMember) -> Result<Write> {
         Ok(self.table.put(member)?.when("attribute_not_exists(#user_id)"))
     }
@@ -260,7 +261,7 @@ impl OrganizationMembers {
 
 const IN_BETWEEN: &str = "another change of this organization's members came in between; look at them and try again";
 
-/// Who may write the row of a member with this role.
+/// The least role that may change a member with this role.
 pub const fn least_to_change(role: Role) -> Role {
     match role {
         Role::Owner => Role::Owner,

@@ -1,10 +1,10 @@
-//! `organizations`. Key: id. Index `by_slug`: slug. Guard items beside the rows, with the key `slug#<slug>`, ensure that a slug
-//! is taken only once; a row that was put by hand has none until somebody else asks for its slug.
+//! `organizations`. Key: id. Index `by_slug`: slug. Guard items `slug#<slug>` make slugs unique.
 //!
-//! Every route of the dashboard's reads the organization by its slug; which keys and budgets of its own it has is remembered
-//! from there, so that nothing is read a second time in the same request (docs/adr/0007-own-keys.md). The next request reads again:
-//! a key that was taken away is used by no process any more (docs/adr/0024-keys-hold-at-once.md). Clones share what they remember:
-//! `Access` and `Accounts` are given the same [`Organizations`].
+//! A row written by hand has no guard until its slug is requested again.
+//!
+//! Dashboard routes read the organization by slug and cache its keys and budgets for the rest of the request
+//! (docs/adr/0007-own-keys.md). The next request reads again, so a removed key is out of use at once
+//! (docs/adr/0024-keys-hold-at-once.md). Clones share the cache: `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -30,9 +30,8 @@ use crate::{
     },
 };
 
-/// Just longer than a request of the dashboard's may last, so that what its access read holds to its end; whoever works for
-/// minutes asks for less ([`Organizations::own_keys_within`]). Budgets let nobody in, so they may be those that an earlier
-/// invocation has read.
+/// Just longer than a dashboard request, so that one read lasts to its end; longer work sets a shorter limit
+/// ([`Organizations::own_keys_within`]). Budgets grant no access, so they may come from an earlier invocation.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -43,13 +42,12 @@ pub struct Organizations {
     seen: OwnCache,
 }
 
-/// Says which organization has a slug.
 #[derive(Deserialize)]
 struct Guard {
     organization_id: OrganizationId,
 }
 
-/// What an organization had of its own when its row was last read.
+/// The organization's settings when its row was last read.
 #[derive(Debug, Clone)]
 struct Own {
     keys: OwnKeys,
@@ -71,12 +69,12 @@ impl Own {
     }
 }
 
-/// Beside each what moment it is as of: that at which it was asked for.
+/// Each entry with the time its read began.
 #[derive(Clone, Default)]
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
 
 impl OwnCache {
-    /// What the present invocation has read, not longer ago than that.
+    /// Settings read in the present invocation, no longer ago than `within`.
     fn read_now(&self, organization: OrganizationId, within: Duration) -> Option<Own> {
         let began = invocation::began()?;
         self.seen(organization, |at| at >= began && at.elapsed() < within)
@@ -94,7 +92,7 @@ impl OwnCache {
     fn put(&self, organization: OrganizationId, at: Instant, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        // Another request of this process may have read it later and been answered sooner.
+        // A concurrent read of this process may have begun later and finished earlier.
         if seen.get(&organization).is_none_or(|(known, _)| *known <= at) {
             seen.insert(organization, (at, own));
         }
@@ -111,7 +109,7 @@ impl Organizations {
         }
     }
 
-    /// The organization that has a slug, as of now: whether the slug is free.
+    /// The organization with a slug, read consistently, to decide whether the slug is free.
     pub async fn holder_of(&self, slug: &Slug) -> Result<Option<Organization>> {
         if let Some(guard) = self.table.get_consistent::<Guard>(guard(slug)).await? {
             return self.get_consistent(guard.organization_id).await.map(Some);
@@ -120,14 +118,14 @@ impl Organizations {
             self.table.query_index("by_slug", "#slug = :slug").with([(":slug", text(slug))]).first().await?;
         if let Some(by_hand) = &by_hand {
             let guard = self.table.put_item(guard_of(slug, by_hand.id)).when("attribute_not_exists(#id)");
-            // Refused, it is there.
+            // If refused, the guard exists.
             guard.unless_refused().await?;
         }
         Ok(by_hand)
     }
 
-    /// Writes a new organization, the guard of its slug and its first member: all or none. False if the slug has been taken.
-    /// Whether an organization without a guard has it says [`Organizations::holder_of`].
+    /// Writes a new organization, the guard of its slug and its first member in one transaction. False if the slug has a guard;
+    /// check [`Organizations::holder_of`] for organizations without one.
     pub async fn create(&self, organization: &Organization, first: &OrganizationMember) -> Result<bool> {
         let row = self.table.put(organization)?.when("attribute_not_exists(#id)");
         let guard = guard_of(&organization.slug, organization.id);
@@ -135,7 +133,7 @@ impl Organizations {
         transact_unless_refused(vec![guard, row, self.members.put_in_transaction(first)?]).await
     }
 
-    /// The organization in a URL. Whether the reader belongs to it is for `http::access` to find out.
+    /// The organization of a URL. `http::access` checks membership.
     ///
     /// # Errors
     /// [`Error::NotFound`] if no organization has the slug.
@@ -145,7 +143,6 @@ impl Organizations {
         self.remembered(asked, found)
     }
 
-    /// The row as of now.
     pub async fn get_consistent(&self, organization: OrganizationId) -> Result<Organization> {
         let asked = Instant::now();
         self.remembered(asked, self.table.get_consistent(id(organization)).await?)
@@ -157,12 +154,12 @@ impl Organizations {
         Ok(organization)
     }
 
-    /// At which services the organization has an account of its own, as this invocation has read it, or as of now.
+    /// The services with an own key, from this invocation's cache or read consistently.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
         self.own_keys_within(organization, REMEMBERED).await
     }
 
-    /// As [`Organizations::own_keys`], as of then at the earliest.
+    /// Like [`Organizations::own_keys`], with a cache no older than `within`.
     pub async fn own_keys_within(&self, organization: OrganizationId, within: Duration) -> Result<OwnKeys> {
         match self.seen.read_now(organization, within) {
             Some(own) => Ok(own.keys),
@@ -170,7 +167,7 @@ impl Organizations {
         }
     }
 
-    /// What the organization may use of its own, as this process has read it within half a minute, or as of now.
+    /// The organization's own budgets, up to half a minute old, or read consistently.
     pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
         match self.seen.read_lately(organization) {
             Some(own) => Ok(own.budgets),
@@ -178,7 +175,7 @@ impl Organizations {
         }
     }
 
-    /// The services for which the organization has stored a credential, known as in [`Organizations::own_keys`].
+    /// The services with a stored credential; freshness as in [`Organizations::own_keys`].
     pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
         match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.credentials),
@@ -186,7 +183,7 @@ impl Organizations {
         }
     }
 
-    /// Which of several accounts acts, by service, known as in [`Organizations::own_keys`].
+    /// The selected account per service; freshness as in [`Organizations::own_keys`].
     pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
         match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.accounts),
@@ -194,7 +191,7 @@ impl Organizations {
         }
     }
 
-    /// When its keys, credentials or accounts were last changed, known as in [`Organizations::own_keys`].
+    /// The last change of keys, credentials or accounts; freshness as in [`Organizations::own_keys`].
     pub async fn changed_at(&self, organization: OrganizationId) -> Result<Timestamp> {
         match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.changed_at),
@@ -202,7 +199,7 @@ impl Organizations {
         }
     }
 
-    /// Sets which of several accounts of a service acts, or takes that back, as [`Organizations::set_own_key`] does.
+    /// Selects or clears the account of a service, like [`Organizations::set_own_key`].
     pub async fn set_service_account(
         &self,
         before: &Organization,
@@ -220,8 +217,8 @@ impl Organizations {
         Ok(())
     }
 
-    /// Sets the key of a service, or takes it away, in a row that was read as `before`; in the same transaction closes the
-    /// intent `made` of the new secret and opens the intent `left` of the old one.
+    /// Sets or removes the key of a service in a row read as `before`. The same transaction closes the intent `made` of the new
+    /// secret and opens the intent `left` of the old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read.
@@ -240,7 +237,7 @@ impl Organizations {
         Ok(())
     }
 
-    /// Sets the credential for a service, or takes it away, as [`Organizations::set_own_key`] does.
+    /// Sets or removes the credential of a service, like [`Organizations::set_own_key`].
     pub async fn set_service_credential(
         &self,
         before: &Organization,
@@ -260,8 +257,7 @@ impl Organizations {
         Ok(())
     }
 
-    /// Sets budgets of an organization, or goes back to the deployment's where there is `None`. What else stands among its
-    /// budgets stays. Gives what it has now.
+    /// Sets budgets, or with `None` resets them to the deployment's. Other budgets stay. Returns the new row.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed meanwhile.
@@ -287,8 +283,8 @@ impl Organizations {
         self.get_consistent(organization).await
     }
 
-    /// Waits, a second at most, until the index shows a change. Routes read the row through the index, which follows a moment
-    /// after the table: until then they know what was before, and whoever has our answer expects what is now.
+    /// Waits up to a second until the index shows the change: routes read the row through the index, and must agree with our
+    /// answer.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
         index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }
@@ -301,7 +297,7 @@ impl Organizations {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<Timestamp> {
-        // Later than before on any clock: it is what tells two changes apart.
+        // Strictly later than before on any clock: `updated_at` distinguishes changes.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut writes = vec![self.table.update(id(before.id), change).when("#updated_at = :seen").with([
             (":value", value),

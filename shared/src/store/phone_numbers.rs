@@ -1,8 +1,7 @@
 //! `phone_numbers`. Key: id. Index `by_organization`: `organization_id`, `created_at`. Index `by_number`: number.
 //!
-//! Guard items beside the rows, with the key `number#<number>`, ensure that a number is registered only once, by whatever
-//! organization. Which agent a number rings also stands on the agent's row (`store/agents.rs`), written in the same
-//! transaction.
+//! Guard items with the key `number#<number>` make a number unique across organizations. The agent's row (`store/agents.rs`)
+//! lists its numbers, updated in the same transaction.
 
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use crate::{
 
 const OVERTAKEN: &str = "another change of this phone number came in between; try again";
 
-/// A row, as an error names it.
 const WHAT: &str = "phone number";
 
 #[derive(Clone)]
@@ -34,17 +32,17 @@ impl PhoneNumbers {
         Self { table: database.table("phone_numbers"), agents: Agents::new(database), intents: Intents::new(database) }
     }
 
-    /// The row as of now, with the credentials that hold now.
+    /// The row and its current credentials, read consistently.
     pub async fn get(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
         self.table.owned(organization, id(number), WHAT).await
     }
 
-    /// The number that Twilio says is called, as of now. Whose request it is, is known only from the number's own credentials.
+    /// The number addressed by Twilio's request, read consistently. Its own credentials must verify the request before the
+    /// organization is trusted.
     pub async fn find(&self, number: PhoneNumberId) -> Result<Option<Unowned<PhoneNumber>>> {
         Ok(self.table.get_consistent(id(number)).await?.map(Unowned::new))
     }
 
-    /// A page of the organization's phone numbers, newest first.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -54,28 +52,27 @@ impl PhoneNumbers {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// The organization's numbers, at most `limit`, in the order in which they were registered.
+    /// The organization's first `limit` numbers, oldest first.
     pub async fn oldest(&self, organization: OrganizationId, limit: i32) -> Result<Vec<PhoneNumber>> {
         let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
         let (page, _) = numbers.with([(":organization", text(organization))]).page(None, Some(limit)).await?;
         Ok(rows(page))
     }
 
-    /// The organization's numbers that ring an agent.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<PhoneNumber>> {
         let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
         let numbers = numbers.filter("#agent_id = :agent");
         numbers.with([(":organization", text(organization)), (":agent", text(agent))]).collect().await
     }
 
-    /// Whoever owns the number that was called. Read beside the tool that tells who must own it.
+    /// The owner of a called number, read in parallel with the tool that determines the organization.
     pub async fn by_number(&self, number: &E164) -> Result<Option<Unowned<PhoneNumber>>> {
         let found = self.table.query_index("by_number", "#number = :number").with([(":number", text(number))]);
         Ok(found.first().await?.map(Unowned::new))
     }
 
-    /// Waits, a second at most, until the index by number names this secret, or no row for `None`: tools that send from the number
-    /// that was called know it from there.
+    /// Waits up to a second until the index by number has this secret, or no row for `None`: tools that send from the called
+    /// number read the secret there.
     pub async fn index_follows(&self, number: &E164, secret: Option<&str>) {
         let shows = || async {
             let found: Option<PhoneNumber> = self.by_number(number).await.ok()?.map(Unowned::for_its_owner);
@@ -84,19 +81,18 @@ impl PhoneNumbers {
         index_follows(shows).await;
     }
 
-    /// Writes a new phone number with the guard of the number, notes it at its agent, and closes the intent of its secret: all
-    /// or nothing.
+    /// Writes a new phone number, its guard and its entry on the agent, and closes the intent of its secret, in one transaction.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the number is registered, by whatever organization; [`Error::NotFound`] if the organization
-    /// has no such agent.
+    /// [`Error::Conflict`] if any organization has registered the number; [`Error::NotFound`] if the organization has no such
+    /// agent.
     pub async fn create(&self, row: &PhoneNumber, secret: IntentId) -> Result<()> {
         let mut guard = guard(&row.number);
         guard.insert("phone_number_id".into(), text(row.id));
         let mut writes = vec![
             self.table.put(row)?.when("attribute_not_exists(#id)"),
             self.table.put_item(guard).when("attribute_not_exists(#id)"),
-            // Before the agent's: a condition is told by its place.
+            // Before the agent's write: conditions are identified by position.
             self.intents.close_in_transaction(secret),
         ];
         writes.extend(row.agent_id.map(|agent| self.rings(row, agent, true)));
@@ -107,13 +103,12 @@ impl PhoneNumbers {
         })
     }
 
-    /// Writes label, agent, fallback number, VAPI's id and the secret's name of a row that was read as `before`; `updated_at` is set
-    /// here. If the number comes to ring another agent, both agents' rows are written in the same transaction; the intent
-    /// `made` of a new secret is closed there, and the intent `left` of the old one opened.
+    /// Updates label, agent, fallback number, VAPI's id and secret of a row read as `before`, and sets `updated_at`. The same
+    /// transaction updates both agents' rows, closes the intent `made` of a new secret and opens the intent `left` of the old
+    /// one.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the row has changed since it was read; [`Error::NotFound`] if the organization has no such
-    /// agent.
+    /// [`Error::Conflict`] if the row has changed since it was read; [`Error::NotFound`] if the organization has no such agent.
     pub async fn update(
         &self,
         organization: OrganizationId,
@@ -122,7 +117,7 @@ impl PhoneNumbers {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
-        // Later than before on any clock: it is what tells two changes apart.
+        // Strictly later than before on any clock: `updated_at` distinguishes changes.
         after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut update = self
             .table
@@ -164,8 +159,8 @@ impl PhoneNumbers {
         })
     }
 
-    /// Deletes a row with the guard of its number, and at its agent, and records that its secret is to go: all or nothing. A
-    /// row that is gone already is fine.
+    /// Deletes a row, its guard and its entry on the agent, and opens the intent to delete its secret, in one transaction.
+    /// Repeatable.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read.
@@ -175,7 +170,7 @@ impl PhoneNumbers {
             .delete(id(row.id))
             .when("attribute_not_exists(#id) OR (#organization_id = :organization AND #updated_at = :seen)")
             .with([(":organization", text(organization)), (":seen", text(row.updated_at))]);
-        // A row that was put by hand has no guard.
+        // Rows written by hand have no guard.
         let guard = self.table.delete(guard(&row.number));
         let guard = guard.when("attribute_not_exists(#id) OR #phone_number_id = :row").with([(":row", text(row.id))]);
         let mut writes = vec![deleted, guard];
@@ -192,8 +187,7 @@ impl PhoneNumbers {
     }
 }
 
-/// Carries a transaction out. `left` takes the number from the agent it rang; it is left out if that agent is gone, as
-/// only an agent deleted by hand can be.
+/// Sends a transaction, without `left` if the agent in it is gone, which takes a deletion by hand.
 async fn transact_leaving(writes: Vec<Write>, left: Option<Write>) -> Result<(), Refused> {
     let place = writes.len();
     match transact(writes.iter().cloned().chain(left).collect()).await {

@@ -1,12 +1,12 @@
-//! Counts of what has limits, in the table `idempotency`. Key: id, one item a count:
+//! Counters of limited actions, in the table `idempotency`. Key: id, one item per counter:
 //!
-//! - `quota#<organization>#<what>#call#<conversation>`: those in one conversation, or one run;
-//! - `quota#<organization>#<what>#hour#2026-11-20T16`: those in one hour of the clock, UTC;
-//! - `quota#<organization>#<what>#day#2026-11-20`: those in one day, UTC.
+//! - `quota#<organization>#<what>#call#<conversation>`: per conversation or run;
+//! - `quota#<organization>#<what>#hour#2026-11-20T16`: per clock hour, UTC;
+//! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC.
 //!
-//! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). The hour is fixed, not sliding: one number that is counted up in one conditional write, at the price that a tool may be
-//! called twice its limit around a full hour. One count is one update; two are one transaction, so that an execution refused by
-//! one limit is not counted by the other. Items leave by themselves (TTL on `expires_at`); no key is used again after that.
+//! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). Hours are fixed, not sliding: one conditional
+//! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so an
+//! execution refused by one limit does not consume the other. TTL on `expires_at`; keys are not reused after that.
 
 use std::{fmt, time::Duration};
 
@@ -26,16 +26,16 @@ use crate::{
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Since its last effect; in between a run may wait for people, a week for each of its actions.
+/// Since the last effect: in between a run may wait for people, a week per action.
 const RUN_KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
-/// An hour, and what clocks may differ by.
+/// An hour and the difference of clocks.
 const HOUR_KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 const DAY_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Transactions on the same item refuse each other, so some of many at once must come again.
+/// Concurrent transactions on the same item refuse each other and must retry.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
-/// Kept back for the execution itself.
+/// Reserved for the execution itself.
 const RESERVE: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -43,17 +43,14 @@ pub struct Quotas {
     table: Table,
 }
 
-/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Executions of a tool.
     Tool(ToolId),
-    /// Runs of an automation that begin, and those that only show what they would do.
     Runs(AutomationId),
     DryRuns(AutomationId),
-    /// What an automation changes outside.
+    /// Actions of an automation with an external effect.
     Effects(AutomationId),
-    /// What an automation writes to people.
+    /// Messages to people from an automation.
     Messages(AutomationId),
 }
 
@@ -69,31 +66,27 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Among which it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window<'a> {
-    /// A conversation or a run, by its name.
+    /// A conversation or a run, by name.
     Call(&'a str),
     Hour,
     Day,
 }
 
-/// Whether there was room for one more execution.
 #[derive(Debug)]
 pub enum Room {
     Taken(Taken),
-    /// There was none; nothing was counted.
+    /// Nothing was counted.
     None(Limit),
 }
 
 impl Room {
-    /// That of an execution which nothing limits.
     pub const fn free() -> Self {
         Self::Taken(Taken(Vec::new()))
     }
 }
 
-/// The room one execution takes.
 #[derive(Debug)]
 pub struct Taken(Vec<Count>);
 
@@ -110,11 +103,11 @@ impl Quotas {
         Self { table: database.table("idempotency") }
     }
 
-    /// Counts an execution of the tool if all its limits leave room for it, in one round trip. `conversation` names the one
-    /// it is part of; without a name it is one of its own, in which nothing was called before.
+    /// Counts an execution of the tool if all its limits leave room, in one round trip. Without `conversation` the execution is
+    /// a conversation of its own.
     ///
     /// # Errors
-    /// When it cannot be known whether there is room.
+    /// If the available room is unknown.
     pub async fn take(
         &self,
         organization: OrganizationId,
@@ -130,11 +123,11 @@ impl Quotas {
         self.take_each(organization, &wanted, None, deadline).await
     }
 
-    /// Counts one more of each if there is room for all of them, in one round trip: each may have so many within its window. What
-    /// has a `name` and was counted last is not counted again.
+    /// Counts one more of each, with its window and limit, if all leave room, in one round trip. A repetition of the last
+    /// counted `name` is not counted again.
     ///
     /// # Errors
-    /// When it cannot be known whether there is room.
+    /// If the available room is unknown.
     pub async fn take_each(
         &self,
         organization: OrganizationId,
@@ -167,7 +160,7 @@ impl Quotas {
         Ok(refused.map_or(Room::Taken(Taken(counts)), Room::None))
     }
 
-    /// Gives back the room of an execution that did not begin.
+    /// Returns the room of an execution that did not begin.
     pub async fn release(&self, taken: Taken) -> Result<()> {
         let given = taken.0.iter().map(|count| {
             let update = self.table.update(id(&count.id), "SET #count = #count - :one").when("#count > :zero");
@@ -182,7 +175,7 @@ impl Quotas {
                 id(&count.id),
                 "SET #count = if_not_exists(#count, :zero) + :one, #last = :execution, #expires_at = :expires_at",
             )
-            // `last` is who counted last: an update whose answer was lost is sent again by the SDK, and must not count twice.
+            // `last` is the last counted execution: when the SDK resends an update after a lost answer, it must not count twice.
             .when("attribute_not_exists(#count) OR (#count < :most AND #last <> :execution)")
             .with([
                 (":zero", number(0)),
@@ -193,7 +186,7 @@ impl Quotas {
             ])
     }
 
-    /// The first limit that is reached.
+    /// The first limit reached.
     async fn count_all(
         &self,
         counts: &[Count],

@@ -1,4 +1,4 @@
-//! How far the reissue of tools is: the item `reissue` of the table `tools`, beside the rows it goes through.
+//! The progress of the reissue of tools: the item `reissue` in the table `tools`.
 
 use super::{
     database::{Database, id, number, rows, to_item},
@@ -22,12 +22,12 @@ impl Reissues {
         Self { table: database.table("tools") }
     }
 
-    /// `None`: nothing was ever looked at.
+    /// `None`: never started.
     pub async fn find(&self) -> Result<Option<Reissue>> {
         self.table.get_consistent(id(KEY)).await
     }
 
-    /// Writes down how far it is, as read or written last with one version less. False: somebody else has gone on.
+    /// Saves the progress at the version that was read. False: another process has saved since.
     pub async fn save(&self, reissue: &mut Reissue) -> Result<bool> {
         let seen = reissue.version;
         reissue.version += 1;
@@ -37,8 +37,8 @@ impl Reissues {
         write.with_all(values).with([(":seen", number(seen))]).unless_refused().await
     }
 
-    /// The tools of all organizations that VAPI knows, some at a time, for `settle`, which acts for each organization in turn;
-    /// and the key up to which the table was read, `None` at its end. A tool that cannot be read is reported and left out.
+    /// A page of the tools of all organizations that VAPI knows, for `settle`, which acts for each organization in turn; and
+    /// the key to continue after, `None` at the end. Unreadable tools are reported and skipped.
     pub async fn tools_at_vapi(&self, after: Option<&str>, limit: i32) -> Result<(Vec<Tool>, Option<String>)> {
         let tools = self.table.scan().filter("attribute_exists(#external_tool_id)");
         let (items, next) = tools.page(after.map(id), Some(limit)).await?;

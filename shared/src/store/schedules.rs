@@ -1,5 +1,6 @@
-//! `schedules`. Key: id, the automation's. Index `due`: `due`, `next_run_at`, of those that have an occurrence to come; `due` spreads
-//! them over a few partitions. Each change raises `revision` under the condition that it is the one that was read.
+//! `schedules`. Key: the automation's id. Each change raises `revision`, conditional on the revision that was read.
+//!
+//! Index `due`: `due`, `next_run_at`, of schedules with an upcoming occurrence; `due` spreads them over a few partitions.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -14,9 +15,8 @@ use crate::{
 };
 
 const WHAT: &str = "schedule";
-/// Partitions of the index.
 const SHARDS: u32 = 4;
-/// What a row may lack.
+/// Attributes a row may lack.
 const OPTIONAL: [&str; 7] = ["next_run_at", "schedule_name", "due", "last_run_at", "last_poll", "last_error", "cursor"];
 
 #[derive(Clone)]
@@ -29,7 +29,6 @@ impl Schedules {
         Self { table: database.table("schedules") }
     }
 
-    /// An automation's schedule, as of now.
     pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Option<Schedule>> {
         let item = self.table.item(id(automation), true).await?;
         match owned(organization, item, WHAT) {
@@ -39,8 +38,8 @@ impl Schedules {
         }
     }
 
-    /// Writes a schedule that is as it was read, or not there yet; gives it as it then is. None if somebody else changed it since.
-    /// What a newer version wrote beside it stays.
+    /// Writes a new schedule, or an existing one at the revision that was read; returns the new row, `None` if it has changed
+    /// since. Attributes of a newer version stay.
     pub async fn save(&self, schedule: &Schedule) -> Result<Option<Schedule>> {
         let saved = Schedule { revision: schedule.revision + 1, updated_at: Timestamp::now(), ..schedule.clone() };
         let (change, values) = set_all(to_item(&saved)?, &OPTIONAL);
@@ -54,15 +53,15 @@ impl Schedules {
         Ok(write.unless_refused().await?.then_some(saved))
     }
 
-    /// Deletes a schedule that is as it was read. False if it is not.
+    /// Deletes a schedule at the revision that was read. False if it has changed since.
     pub async fn delete(&self, schedule: &Schedule) -> Result<bool> {
         let gone = self.table.delete(id(schedule.id)).when("#organization_id = :organization AND #revision = :read");
         let values = [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];
         gone.with(values).unless_refused().await
     }
 
-    /// Up to `most` schedules of each partition whose occurrence was to come before a moment, of all organizations: for the sweep.
-    /// A row that cannot be read is reported and left out.
+    /// Up to `most` schedules per partition whose occurrence is before `before`, of all organizations, for the sweep. Unreadable
+    /// rows are reported and skipped.
     pub async fn overdue(&self, before: Timestamp, most: i32) -> Result<Vec<Schedule>> {
         let mut all = Vec::new();
         for shard in 0..SHARDS {
@@ -74,7 +73,6 @@ impl Schedules {
         Ok(all)
     }
 
-    /// The partition of the index that an automation's schedule is in.
     pub fn partition_of(automation: AutomationId) -> String {
         let sum = automation.to_string().bytes().fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         shard_name(sum % SHARDS)

@@ -1,9 +1,8 @@
 //! `services`, `service_tools` and `service_capabilities`: the catalogue of tools, the same for every organization.
 //!
-//! - `services`. Key: id, made of the name without case. Read as a whole, or by name. The item `load` beside the rows has the
-//!   lease of whoever loads the catalogue.
-//! - `service_tools`. Key: id, made of the name. Index `by_service`: `service_id`, `name`, with what lists and the search need.
-//! - `service_capabilities`. Key: `service_name`, without case.
+//! - `services`. Key: id, made of the lower-case name. The item `load` holds the lease of a load of the catalogue.
+//! - `service_tools`. Key: id, made of the name. Index `by_service`: `service_id`, `name`, with the attributes for lists and search.
+//! - `service_capabilities`. Key: `service_name` in lower case.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -19,11 +18,11 @@ use crate::{
     models::{ListedServiceTool, Service, ServiceCapabilities, ServiceId, ServiceTool, folded_name, service_tool_id},
 };
 
-/// The item that has the lease of a load, for longer than the function may take.
+/// The item with the lease of a load, which outlasts the function.
 const LOAD: &str = "load";
 const LEASE: Duration = Duration::from_secs(70);
 
-/// Of a partition key, what DynamoDB takes at most, in bytes.
+/// DynamoDB's limit for a partition key, in bytes.
 const LONGEST_KEY: usize = 2_048;
 
 #[derive(Clone)]
@@ -42,12 +41,12 @@ impl Services {
         }
     }
 
-    /// All services, active or not, in no order.
+    /// All services, active or not, unordered.
     pub async fn all(&self) -> Result<Vec<Service>> {
         self.services.scan().filter("attribute_exists(#name)").collect().await
     }
 
-    /// Everything that was loaded, active or not, as of now and in no order. A row that cannot be read is reported and left out.
+    /// The whole catalogue, active or not, unordered, read consistently. Unreadable rows are reported and skipped.
     pub async fn loaded(&self) -> Result<(Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>)> {
         let services = self.services.scan().filter("attribute_exists(#name)").now();
         let (tools, capabilities) = (self.tools.scan().now(), self.capabilities.scan().now());
@@ -55,41 +54,41 @@ impl Services {
         Ok((services, tools, capabilities))
     }
 
-    /// Waits until nobody else loads the catalogue, and keeps others from it until the lease is released or runs out.
+    /// Acquires exclusive access for a load of the catalogue.
     ///
     /// # Errors
-    /// [`Error::Conflict`](crate::Error::Conflict) if somebody still does at `deadline`.
+    /// [`Error::Conflict`](crate::Error::Conflict) if another load holds the lease until `deadline`.
     pub async fn lease(&self, deadline: Deadline) -> Result<Lease> {
         Lease::acquire_of_all(&self.services, id(LOAD), "catalogue", LEASE, deadline).await
     }
 
-    /// The services of these names that there are, active or not, in no order.
+    /// The existing services of these names, active or not, unordered.
     pub async fn named(&self, names: &[String], deadline: Deadline) -> Result<Vec<Service>> {
         let keys = names.iter().map(|name| id(ServiceId::of_name(name))).collect();
         Ok(rows(self.services.batch_get(keys, None, deadline).await?))
     }
 
-    /// The tools of a service as they are listed, active or not, by name.
+    /// The tools of a service in list form, active or not, by name.
     pub async fn tools_of(&self, service: ServiceId) -> Result<Vec<ListedServiceTool>> {
         let of_service = self.tools.query_index("by_service", "#service_id = :service");
         of_service.with([(":service", text(service))]).collect().await
     }
 
-    /// The tools of these names that there are, active or not, by name. One batched read for up to 100 names. A row that cannot
-    /// be read is reported and left out.
+    /// The existing tools of these names, active or not. One batched read per 100 names. Unreadable rows are reported and
+    /// skipped.
     pub async fn tools_named(&self, names: &[String], deadline: Deadline) -> Result<HashMap<String, ServiceTool>> {
         let keys = names.iter().map(|name| id(service_tool_id(name))).collect();
         let found: Vec<ServiceTool> = rows(self.tools.batch_get(keys, None, deadline).await?);
         Ok(found.into_iter().map(|tool| (tool.name.clone(), tool)).collect())
     }
 
-    /// What these services can do, by their [`folded_name`].
+    /// The capabilities of these services, by their [`folded_name`].
     pub async fn capabilities(
         &self,
         services: &[String],
         deadline: Deadline,
     ) -> Result<HashMap<String, ServiceCapabilities>> {
-        // A batch with a key that cannot be is refused whole.
+        // DynamoDB refuses a whole batch with an invalid key.
         let can_be = |key: &String| (1..=LONGEST_KEY).contains(&key.len());
         let names = services.iter().map(|name| folded_name(name)).filter(can_be);
         let keys = names.map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();
@@ -97,17 +96,15 @@ impl Services {
         Ok(found.into_iter().map(|of| (of.service_name.clone(), of)).collect())
     }
 
-    /// Writes a tool.
     pub async fn put_tool(&self, tool: &ServiceTool) -> Result<()> {
         self.tools.put(tool)?.send().await
     }
 
-    /// Writes what a service can do.
     pub async fn put_capabilities(&self, capabilities: &ServiceCapabilities) -> Result<()> {
         self.capabilities.put(capabilities)?.send().await
     }
 
-    /// Writes a service. It is written last, so that whoever sees its new edition finds its tools as they are to be.
+    /// Must be written last, so that the tools of a new edition are complete once it is visible.
     pub async fn put(&self, service: &Service) -> Result<()> {
         self.services.put(service)?.send().await
     }

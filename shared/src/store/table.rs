@@ -1,7 +1,7 @@
-//! A table: how it is read. How it is written is in `write.rs`.
+//! Reads of a table. `write.rs` has the writes.
 //!
-//! Expressions are DynamoDB's own. Every name in them is an alias, `#` and the attribute's name (`#lease_until`), so the
-//! names that DynamoDB wants beside an expression are read off it.
+//! Expressions are DynamoDB's own. Every name in them is an alias, `#` and the attribute's name (`#lease_until`); the aliases
+//! DynamoDB requires are derived from the expression.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use super::database::{Item, failed, from_item, owned, rows};
 use crate::{Deadline, Error, Result, backoff::Backoff, models::OrganizationId};
 
-/// DynamoDB takes 100 keys in one batch.
+/// DynamoDB takes 100 keys per batch.
 const BATCH: usize = 100;
-/// Before the keys that a batch left out are asked for again.
+/// Before unprocessed keys are requested again.
 const PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 
@@ -29,9 +29,8 @@ pub(super) struct Table {
     pub(super) name: String,
 }
 
-/// The names that expressions alias.
 pub(super) type Names = HashMap<String, String>;
-/// The values that stand in expressions, by their placeholders.
+/// Values by placeholder.
 pub(super) type Values = HashMap<String, AttributeValue>;
 
 impl Table {
@@ -39,20 +38,20 @@ impl Table {
         Self { client, name }
     }
 
-    /// The row under a key; what was written a moment ago may be missing.
+    /// An eventually consistent read.
     pub(super) async fn get<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
         self.read(key, false).await
     }
 
-    /// The row under a key, as of now.
+    /// A strongly consistent read.
     pub(super) async fn get_consistent<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
         self.read(key, true).await
     }
 
-    /// The organization's row under a key, as of now.
+    /// The organization's row under a key, read consistently.
     ///
     /// # Errors
-    /// [`Error::NotFound`] (`what`) if there is none, whoever else may have one.
+    /// [`Error::NotFound`] (`what`) if the row is missing or another organization's.
     pub(super) async fn owned<T: DeserializeOwned>(
         &self,
         organization: OrganizationId,
@@ -71,12 +70,11 @@ impl Table {
         Ok(Box::pin(get.send()).await.map_err(failed)?.item)
     }
 
-    /// The rows under these keys that there are, each once however often its key is given, as of now and in no order; with
-    /// `attributes` (`#id, #created_at`) these of them only. What DynamoDB leaves out of its answers is asked for again, after a
-    /// pause.
+    /// The existing rows under these keys, each once, read consistently and unordered; with `attributes` (`#id, #created_at`)
+    /// only these. Retries keys that DynamoDB leaves unprocessed.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if it still leaves some out when `deadline` comes.
+    /// [`Error::Unavailable`] if some are still unprocessed at `deadline`.
     pub(super) async fn batch_get(
         &self,
         keys: Vec<Item>,
@@ -113,17 +111,16 @@ impl Table {
         Ok(found)
     }
 
-    /// Rows of the table, by a condition on its key (`#id = :id`).
+    /// `condition`: on the table's key (`#id = :id`).
     pub(super) fn query(&self, condition: &'static str) -> Query {
         Query { condition: Some(condition), ..self.scan() }
     }
 
-    /// Rows of an index, by a condition on its key.
+    /// `condition`: on the index's key.
     pub(super) fn query_index(&self, index: &'static str, condition: &'static str) -> Query {
         Query { index: Some(index), ..self.query(condition) }
     }
 
-    /// All rows of the table.
     pub(super) fn scan(&self) -> Query {
         Query {
             table: self.clone(),
@@ -138,7 +135,7 @@ impl Table {
     }
 }
 
-/// A query, or a scan if it has no condition.
+/// A query, or without a condition a scan.
 pub(super) struct Query {
     table: Table,
     index: Option<&'static str>,
@@ -151,7 +148,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Leaves out, of what is read, the rows that this does not hold for.
+    /// Applied after reading: filtered rows count towards `limit`.
     pub(super) fn filter(self, filter: impl Into<String>) -> Self {
         Self { filter: Some(filter.into()), ..self }
     }
@@ -161,12 +158,11 @@ impl Query {
         self
     }
 
-    /// Of each row these attributes only.
     pub(super) fn attributes(self, attributes: &'static str) -> Self {
         Self { attributes: Some(attributes), ..self }
     }
 
-    /// As of now; not of an index.
+    /// Strongly consistent; not for an index.
     pub(super) fn now(self) -> Self {
         Self { consistent: true, ..self }
     }
@@ -175,7 +171,6 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
-    /// The rows of all pages.
     pub(super) async fn collect<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         self.each_page(|items| {
@@ -186,7 +181,7 @@ impl Query {
         Ok(all)
     }
 
-    /// Hands over all pages, of which no more than one is in memory.
+    /// Passes every page to `take`, one in memory at a time.
     pub(super) async fn each_page(&self, mut take: impl FnMut(Vec<Item>) -> Result<()>) -> Result<()> {
         let mut start = None;
         loop {
@@ -199,7 +194,6 @@ impl Query {
         }
     }
 
-    /// The first row.
     pub(super) async fn first<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         self.first_item().await?.map(from_item).transpose()
     }
@@ -209,7 +203,7 @@ impl Query {
         Ok(items.into_iter().next())
     }
 
-    /// The items of one page, and the key after which the next begins. At most `limit` items are read, filtered or not.
+    /// The items of one page and the key to continue after. At most `limit` items are read before filtering.
     pub(super) async fn page(&self, start: Option<Item>, limit: Option<i32>) -> Result<(Vec<Item>, Option<Item>)> {
         let Table { client, name } = &self.table;
         let names = aliased([self.condition, self.filter.as_deref(), self.attributes].into_iter().flatten());
@@ -245,7 +239,7 @@ impl Query {
     }
 }
 
-/// DynamoDB refuses a batch that names a key twice.
+/// DynamoDB refuses a batch with a repeated key.
 fn distinct(mut keys: Vec<Item>) -> Vec<Item> {
     let mut seen = HashSet::with_capacity(keys.len());
     let spelled = |key: &Item| {
@@ -257,7 +251,7 @@ fn distinct(mut keys: Vec<Item>) -> Vec<Item> {
     keys
 }
 
-/// The attributes that expressions name, by their aliases; `None` if there are none, as DynamoDB wants it.
+/// The names for the aliases in these expressions; `None` if there are none, as DynamoDB requires.
 pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<Names> {
     let after = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
     let names: Names = after
@@ -270,12 +264,12 @@ pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Opt
     Some(names).filter(|names| !names.is_empty())
 }
 
-/// How far apart, and how long, an index is looked at after a change.
+/// Interval and limit of the checks of an index after a change.
 const APART: Duration = Duration::from_millis(50);
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Waits until an index, which follows its table a moment later, shows a change: until then others go by what was before, and
-/// whoever has our answer expects what is now. `shows` is `None` if the index could not be read.
+/// Waits until an index shows a change, so that later reads agree with our answer. `shows` is `None` if the index could not be
+/// read.
 pub(super) async fn index_follows<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
     let mut backoff = Backoff::new(APART, APART, Deadline::after(FOLLOWS_WITHIN));
     while shows().await == Some(false) && backoff.pause().await {}

@@ -1,18 +1,19 @@
-//! `threads`. Key: id, part. Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`,
-//! `created_at`. TTL on `expires_at`.
+//! `threads`. Key: id, part. TTL on `expires_at`.
 //!
-//! A conversation is several items under one id, which is made of organization, user and the name that the user's clients give
-//! it; so a name leads to its own user's thread and to nobody else's.
+//! Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! | part | what it is |
+//! A conversation is several items under one id, made of organization, user and the name given by the user's client, so a name
+//! never leads to another user's thread.
+//!
+//! | part | content |
 //! |---|---|
-//! | `thread` | the row: counts, summary, what waits, the turn that has no answer yet (`running`), the lease of the turn that is being answered, `stop_token` if that turn is asked to end; the only one in the indexes |
+//! | `thread` | the row: counts, summary, pending consent, the unanswered turn (`running`), the lease of the turn in progress, `stop_token` if it was asked to end; the only part in the indexes |
 //! | `m#000001` | the first message |
-//! | `name` | under an id of its own, made of a name that holds a UUID: whose it is |
+//! | `name` | under an id of its own, for names that contain a UUID: their owner |
 //!
-//! What a turn has done is written into the row when it happens: the message before the model is asked, each call that acts before
-//! and after it is made, a failure. At its end it is written in one transaction, its message, its answer and the row. All of this
-//! under the lease: two messages at the same moment are answered one after the other, and whoever lost the lease can write nothing.
+//! A turn's progress is recorded in the row as it happens: the message before the model is asked, each effectful call before and
+//! after, a failure. At the end, one transaction writes message, answer and row. All writes require the lease: concurrent
+//! messages are answered in sequence, and a former holder cannot write.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ use crate::{
 const THREAD: &str = "thread";
 const LOST: &str = "this thread was deleted, or another request is answering it";
 const NAME: &str = "name";
-/// No message has a higher part.
+/// Sorts after all messages.
 const LAST: &str = "m#~";
 
 #[derive(Clone)]
@@ -43,16 +44,15 @@ pub struct Threads {
     table: Table,
 }
 
-/// What a turn leaves behind.
 #[derive(Debug)]
 pub struct SavedTurn<'a> {
-    /// The row as it is to be.
+    /// The new row.
     pub thread: &'a Thread,
-    /// The person's message and its answer; one of them, where the other is still to come or stands already.
+    /// The user's message and its answer, or the one of them that is not yet written.
     pub messages: &'a [ThreadMessage],
 }
 
-/// A turn's own request to end, if there is one.
+/// Reads whether a turn was asked to end.
 #[derive(Debug)]
 pub struct StopRequest {
     table: Table,
@@ -61,7 +61,7 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// Whether somebody has asked for it. One read.
+    /// Costs one read.
     pub async fn is_there(&self) -> Result<bool> {
         let row = self.table.item(self.key.clone(), true).await?;
         Ok(row.is_some_and(|row| row.get("stop_token") == Some(&self.token)))
@@ -73,11 +73,11 @@ impl Threads {
         Self { table: database.table("threads") }
     }
 
-    /// Acquires the lease on a thread for `length`, and makes the thread if it is not there: `new` is what it then is. A turn
-    /// that is being answered is waited for until `wait`; what is left of a thread whose time is over is deleted until `deadline`.
+    /// Acquires the lease on a thread for `length`, creating the thread as `new` if missing. Waits for a turn in progress until
+    /// `wait`; deletes an expired thread until `deadline`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it is still being answered then, [`Error::NotFound`] if the name is that of somebody else's thread.
+    /// [`Error::Conflict`] if a turn is still in progress, [`Error::NotFound`] if the name belongs to another user's thread.
     pub async fn open(
         &self,
         new: &Thread,
@@ -87,7 +87,7 @@ impl Threads {
     ) -> Result<(Thread, Lease)> {
         match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
-            // Its time is over, and DynamoDB has not dropped it yet.
+            // Expired, but not yet dropped by DynamoDB.
             Ok((thread, lease)) => {
                 lease.release().await?;
                 self.drop_items(thread.id, deadline).await?;
@@ -104,7 +104,7 @@ impl Threads {
         Lease::acquire(organization, &self.table, key, THREAD, length, deadline).await
     }
 
-    /// Writes a new thread down; one that somebody has made at the same moment stands.
+    /// Writes a new thread; one created concurrently stays.
     async fn create(&self, new: &Thread) -> Result<()> {
         let mut item = to_item(new)?;
         item.insert("part".into(), text(THREAD));
@@ -125,7 +125,7 @@ impl Threads {
         }
     }
 
-    /// The messages that a model is told as they are, oldest first: those that no summary stands for. One query.
+    /// The messages after the summary, oldest first, which the model gets verbatim. One query.
     pub async fn told(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
@@ -136,21 +136,21 @@ impl Threads {
         messages.collect().await
     }
 
-    /// Writes a summary down under the lease. False if the lease is no longer ours.
+    /// Saves a summary. False if the lease is lost.
     pub async fn summarize(&self, lease: &Lease, summary: &ThreadSummary) -> Result<bool> {
         let summarized = lease.update_in_transaction("SET #summary = :summary");
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
     }
 
-    /// Writes down what a turn has done so far. One write.
+    /// Records the turn's progress. One write.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the lease is no longer ours.
+    /// [`Error::Conflict`] if the lease is lost.
     pub async fn record(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
         self.set_running(lease, running, "").await
     }
 
-    /// Writes down that a turn failed, with what it has done, and releases the lease.
+    /// Records a failed turn with its progress, and releases the lease.
     ///
     /// # Errors
     /// As [`Threads::record`].
@@ -164,8 +164,7 @@ impl Threads {
         if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
     }
 
-    /// Begins a turn where an earlier one has no answer: that one is over now, and stands in the thread with what is said of it.
-    /// `thread` is the row as it is to be.
+    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row.
     ///
     /// # Errors
     /// As [`Threads::record`].
@@ -192,10 +191,10 @@ impl Threads {
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
-    /// Writes a turn down, and releases the lease.
+    /// Writes a turn and releases the lease.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the lease is no longer ours.
+    /// [`Error::Conflict`] if the lease is lost.
     pub async fn save(&self, lease: &Lease, turn: SavedTurn<'_>) -> Result<()> {
         let SavedTurn { thread, messages } = turn;
         let mut row = lease
@@ -228,12 +227,12 @@ impl Threads {
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
-    /// Asks the turn that is just being answered to end. False if there is none.
+    /// Asks the turn in progress to end. False if there is none.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such thread.
     pub async fn ask_to_stop(&self, organization: OrganizationId, id: ThreadId) -> Result<bool> {
-        // It names the turn by its lease: the next one never hears of it.
+        // Identifies the turn by its lease, so that the next turn is not affected.
         let asked = self
             .table
             .update(row(id), "SET #stop_token = #lease_token")
@@ -246,12 +245,12 @@ impl Threads {
         }
     }
 
-    /// What the turn that holds a lease reads, to know whether it is asked to end.
+    /// For the turn that holds the lease.
     pub fn stop_request(&self, lease: &Lease) -> StopRequest {
         StopRequest { table: self.table.clone(), key: lease.key(), token: lease.token() }
     }
 
-    /// Lets go of a thread of which no turn was written down.
+    /// Releases a thread without writing a turn.
     pub async fn release(&self, lease: Lease) -> Result<()> {
         lease.release().await
     }
@@ -264,13 +263,11 @@ impl Threads {
         Ok(self.table.put_item(item))
     }
 
-    /// The row of a thread, as of now.
     pub async fn get(&self, organization: OrganizationId, id: ThreadId) -> Result<Thread> {
         let thread: Thread = self.table.owned(organization, row(id), THREAD).await?;
         if thread.expires_at > Timestamp::now().as_seconds() { Ok(thread) } else { Err(Error::NotFound(THREAD)) }
     }
 
-    /// A page of a user's threads, newest first.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -285,7 +282,7 @@ impl Threads {
         Ok(Page::created(of_user.page(start, Some(limit)).await?))
     }
 
-    /// A page of a thread's messages, newest first, those before `before`; the next page begins before the last of them.
+    /// A page of a thread's messages below `before`, newest first, with the number to continue before.
     pub async fn messages(
         &self,
         thread: &Thread,
@@ -300,11 +297,11 @@ impl Threads {
         Ok((rows(items), next.filter(|number| *number > 1)))
     }
 
-    /// Deletes a thread and everything in it, its row last.
+    /// Deletes a thread and its messages, the row last.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the organization has none, [`Error::Conflict`] if it is just being answered, or if the time did
-    /// not suffice.
+    /// [`Error::NotFound`] if the organization has no such thread, [`Error::Conflict`] if a turn is in progress, or if out of
+    /// time.
     pub async fn delete(&self, organization: OrganizationId, id: ThreadId, deadline: Deadline) -> Result<()> {
         let length = deadline.remaining();
         let at_once = Deadline::after(Duration::ZERO);
@@ -340,7 +337,7 @@ impl Threads {
         Ok(())
     }
 
-    /// A part of the organization's threads, newest first, those whose time is over too; and where the next part begins.
+    /// A page of the organization's threads, newest first, expired ones included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -356,7 +353,7 @@ impl Threads {
         Ok((ids.collect(), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// Whether anything that was said in a thread names this number.
+    /// Whether any message of a thread contains this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }
@@ -370,7 +367,7 @@ fn row(id: ThreadId) -> Item {
     key([("id", text(id)), ("part", text(THREAD))])
 }
 
-/// Six digits: messages sort as their numbers do.
+/// Six digits: messages sort in numerical order.
 fn part(number: u32) -> String {
     format!("m#{number:06}")
 }
@@ -383,8 +380,8 @@ fn owner(organization: OrganizationId, user: &UserId) -> String {
     format!("{organization}#{user}")
 }
 
-/// Where it stands whose thread a name is that holds a UUID: nobody else comes upon such a name by accident. Other names
-/// (`main`) may be everybody's.
+/// The key that reserves a name with a UUID for its user: nobody else chooses it by accident. Other names (`main`) may be used
+/// by everybody.
 fn name_key(name: &str) -> Option<Item> {
     let tail = name.len().checked_sub(36).and_then(|at| name.get(at..))?;
     Uuid::try_parse(tail).ok()?;

@@ -1,9 +1,7 @@
-//! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id`
-//! (`external_tool_id`).
+//! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id` (`external_tool_id`).
 //!
-//! Guard items beside the rows, with the key `name#<organization>#<name>`, ensure that a name is unique within its
-//! organization. A guard is put before VAPI hears of the tool and confirmed with the row; if the process dies in between, the
-//! reservation runs out by itself.
+//! Guard items with the key `name#<organization>#<name>` make names unique within an organization. A guard is reserved before
+//! VAPI hears of the tool and confirmed with the row; a reservation left by a crash expires.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -26,7 +24,7 @@ use crate::{
 /// Longer than `create` may run.
 const RESERVATION: Duration = Duration::from_secs(60);
 
-/// Longer than any function that holds it may run.
+/// Longer than any holder may run.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -41,24 +39,22 @@ impl Tools {
         Self { table: database.table("tools"), intents: Intents::new(database), attachments: AgentTools::new(database) }
     }
 
-    /// The tool as of now: one that was made a moment ago is found.
     pub async fn get(&self, organization: OrganizationId, tool: ToolId) -> Result<Tool> {
         self.table.owned(organization, id(tool), "tool").await
     }
 
-    /// The tool whose own token was presented, as of now: the token stands in the place of the organization.
+    /// The tool whose own token was verified, which replaces the check of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
         self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 
-    /// Whose tool it is, before it is known who asks: what the caller has to show depends on it.
+    /// The tool's organization, before authentication: the required credentials depend on it.
     pub async fn owner(&self, tool: ToolId) -> Result<OrganizationId> {
         let row: Option<Tool> = self.table.get(id(tool)).await?;
         Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
     }
 
-    /// The tools with these ids as of now, in no order; ids of other organizations or of no tool are left out, and those of
-    /// tools that cannot be read.
+    /// The organization's readable tools with these ids, read consistently and unordered; other ids are skipped.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
@@ -71,7 +67,7 @@ impl Tools {
         Ok(rows(self.items(organization, tools, deadline).await?))
     }
 
-    /// As [`Tools::get_many`], for whoever cannot do without one of them.
+    /// Like [`Tools::get_many`], failing if any of the tools is unreadable.
     ///
     /// # Errors
     /// Also [`Error::Unreadable`].
@@ -84,7 +80,7 @@ impl Tools {
         self.items(organization, tools, deadline).await?.into_iter().map(from_item).collect()
     }
 
-    /// As [`Tools::get_many`], by id, saying of each tool whether it can be read.
+    /// Like [`Tools::get_many`], by id, with an error for each unreadable tool.
     pub async fn find_each(
         &self,
         organization: OrganizationId,
@@ -103,25 +99,23 @@ impl Tools {
         Ok(items)
     }
 
-    /// The organization's tool that VAPI knows by this id.
     pub async fn by_external_id(&self, organization: OrganizationId, external_id: &str) -> Result<Option<Tool>> {
         let found = self.table.query_index("by_external_tool_id", "#external_tool_id = :external");
         let found: Option<Item> = found.with([(":external", text(external_id))]).first_item().await?;
         found.filter(|item| is_of(item, organization)).map(from_item).transpose()
     }
 
-    /// A page of the organization's tools, newest first.
     pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Tool>> {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All of the organization's tools that can be read, oldest first.
+    /// All readable tools of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await
     }
 
-    /// The organization's tools that search a knowledge base.
+    /// The organization's query tools of a knowledge base.
     pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
         self.table
             .query_index("by_organization", "#organization_id = :organization")
@@ -131,7 +125,7 @@ impl Tools {
             .await
     }
 
-    /// Reserves a name for a tool, and records the intent to use it. False: the name is taken, and nothing is recorded.
+    /// Reserves a name for a tool and opens the intent, in one transaction. False if the name is taken.
     pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, tool: ToolId) -> Result<bool> {
         let now = Timestamp::now();
         let mut guard = guard_of(intent.organization_id, name, tool);
@@ -144,17 +138,17 @@ impl Tools {
         transact_unless_refused(vec![reserved, self.intents.open_in_transaction(intent)?]).await
     }
 
-    /// Releases a reserved name. One that is not this tool's, or no longer, is left alone.
+    /// Releases a reserved name if it is this tool's.
     pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, tool: ToolId) -> Result<()> {
         let released = self.table.delete(guard(organization, name)).when("#tool_id = :tool");
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
     }
 
-    /// Writes a new tool, confirms its name and closes the intents of both and of its secret, all or nothing. With the lease
-    /// of a knowledge base, the base notes it as its query tool.
+    /// Writes a new tool, confirms its name and closes the intents of tool and secret, in one transaction. With a knowledge
+    /// base's lease, also sets the base's query tool.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another tool took the name or the lease was lost.
+    /// [`Error::Conflict`] if another tool took the name or the lease is lost.
     pub async fn create(
         &self,
         tool: &Tool,
@@ -172,18 +166,18 @@ impl Tools {
             }
             refused => refused.or("another tool took this name; try again"),
         }) {
-            // The answer may be lost of a transaction that went through: what stands in the table decides.
+            // The transaction may have succeeded although its answer was lost.
             Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
             written => written,
         }
     }
 
-    /// Whether the row is there for certain.
     async fn stands(&self, tool: ToolId) -> bool {
         self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then [`Error::Conflict`].
+    /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then fails with
+    /// [`Error::Conflict`].
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -193,12 +187,12 @@ impl Tools {
         Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
-    /// Rewrites the row of a tool whose lease is held, and which was `before`; the lease stays. `updated_at` and `version` are set here. With a new
-    /// name (reserved before) the old one is given up in the same transaction, which closes the intent `made` of a new secret
-    /// and opens the intent `left` of the old one.
+    /// Rewrites a leased tool read as `before`, keeps the lease, and sets `updated_at` and `version`. The same transaction
+    /// releases the old name after a change (the new one must be reserved), closes the intent `made` of a new secret and opens
+    /// the intent `left` of the old one.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the lease was lost.
+    /// [`Error::Conflict`] if the lease is lost.
     pub async fn replace(
         &self,
         tool: &mut Tool,
@@ -222,14 +216,14 @@ impl Tools {
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
     }
 
-    /// The guard item of a tool's name, no longer a reservation.
+    /// The guard of a confirmed name.
     fn confirmed_name(&self, tool: &Tool) -> Write {
         let guard = self.table.put_item(guard_of(tool.organization_id, &tool.name, tool.id));
         guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])
     }
 
-    /// Deletes a tool whose lease is held with its name, the attachments given and the intent, in one transaction, which opens
-    /// the intent `left` of its secret.
+    /// Deletes a leased tool, its name and the given attachments, closes `intent` and opens the intent `left` of the tool's
+    /// secret, in one transaction.
     pub async fn delete(
         &self,
         tool: &Tool,
@@ -247,7 +241,6 @@ impl Tools {
     }
 }
 
-/// The key of a name's guard item.
 fn guard(organization: OrganizationId, name: &ToolName) -> Item {
     id(format!("name#{organization}#{name}"))
 }

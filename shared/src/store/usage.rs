@@ -1,11 +1,11 @@
-//! `usage`: what organizations have used of their budgets. Key: id, one item a budget and window, such as
-//! `<organization>#runs_per_hour#2026-11-20T16` or `<organization>#own_cost_per_month#2026-11`. They hold an amount and nothing of
-//! anybody's, and leave by themselves (TTL on `expires_at`).
+//! `usage`: organizations' use of their budgets. Key: id. TTL on `expires_at`.
 //!
-//! Runs are counted, and the month's cost is looked at, in the transaction that writes a run down: nothing is read for it, and
-//! what is refused is not counted. Cost is added once it is known. Executions are counted after their answer, because a caller
-//! waits for it; whether there is room for one is known from what this process counted or read last
-//! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
+//! One item per budget and window, such as `<organization>#runs_per_hour#2026-11-20T16` or
+//! `<organization>#own_cost_per_month#2026-11`. Items contain no personal data.
+//!
+//! The transaction that writes a run counts it and checks the month's cost: no extra read, and refused runs are not counted.
+//! Cost is added once known. Executions are counted after their answer, because a caller waits for it; the check uses the count
+//! this process last wrote or read (docs/adr/0013-budgets-are-counted-after-the-answer.md).
 
 use std::{
     collections::HashMap,
@@ -31,38 +31,36 @@ use crate::{
     telemetry,
 };
 
-/// After the end of the window: long enough to look into what was used.
+/// After the end of the window, for inspection.
 const KEPT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
-/// Clones share what they know of executions.
+/// Clones share the known counts of executions.
 #[derive(Clone)]
 pub struct Budgets {
     table: Table,
     organizations: Organizations,
-    /// Of organizations that have no others.
+    /// The deployment's defaults.
     deployed: BudgetLimits,
     executions: Arc<Mutex<HashMap<OrganizationId, BudgetUse>>>,
 }
 
-/// An item of the table, as far as it is read.
 #[derive(Deserialize)]
 struct Used {
     id: String,
     used: Number,
 }
 
-/// The part of a new run's transaction that keeps it within the budgets.
+/// The writes that check the budgets of a new run.
 pub(super) struct RunCount {
-    /// Counts the run.
     pub(super) count: Write,
-    /// Holds if the month's cost leaves room.
+    /// Fails if the month's cost is used up.
     pub(super) check: Write,
     runs: BudgetUse,
     cost: BudgetUse,
 }
 
 impl RunCount {
-    /// What is to be said when `count` or `check`, in this order from 0, refused the transaction.
+    /// The error for a refusal of `count` (`place` 0) or `check` (1).
     pub(super) fn refused(&self, place: usize) -> Error {
         over(if place == 0 { &self.runs } else { &self.cost }).into()
     }
@@ -73,12 +71,11 @@ impl Budgets {
         Self { table: database.table("usage"), organizations, deployed, executions: Arc::default() }
     }
 
-    /// What there is of each budget.
     async fn limits(&self, organization: OrganizationId) -> Result<BudgetLimits> {
         Ok(self.deployed.with(self.organizations.budgets(organization).await?))
     }
 
-    /// What is used of each budget now. What it says of executions is remembered.
+    /// The current use of each budget. Caches the count of executions.
     pub async fn usage(&self, organization: OrganizationId, deadline: Deadline) -> Result<Vec<BudgetUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let mut usage = Budget::ALL.map(|budget| unused(budget, &limits, now));
@@ -97,15 +94,15 @@ impl Budgets {
 
     fn remember(&self, organization: OrganizationId, usage: BudgetUse) {
         let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of hours that are over say nothing any more.
+        // Drops past hours.
         seen.retain(|_, other| other.window == usage.window);
         seen.insert(organization, usage);
     }
 
-    /// For the transaction that writes a new run down.
+    /// For the transaction that writes a new run.
     ///
     /// # Errors
-    /// [`Error::OverBudget`] if a budget has nothing in it to begin with.
+    /// [`Error::OverBudget`] if a budget's limit is zero.
     pub(super) async fn run_in_transaction(&self, organization: OrganizationId, on_own_key: bool) -> Result<RunCount> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let [runs, cost] =
@@ -119,7 +116,7 @@ impl Budgets {
         Ok(RunCount { count, check, runs, cost })
     }
 
-    /// Adds what a run has cost; gives what is used by now, by everybody.
+    /// Adds the cost of a run; returns the organization's total use.
     pub async fn spend(&self, organization: OrganizationId, on_own_key: bool, cost: f64) -> Result<BudgetUse> {
         let limits = self.limits(organization).await?;
         let (budget, now) = (Budget::of_cost(on_own_key), Timestamp::now());
@@ -127,7 +124,7 @@ impl Budgets {
         let usage = self.count(organization, unused(budget, &limits, now), &more).await?;
         telemetry::spent(budget.as_str(), cost);
         let before = usage.used.as_f64().unwrap_or_default() - cost;
-        // Once a month and organization: by the spending that used it up.
+        // Once per month and organization: only the spending that crosses the limit.
         if usage.is_used_up(now) && before < usage.limit.as_f64().unwrap_or_default() {
             let budget = budget.as_str();
             tracing::warn!(organization.id = %organization, budget, "an organization has used a budget up");
@@ -136,7 +133,6 @@ impl Budgets {
         Ok(usage)
     }
 
-    /// Counts executions that have begun.
     pub async fn count_executions(&self, organization: OrganizationId, executions: usize) -> Result<()> {
         let limits = self.limits(organization).await?;
         let unused = unused(Budget::ExecutionsPerHour, &limits, Timestamp::now());
@@ -145,7 +141,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Whether there is room for another execution, as far as this process knows: by what was used when it counted or read last.
+    /// Whether another execution is within budget, by the count this process last wrote or read.
     ///
     /// # Errors
     /// [`Error::OverBudget`]
@@ -159,7 +155,7 @@ impl Budgets {
 
     async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
         let token = Uuid::new_v4().to_string();
-        // `last` is who counted last: an update whose answer was lost is sent again by the SDK, and must not count twice.
+        // `last` is the last counted update: when the SDK resends it after a lost answer, it must not count twice.
         let counted = self
             .add(organization, &unused, more)
             .and(", #last = :token")
@@ -193,7 +189,6 @@ fn amount(number: &Number) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// What is said of a budget that is used up.
 pub fn over(usage: &BudgetUse) -> OverBudget {
     let left = usage.window.until.as_millis() - Timestamp::now().as_millis();
     OverBudget {

@@ -1,4 +1,4 @@
-//! Writes: one row under a condition, or several rows in one transaction.
+//! Writes of one row under a condition, or of several rows in one transaction.
 
 use aws_sdk_dynamodb::{
     Client,
@@ -17,13 +17,12 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// A write of one row, to be sent by itself or in a transaction.
 #[derive(Clone)]
 pub(super) struct Write {
     table: Table,
     action: Action,
     condition: Option<String>,
-    /// Names whose aliases are not their own.
+    /// Aliases that differ from `#` and the name.
     names: Names,
     values: Values,
 }
@@ -31,21 +30,19 @@ pub(super) struct Write {
 #[derive(Clone)]
 enum Action {
     Put(Item),
-    /// The key, and the update expression.
+    /// Key and update expression.
     Update(Item, String),
     Delete(Item),
     Check(Item),
 }
 
-/// What became of a conditional update.
 pub(super) enum Attempt {
-    /// It happened; the row as it is now.
+    /// Written; the new row.
     Done(Item),
-    /// The condition did not hold; the row as it is, empty if there is none.
+    /// The condition failed; the existing row, or empty if there is none.
     Refused(Item),
 }
 
-/// The table of a write and its condition.
 struct Rule {
     table: String,
     condition: Option<String>,
@@ -53,7 +50,7 @@ struct Rule {
     values: Option<Values>,
 }
 
-/// Sets them in one of the SDK's requests, which share these methods and no trait.
+/// A macro, because the SDK's requests share these methods but no trait.
 macro_rules! conditional {
     ($request:expr, $rule:ident) => {
         $request
@@ -65,7 +62,7 @@ macro_rules! conditional {
 }
 
 impl Table {
-    /// Writes a whole row. A column that is null in an answer is none in the table: an index takes no null for a key.
+    /// Null fields are left out: an index takes no null for a key.
     pub(super) fn put<T: Serialize>(&self, row: &T) -> Result<Write> {
         let mut item = to_item(row)?;
         item.retain(|_, value| !value.is_null());
@@ -76,7 +73,6 @@ impl Table {
         self.write(Action::Put(item))
     }
 
-    /// Changes a row by an update expression.
     pub(super) fn update(&self, key: Item, change: impl Into<String>) -> Write {
         self.write(Action::Update(key, change.into()))
     }
@@ -85,7 +81,7 @@ impl Table {
         self.write(Action::Delete(key))
     }
 
-    /// Writes nothing, but makes a transaction fail unless the condition holds for the row.
+    /// Fails the transaction unless the condition holds for the row.
     pub(super) fn check(&self, key: Item) -> Write {
         self.write(Action::Check(key))
     }
@@ -95,8 +91,8 @@ impl Table {
     }
 }
 
-/// The update that sets every attribute of `row` but its `id`, and removes those of `optional` that it lacks, or that are null. What else the
-/// row in the table holds stays, because a newer version may have written it.
+/// An update that sets all attributes of `row` but `id`, and removes each attribute of `optional` that is missing or null. Other stored
+/// attributes stay: a newer version may have written them.
 pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
     row.retain(|name, value| !(value.is_null() && optional.contains(&name.as_str())));
     let gone: Vec<String> =
@@ -109,7 +105,6 @@ pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
 }
 
 impl Write {
-    /// The condition under which it happens.
     pub(super) fn when(self, condition: impl Into<String>) -> Self {
         Self { condition: Some(condition.into()), ..self }
     }
@@ -124,7 +119,7 @@ impl Write {
         self
     }
 
-    /// Goes on with the expression of an update.
+    /// Appends to the update expression.
     pub(super) fn and(mut self, more: &str) -> Self {
         if let Action::Update(_, change) = &mut self.action {
             change.push_str(more);
@@ -132,23 +127,23 @@ impl Write {
         self
     }
 
-    /// Gives a name an alias that is not its own.
+    /// Adds an alias that differs from `#` and the name.
     pub(super) fn alias(mut self, alias: &str, name: &str) -> Self {
         self.names.insert(alias.to_owned(), name.to_owned());
         self
     }
 
-    /// Sends a write without a condition, or with one that always holds.
+    /// For unconditional writes and conditions that always hold.
     pub(super) async fn send(self) -> Result<()> {
         if self.unless_refused().await? { Ok(()) } else { Err(Error::internal("a write was refused by its condition")) }
     }
 
-    /// False if the condition did not hold, so that nothing was written.
+    /// False if the condition did not hold.
     pub(super) async fn unless_refused(self) -> Result<bool> {
         Ok(matches!(Box::pin(self.sent(false)).await?, Attempt::Done(_)))
     }
 
-    /// The row as an update leaves it; `None` if the condition did not hold.
+    /// The updated row; `None` if the condition did not hold.
     pub(super) async fn updated<T: DeserializeOwned>(self) -> Result<Option<T>> {
         match self.attempt().await? {
             Attempt::Done(item) => from_item(item).map(Some),
@@ -156,7 +151,7 @@ impl Write {
         }
     }
 
-    /// Sends an update, and gives the row that it leaves or that refused it.
+    /// Sends an update and returns the new row, or the existing row if refused.
     pub(super) async fn attempt(self) -> Result<Attempt> {
         Box::pin(self.sent(true)).await
     }
@@ -230,7 +225,6 @@ impl Write {
     }
 }
 
-/// What a put or a deletion that failed means.
 fn refused<E>(error: SdkError<E>) -> Result<Attempt>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -242,17 +236,16 @@ where
     }
 }
 
-/// Why a transaction did not happen.
 pub(super) enum Refused {
-    /// The condition of the write at this place, counted from 0, did not hold.
+    /// The condition of the write at this position, counted from 0, did not hold.
     Condition(usize),
-    /// Another change of the same rows was under way, or there were too many requests: it may succeed when repeated.
+    /// Conflicting transaction or throttling: a retry may succeed.
     Busy(Error),
     Other(Error),
 }
 
 impl Refused {
-    /// A [`Error::Conflict`] with this sentence, whichever condition it was.
+    /// [`Error::Conflict`] with this text for any failed condition.
     pub(super) fn or(self, conflict: &str) -> Error {
         match self {
             Self::Condition(_) => Error::Conflict(conflict.into()),
@@ -261,7 +254,7 @@ impl Refused {
     }
 }
 
-/// All of these writes, or none. Sent again by the SDK, they happen once.
+/// All writes or none. The SDK's retries are idempotent.
 pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
     let Some(client) = writes.first().map(|write| write.table.client.clone()) else { return Ok(()) };
     let actions = writes.into_iter().map(Write::into_action).collect::<Result<_>>().map_err(Refused::Other)?;
@@ -281,7 +274,7 @@ pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
     })
 }
 
-/// As [`transact`]; false if one of the conditions did not hold.
+/// Like [`transact`]; false if a condition did not hold.
 pub(super) async fn transact_unless_refused(writes: Vec<Write>) -> Result<bool> {
     match transact(writes).await {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The items of a run, put together.
+//! Assembles a run from its items.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,12 @@ use crate::{
     models::{ActionResult, AutomationRun, RunAnswer, RunPlan, RunPrompt, RunReply, WholeRun},
 };
 
-/// The final answer, as JSON text: DynamoDB's own maps take neither empty names nor every depth and number.
+/// The final answer as JSON text: DynamoDB's maps reject empty names, deep nesting and some numbers.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredResult {
     pub(super) result: String,
 }
 
-/// What a query finds of a run.
 #[derive(Default)]
 pub(super) struct Parts {
     run: Option<AutomationRun>,
@@ -48,7 +47,7 @@ impl Parts {
             part if part.ends_with(ANSWER) => self.answers.push(from_item(item)?),
             part if part.ends_with(REPLY) => self.replies.push(from_item(item)?),
             part if part.ends_with(ACTION) => self.actions.push(from_item(item)?),
-            // Of a later version.
+            // Written by a later version.
             _ => {}
         }
         Ok(())
