@@ -61,7 +61,7 @@ impl Schemas {
     }
 }
 
-/// A reference to a schema that `docs/openapi.yaml` defines by hand.
+/// A reference to a schema that `docs/openapi` defines by hand.
 pub fn reference(name: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }

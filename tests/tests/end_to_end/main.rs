@@ -9,6 +9,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
+mod binaries;
 mod chat;
 mod chat_clients;
 mod console_page;
@@ -182,6 +183,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let stack = Stack::start(&options, &progress).await.unwrap();
     let about = &stack.description;
     let user = User { http: shared::clients::http_client().unwrap(), stack: &stack };
+    binaries::have_no_prose();
 
     // A tool is created, attached and called; an SMS goes out once, despite a repeated call.
     let played = local::demo::play(&stack, &progress).await.unwrap();

@@ -16,7 +16,7 @@ use shared::{
 };
 use tests::declared::{DECLARED, Declared, STREAMED, least_roles};
 
-use crate::structure::source::{directories, read, root};
+use crate::structure::source::{below, directories, read, root};
 
 /// These routes do not change the organization and are open to every role; any member may leave.
 const WRITES_OF_VIEWERS: [(&str, &str); 5] = [
@@ -26,6 +26,9 @@ const WRITES_OF_VIEWERS: [(&str, &str); 5] = [
     ("POST", "/api/{slug}/discover/search"),
     ("POST", "/api/{slug}/mcp"),
 ];
+
+/// What all operations share; the schemas that are written by hand stand beside it.
+const FRAME: &str = "frame.yaml";
 
 fn described(declared: &Declared) -> Document {
     let mut document = Document::default();
@@ -55,7 +58,7 @@ fn with_section(text: &str, name: &str, lines: &str) -> String {
 }
 
 #[test]
-fn the_document_has_the_operations_as_they_are_declared() {
+fn the_document_is_as_the_routes_are_declared() {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for declared in &DECLARED {
         let document = described(declared);
@@ -78,10 +81,17 @@ fn the_document_has_the_operations_as_they_are_declared() {
             assert_eq!(*known, schema, "two schemas are called {name}");
         }
     }
-    let text = read("docs/openapi.yaml");
-    let text = with_section(&text, "paths", &yaml::block(&Value::Object(paths), 2));
-    let text = with_section(&text, "schemas", &yaml::block(&Value::Object(schemas), 4));
-    hold("docs/openapi.yaml", &text);
+    for file in below("docs/openapi", "yaml").into_iter().filter(|file| !file.ends_with(FRAME)) {
+        let written: Map<String, Value> = serde_saphyr::from_str(&read(&file)).unwrap();
+        for (name, schema) in written {
+            assert!(schemas.insert(name.clone(), schema).is_none(), "two schemas are called {name}");
+        }
+    }
+    let mut document: Value = serde_saphyr::from_str(&read(&format!("docs/openapi/{FRAME}"))).unwrap();
+    document["paths"] = Value::Object(paths);
+    document["components"]["schemas"] = Value::Object(schemas);
+    let about = "# Made of the routes and of docs/openapi: UPDATE=1 cargo test -p tests --test repository generated\n";
+    hold("docs/openapi.yaml", &format!("{about}{}", yaml::block(&document, 0)));
 }
 
 /// The routes with the methods of each path together: `POST`, `GET /api/{slug}/members`.

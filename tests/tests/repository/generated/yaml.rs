@@ -6,7 +6,12 @@ use serde_json::Value;
 const WIDTH: usize = 140;
 
 /// The first members, in this order; the others are sorted by name.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 19] = [
+    "openapi",
+    "info",
+    "title",
+    "version",
+    "servers",
     "operationId",
     "security",
     "tags",
@@ -19,6 +24,8 @@ const FIRST: [&str; 12] = [
     "parameters",
     "requestBody",
     "schema",
+    "paths",
+    "components",
 ];
 
 /// The members of an object as a block.

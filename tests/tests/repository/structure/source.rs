@@ -51,7 +51,7 @@ pub(crate) fn pages() -> Vec<String> {
     at_root.chain(below("docs", "md")).collect()
 }
 
-fn below(path: &str, extension: &str) -> Vec<String> {
+pub(crate) fn below(path: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}")) {
         let entry = entry.unwrap();
