@@ -87,7 +87,9 @@ fn mcp_client(stack: &Stack, root: &Root, code: &str) {
 fn copilotkit_page(_stack: &Stack, root: &Root, code: &str) {
     let esbuild = root.original("tests/chat_clients/node_modules/esbuild/bin/esbuild");
     if !esbuild.is_file() {
-        return println!("skipped: the CopilotKit page of docs/chat.md; tests/chat_clients/install installs a compiler");
+        return println!(
+            "skipped: the CopilotKit page of docs/chat.md; tests/chat_clients/install installs a compiler"
+        );
     }
     let file = root.folder("copilotkit").join("page.tsx");
     std::fs::write(&file, code).unwrap();
