@@ -5,11 +5,11 @@ SHELL := /bin/sh
 .PHONY: help run test lint bench build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
-# What `make run` passes on: make run ARGS="--port-base 5000 --no-demo"
+# Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
 ARGS ?=
 # Tests wait as much as they compute: more threads than cores.
 TEST_THREADS ?= 5
-# make bench ALL=1 measures everything.
+# make bench ALL=1 measures every function.
 ALL ?=
 
 help: ## list the commands
@@ -18,13 +18,13 @@ help: ## list the commands
 	@echo 'make run ARGS="--help" lists the options of the local stack;'
 	@echo 'make deploy needs CODE_BUCKET=name and reads infra/deploy.parameters: infra/deploy --help'
 
-# All members at once, as the stack itself builds its functions: then every crate is built once.
+# Builds all members at once, as the stack does for its functions, so that every crate is built once.
 run: ## start the whole system on this machine and play the main job once
 	@[ -x target/debug/local ] || echo 'The first start compiles everything (5 to 10 minutes) and installs a local AWS in .venv (1 minute); later ones take half a minute.'
 	cargo build --workspace --bins
 	@cargo run --quiet --bin local -- $(ARGS)
 
-# There are no tests in main.rs and no doctests: looking for them would link every function once more.
+# Binaries have no tests and crates no doctests; without these options each function would be linked once more.
 test: ## every test, the end-to-end test on the local stack included; every benchmark once
 	infra/local/make-venv
 	tests/mcp_client/install
@@ -41,8 +41,9 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 	.venv-lint/bin/python infra/lint/template
 	infra/lint/dependencies
 
-# Only what is measured is built as it is deployed; the program that measures, as the tests are.
-bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of everything, 30)
+# The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
+# cargo bench -p tests --bench query --bench call_start.
+bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of every function, the shared crate and streams, 30)
 	cargo bench -p tool-calls --bench parser
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
@@ -55,16 +56,16 @@ build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 deploy: ## check, build, upload and deploy to AWS
 	@infra/deploy
 
-destroy: ## delete a deployment, STACK=name: says first what goes and what is kept; the data is kept without DATA=delete
+destroy: ## delete a deployment, STACK=name: first lists its effects and asks; keeps the data without DATA=delete
 	@infra/destroy
 
-released-tables: ## at a release: write down its tables and indexes, which the next one is held against
+released-tables: ## at a release: write down its tables and indexes, to compare the next release with
 	infra/local/make-venv
 	$(VENV)/python -B infra/deployment/template.py
 
 # STACK= names a stack on AWS; without it the local stack that is running is meant.
 IN_STACK = $(if $(STACK),--stack="$$STACK")
-# A sentence instead of what a program says about its arguments. What is given to make stands in the environment of recipes too.
+# Names a missing variable in a sentence. Variables given to make are in the environment of its recipes, too.
 needs = $(if $($(1)),,$(error $(1)= is needed: $(2)))
 SLUG_IS = the name of the organization in addresses, of a-z, 0-9 and -
 
@@ -73,11 +74,11 @@ organization: ## make an organization and its first owner: SLUG=harbour-dental O
 	@infra/organization $(IN_STACK) --owner="$$OWNER" $(if $(NAME),--name="$$NAME") $(if $(ADD_OWNER),--add-owner) \
 		$(if $(OWNER_IS_SUB),--owner-is-sub) -- "$$SLUG"
 
-budgets: ## what an organization may use where it is not what the deployment says: SLUG=harbour-dental BUDGETS='{"runs_per_hour": 500}'
+budgets: ## set an organization's budgets where they differ from the deployment's: SLUG=harbour-dental BUDGETS='{"runs_per_hour": 500}'
 	$(call needs,SLUG,$(SLUG_IS))$(call needs,BUDGETS,a JSON object such as {"runs_per_hour": 500})
 	@infra/organization $(IN_STACK) --budgets="$$BUDGETS" -- "$$SLUG"
 
-catalogue: ## load infra/catalogue into the running local stack, or on AWS with STACK=name (DRY_RUN=1: only tell what would change)
+catalogue: ## load infra/catalogue into the running local stack, or on AWS with STACK=name (DRY_RUN=1: only list the changes)
 	@infra/catalogue/load $(if $(STACK),--stack $(STACK)) $(if $(DRY_RUN),--dry-run)
 
 catalogue-import: ## print a draft of a file with the components of an app at Pipedream: APP=slack_v2 (KEYS="slack_v2-post-message …")

@@ -1,8 +1,8 @@
-//! The organization's agents, each an assistant that exists at VAPI.
+//! Agents of an organization, each an assistant at VAPI.
 //!
-//! An assistant is registered once over all organizations. In the account that organizations share, only who can write into the
-//! assistant's metadata may register it: the refusal says what to write. The assistant of an agent that is removed stays at VAPI,
-//! without our tools: they are taken out of its `toolIds` before their rows go.
+//! Over all organizations an assistant is registered once. In the shared VAPI account the caller must write a text into the
+//! assistant's metadata, which the refusal names. Removing an agent keeps the assistant at VAPI; our tools leave its `toolIds`
+//! before the rows are deleted.
 
 use serde_json::Value;
 use shared::{
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 shared::routes!(Deps, "agents": register_agent, list_agents, get_agent, delete_agent);
 
-/// The member of an assistant's metadata that shows whose it is.
+/// The member of an assistant's metadata that proves its owner.
 const PROOF: &str = "switchboard";
 
 /// In characters.
@@ -161,8 +161,8 @@ async fn delete_agent(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Res
     Ok(Deleted)
 }
 
-/// Every organization without an account of its own could name any assistant of the shared one. Whose it is, shows who can
-/// write into its metadata what only this organization is told.
+/// In the shared account every organization could name any assistant, so the metadata must hold a text that only this
+/// organization was told.
 async fn must_be_theirs(
     deps: &Deps,
     organization: OrganizationId,

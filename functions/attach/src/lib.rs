@@ -1,7 +1,7 @@
-//! Gives a tool to an agent.
+//! Attaches a tool to an agent.
 //!
-//! A tool that agents can call goes into the assistant's `toolIds` at VAPI and into the table; one that only runs on call start into the
-//! table alone. If something fails on the way, VAPI is made to follow the table.
+//! A tool goes into the assistant's `toolIds` at VAPI and into the table; a tool for call start only goes into the table alone.
+//! After a failure VAPI is made to follow the table.
 
 use shared::{
     Platform, Result,

@@ -1,13 +1,13 @@
-//! POST /api/vapi/events: what VAPI tells of a call, message by message.
+//! POST /api/vapi/events: VAPI's messages about a call.
 //!
-//! Of `status-update` and `end-of-call-report` the call's row takes how far the call is, where it is controlled, how it ended and
-//! what it cost; of `speech-update` and `hang` when agent and caller first spoke and when the agent first fell silent, of
-//! `transfer-update` when the call was handed over and to what kind of place. Nothing else of a message is kept or logged, least of
-//! all the transcript. A `speech-update` comes with every sentence: what the row knows already is not written again. Messages may
-//! come twice and in any order. What we cannot use is answered 200 all the same, because VAPI sends anything else again.
+//! The call's row takes status, control URL, end and cost from `status-update` and `end-of-call-report`; the first words of
+//! agent and caller and the agent's first silence from `speech-update` and `hang`; time and kind of place from
+//! `transfer-update`. The rest, above all the transcript, is neither stored nor logged. A `speech-update` comes with every
+//! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
+//! 200, because VAPI repeats anything else.
 //!
-//! Let in by the bearer of VAPI's credential at the account of the call's organization, or at the platform's for a call we do
-//! not know; the same is read for both before anything is known of the sender.
+//! The sender shows the bearer of the VAPI credential at the call's organization, or the platform's for an unknown call; both
+//! cost the same reads.
 
 use std::collections::BTreeMap;
 
@@ -26,18 +26,16 @@ use shared::{
 
 use crate::Deps;
 
-/// Of VAPI's reason, in bytes.
+/// Bytes of VAPI's reason.
 const LONGEST_REASON: usize = 200;
 
-/// Transfers that a call's row keeps.
 const MOST_TRANSFERS: usize = 10;
-/// VAPI tells of one transfer twice, as an update and as a status: within so many milliseconds it is the same one.
+/// Milliseconds. VAPI reports a transfer twice, as an update and as a status.
 const SAME_TRANSFER: i64 = 10_000;
-/// How often a transfer is tried when another message was written in between.
+/// Attempts to add a transfer while other messages write the row.
 const TRIES: usize = 3;
-/// The kinds of places where VAPI may transfer a call to.
 const PLACES: [&str; 4] = ["assistant", "number", "sip", "step"];
-/// What VAPI's cost is made up of: its names in a list of costs, and in a breakdown.
+/// The parts of VAPI's cost: names in a list of costs, and in a breakdown.
 const COST_PARTS: [(&str, &str); 10] = [
     ("transport", "transport"),
     ("transcriber", "stt"),
@@ -51,11 +49,11 @@ const COST_PARTS: [(&str, &str); 10] = [
     ("hosting", "hosting"),
 ];
 
-/// What of a message the call's row takes.
+/// The data that the call's row takes from a message.
 enum CallUpdate {
     Status(CallStatus, Option<ControlUrl>),
     First(FirstTime),
-    /// To what kind of place, if it is told.
+    /// The kind of place, if the message has it.
     Transfer(Option<String>),
     End(End),
 }
@@ -98,12 +96,12 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         Some(message) if message.is_object() => Ok(message),
         _ => Err(Error::Malformed("the body has no object \"message\"".into())),
     });
-    // What cannot be read is nobody's call, too: only who has the platform's bearer hears what is wrong with it.
+    // An unreadable message has no call either: only a sender with the platform's bearer learns the problems.
     let call = match &message {
         Ok(message) => find(deps, message).await?,
         Err(_unreadable) => None,
     };
-    // Nobody's call: the platform's bearer may tell of it, and nothing comes of it.
+    // An unknown call: the platform's bearer is accepted, and nothing is written.
     let owner = call.as_ref().map_or_else(OrganizationId::generate, |call| call.organization_id);
     let fits = |account: &Account| token::check_bearer(account.webhook_bearer.as_ref(), bearer).is_ok();
     let account = deps.accounts.vapi_fitting(owner, fits).await?;
@@ -136,7 +134,7 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
     Ok(Shown(Taken {}))
 }
 
-/// Notes a transfer, unless it is known or there are as many as are kept.
+/// Adds a transfer, unless it is known or the row is full.
 async fn transferred(deps: &Deps, mut call: Call, transfer: Transfer) -> Result<()> {
     for _ in 0..TRIES {
         let same = |known: &Transfer| (known.at.as_millis() - transfer.at.as_millis()).abs() <= SAME_TRANSFER;
@@ -154,7 +152,7 @@ async fn transferred(deps: &Deps, mut call: Call, transfer: Transfer) -> Result<
     Ok(())
 }
 
-/// When VAPI sent a message: within the life of the call, whatever its clock says.
+/// The time of a message, kept within the life of the call, because VAPI's clock may differ.
 fn told_at(message: &Value, call: &Call) -> Timestamp {
     let now = Timestamp::now();
     let told = message.get("timestamp").and_then(Value::as_f64).filter(|millis| millis.is_finite());
@@ -163,14 +161,14 @@ fn told_at(message: &Value, call: &Call) -> Timestamp {
     told.max(call.created_at).min(call.ended_at.map_or(now, |ended| ended.min(now)))
 }
 
-/// To what kind of place a message says that the call was transferred.
+/// The kind of place to which the call was transferred.
 fn place(message: &Value) -> Option<String> {
     let named = message.pointer("/destination/type").and_then(Value::as_str);
     let named = named.or_else(|| message.get("toAssistant").filter(|to| to.is_object()).map(|_| "assistant"));
     named.filter(|named| PLACES.contains(named)).map(str::to_owned)
 }
 
-/// Of what the cost is made up, in US dollars.
+/// In US dollars.
 fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
     let amount = |value: &Value| value.as_f64().filter(|cost| cost.is_finite() && *cost > 0.0);
     let mut parts = BTreeMap::new();
@@ -186,7 +184,7 @@ fn cost_parts(message: &Value) -> BTreeMap<String, f64> {
     parts
 }
 
-/// The call that a message is about, if it came in through us.
+/// The message's call, if it came in through us.
 async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
     let id = message.pointer("/call/id").and_then(Value::as_str).and_then(|id| id.parse::<CallId>().ok());
     let Some(id) = id else { return Ok(None) };
@@ -196,7 +194,7 @@ async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
 fn news(message: &Value) -> Option<CallUpdate> {
     match message.get("type")?.as_str()? {
         "status-update" => match status(message)? {
-            // A word that VAPI did not have when this was written says nothing we know.
+            // A status that VAPI added later.
             CallStatus::Other => None,
             CallStatus::Ended => Some(CallUpdate::End(End { reason: reason(message), ..End::default() })),
             status => {
@@ -239,7 +237,6 @@ fn moment(message: &Value, field: &str) -> Option<Timestamp> {
     message.get(field)?.as_str()?.parse().ok()
 }
 
-/// From one moment to a later one.
 fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
     let milliseconds = u32::try_from(to.as_millis().checked_sub(from.as_millis())?).ok()?;
     Some(f64::from(milliseconds) / 1000.0)

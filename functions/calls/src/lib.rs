@@ -1,6 +1,6 @@
-//! Shows calls and what happened in them to members of the organization, and deletes them; is told by VAPI how a call goes on.
+//! Shows calls with their timelines, deletes them, and takes VAPI's reports.
 //!
-//! A call that did not come in through us, which only VAPI knows, is known by the executions of its tools.
+//! A call that did not come in through us has no row; only the executions of its tools show it.
 
 mod events;
 mod timeline;
@@ -30,7 +30,7 @@ shared::routes!(
     events::take_vapi_event,
 );
 
-/// Runs that a timeline is made of, the newest ones: this many pages of this many.
+/// Executions in a timeline, the newest ones: pages, and executions per page.
 const MOST_PAGES: usize = 5;
 const PAGE: i32 = 200;
 
@@ -151,13 +151,13 @@ async fn list_call_executions(
     if theirs { Ok(runs.map(ExecutionView::from)) } else { Err(Error::NotFound("call")) }
 }
 
-/// Whether any tool of the organization's ran in a call, whatever page of its executions is asked for.
+/// Whether a tool of the organization ran in the call.
 async fn has_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionFilter { limit: 1, after: None, status: None };
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
 }
 
-/// The executions in a call, newest first, and whether these are all.
+/// The executions in a call, newest first, and whether the list is complete.
 async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
     let mut wanted = ExecutionFilter { limit: PAGE, after: None, status: None };
     let mut runs = Vec::new();

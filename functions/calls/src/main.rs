@@ -1,4 +1,4 @@
-//! GET /api/{slug}/calls and below: shows calls and what happened in them. POST /api/vapi/events: how a call goes on.
+//! GET /api/{slug}/calls and below: shows calls. POST /api/vapi/events: VAPI's reports on calls.
 
 use calls::{Deps, handle};
 use shared::{Platform, http};

@@ -1,4 +1,4 @@
-//! What happened in a call, in order of time: `{at, event, …}`.
+//! The timeline of a call, in order of time: `{at, event, …}`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,17 +12,16 @@ pub(crate) struct TimelineEntry {
     event: Event,
 }
 
-/// In the order in which they stand when they happen in the same millisecond.
+/// The order of variants decides between events of the same millisecond.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event {
-    /// Twilio asked what to do with it.
+    /// Twilio's request.
     CallReceived,
-    /// VAPI's TwiML was there to be answered.
+    /// VAPI's TwiML was ready.
     TwimlAnswered,
-    /// Caller and agent were connected.
     CallConnected,
-    /// For the first time in the call, as the next ones.
+    /// This and the next two: for the first time in the call.
     AgentSpoke,
     CallerSpoke,
     /// The agent did not answer for a while.
@@ -34,18 +33,18 @@ enum Event {
         run: Run,
         status: ExecutionStatus,
         duration_ms: u64,
-        /// The sentence the model was given.
+        /// The sentence that the model got.
         error: Option<String>,
     },
-    /// What the tools of its start found out was told to the model.
+    /// The model got the results of the tools of the call's start.
     ContextInjected,
-    /// What one of them found out later was told by itself.
+    /// The model got a late result by itself.
     ResultInjected(Run),
     ContextFailed {
         reason: String,
     },
     CallTransferred {
-        /// `number`, `sip`, `assistant`, …, if VAPI said so.
+        /// `number`, `sip`, `assistant`, …, if VAPI reported it.
         to: Option<String>,
     },
     CallEnded {
@@ -55,7 +54,7 @@ enum Event {
     CostReported {
         /// In US dollars.
         cost: f64,
-        /// By what was paid for: `{"llm": 0.04}`.
+        /// Cost by part: `{"llm": 0.04}`.
         parts: BTreeMap<String, f64>,
     },
 }
@@ -64,7 +63,7 @@ enum Event {
 struct Run {
     execution_id: ExecutionId,
     tool_id: ToolId,
-    /// As it was when the call set the tool off.
+    /// The label at the start of the call.
     label: Option<String>,
     trigger: Trigger,
 }
@@ -102,7 +101,7 @@ impl Event {
     }
 }
 
-/// Of a call that came in through us, and of the executions in it, newest first.
+/// `call` is `None` for a call that did not come in through us; `runs` are newest first.
 pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineEntry> {
     let mut moments = Vec::new();
     let mut add = |at: Timestamp, event: Event| moments.push(TimelineEntry { at, event });
@@ -110,7 +109,7 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
     if let Some(call) = call {
         of_call(call, &mut add);
         for tool in started {
-            // When its message was written is known once it has run; until then, that it was with the TwiML.
+            // The row of an execution has the time of its message; until then the TwiML's time stands in.
             let queued_at = runs.iter().find(|run| run.id == tool.execution_id).and_then(|run| run.queued_at);
             add(queued_at.or(call.twiml_at).unwrap_or(call.created_at), Event::ToolQueued(Run::set_off(tool)));
         }
@@ -157,7 +156,7 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     if let Some(at) = call.ended_at {
         add(at, Event::CallEnded { reason: call.ended_reason.clone() });
     }
-    // Rows of an older version do not say when it was told.
+    // Rows of an older version lack the time of the report.
     if let (Some(cost), Some(at)) = (call.cost, call.cost_at.or(call.ended_at)) {
         add(at, Event::CostReported { cost, parts: call.cost_parts.clone() });
     }

@@ -1,6 +1,6 @@
-//! A call as its organization is shown it: every field is there, null where nothing is known.
+//! A call as its organization sees it; unknown fields are null.
 //!
-//! Where the call is controlled, and what its tools found out, stand in the row and not here.
+//! The control URL and the results of the call's tools stay in the row.
 
 use serde::Serialize;
 use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp};
@@ -28,13 +28,12 @@ pub(crate) struct CallView {
     cost: Option<f64>,
 }
 
-/// A call, and what happened in it, in order of time.
 #[derive(Debug, Serialize)]
 pub(crate) struct CallWithTimeline {
     #[serde(flatten)]
     pub(crate) call: CallView,
     pub(crate) timeline: Vec<TimelineEntry>,
-    /// False if there were more executions than are shown, the newest.
+    /// False if older executions are left out.
     pub(crate) timeline_complete: bool,
 }
 

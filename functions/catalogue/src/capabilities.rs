@@ -1,5 +1,4 @@
-//! What a service can do beside its tools: which events come from it and what stands in them, what can be polled, and what an
-//! agent should know.
+//! Capabilities of a service: its events with their fields, polling sources, and notes for agents.
 
 use serde_json::{Map, Value};
 use shared::{
@@ -14,10 +13,9 @@ use crate::reading::{bounded, texts};
 const LONGEST_NOTES: usize = 4_000;
 const LONGEST_DESCRIPTION: usize = 500;
 const LONGEST_EVENT: usize = 80;
-/// Of all of it as JSON, in bytes: an agent gets it in one answer with the tools, which some clients cut at 60,000.
+/// Bytes of all capabilities as JSON: an agent gets them in one answer with the tools, which some clients cut at 60,000.
 const LONGEST: usize = 16_000;
 const AUTH_TYPES: [&str; 5] = ["oauth2", "api_key", "basic", "phone_number", "none"];
-/// Operators of a condition.
 const OPERATORS: [&str; 13] = [
     "<",
     ">",
@@ -154,7 +152,7 @@ fn read_trigger(value: &Value, pointer: &str, problems: &mut Problems) -> Option
     Some(TriggerComponent { component: component?, version: version?, app_prop: app_prop?, parameters, defaults })
 }
 
-/// A condition as automations have it: a clause `{path, op, value?, case_insensitive?}`, or `{operator: AND|OR, clauses}`.
+/// A condition of an automation: a clause `{path, op, value?, case_insensitive?}`, or `{operator: AND|OR, clauses}`.
 fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, problems: &mut Problems) {
     let Some(mut fields) = Fields::at_pointer(condition, pointer, problems) else { return };
     if fields.get("operator").is_some() {
@@ -194,7 +192,7 @@ fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, pr
     fields.finish();
 }
 
-/// Whether what is polled can be: the tool is there, changes nothing, and takes the arguments of the example.
+/// Checks that each source tool exists, has no effect, and takes the arguments of the example.
 pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[ServiceTool], problems: &mut Problems) {
     for (event, endpoint) in &capabilities.polling_endpoints {
         let pointer = format!("/capabilities/polling_endpoints/{}", pointer_step(event));
@@ -216,7 +214,7 @@ pub(crate) fn check_polling(capabilities: &ServiceCapabilities, tools: &[Service
     }
 }
 
-/// What stands at a path of a value: `event.text`, `labels[0].name`, `labels.0.name`.
+/// The value at a path: `event.text`, `labels[0].name`, `labels.0.name`.
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let mut found = value;
     for step in path.split(['.', '[']).map(|step| step.trim_end_matches(']')) {

@@ -1,6 +1,6 @@
-//! A file of the catalogue: a service, its tools, and what it can do (`infra/catalogue/README.md` has the format).
+//! A file of the catalogue: a service with its tools and capabilities (`infra/catalogue/README.md` has the format).
 //!
-//! A file is read whole: everything that is wrong with it is named, each with the JSON pointer of its place.
+//! Every mistake is named with the JSON pointer of its place.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::{
     request,
 };
 
-/// What MCP clients can name, behind a prefix of their own.
+/// MCP clients put a prefix of their own before the name.
 const LONGEST_NAME: usize = 40;
 const LONGEST_TITLE: usize = 100;
-/// In bytes: lists carry it.
+/// In bytes, because lists contain it.
 const LONGEST_DESCRIPTION: usize = 1_000;
 const LONGEST_RETURNS: usize = 2_000;
 const MOST_TOOLS: usize = 1_000;
@@ -34,10 +34,10 @@ const MOST_EXAMPLES: usize = 5;
 const MOST_KEYWORDS: usize = 20;
 const LONGEST_KEYWORD: usize = 30;
 const CATEGORIES: [&str; 4] = ["read", "write", "search", "delete"];
-/// Actions of ours that a tool may be.
+/// Our own actions that a tool may be bound to.
 const BUILT_IN: [&str; 1] = ["sms"];
 
-/// A file, read: rows as they are to be, but for their times.
+/// A file as rows, without their times.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) service: Service,
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     pub(crate) capabilities: ServiceCapabilities,
 }
 
-/// Reads a file. `None`: there are too many problems to make a service of it.
+/// Reads a file. `None` if the mistakes leave no service; `problems` has them.
 pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
     let mut fields = Fields::at_pointer(file, "", problems)?;
     let name = fields.required_name("name", LONGEST_TITLE);
@@ -84,7 +84,7 @@ pub(crate) fn read(file: &Value, problems: &mut Problems) -> Option<Entry> {
         name,
         description,
         categories,
-        // Of no account while what is wrong with the tools is looked for.
+        // A placeholder while the tools are checked.
         connection: connection.clone().unwrap_or(ConnectionKind::None),
         is_active: true,
         tools: u32::try_from(tools.len()).unwrap_or(u32::MAX),
@@ -200,7 +200,7 @@ fn read_tool(
         is_active: true,
         version: match &bound.binding {
             Binding::Pipedream { version, .. } => version.clone(),
-            // Counted when it is loaded.
+            // Counted by the load.
             _ => String::new(),
         },
         binding: bound.binding,
@@ -216,11 +216,11 @@ fn read_tool(
     })
 }
 
-/// What a tool is bound to, its arguments and where they stand.
+/// A tool's binding with its arguments and their places.
 struct Bound {
     binding: Binding,
     parameters: Value,
-    /// Pointer of the parameters, or of what they are made of.
+    /// Pointer of the parameters, or of their source.
     place: String,
     effect: bool,
     destructive: bool,
@@ -303,7 +303,7 @@ fn read_component(
     })
 }
 
-/// Category, effect and danger must tell the same.
+/// Category, effect and danger must agree.
 fn agree(category: Option<&str>, effect: bool, destructive: bool, pointer: &str, problems: &mut Problems) {
     let (place, problem) = match (category, effect, destructive) {
         (Some("read" | "search"), true, _) => (
@@ -317,7 +317,7 @@ fn agree(category: Option<&str>, effect: bool, destructive: bool, pointer: &str,
     problems.add(format!("{pointer}/{place}"), problem);
 }
 
-/// The schema of a tool's arguments, compiled: an object, because several models take nothing else at the top.
+/// Compiles the schema of a tool's arguments. Several models accept only an object at the top.
 fn check_parameters(parameters: &Value, place: &str, problems: &mut Problems) -> Option<JsonSchema> {
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
         problems.add(format!("{place}/type"), "must be object");
@@ -384,7 +384,7 @@ fn read_examples(
     read
 }
 
-/// Words and short phrases, each once.
+/// Words and short phrases, without duplicates.
 fn read_keywords(fields: &mut Fields<'_>) -> Vec<String> {
     let given = match fields.get("keywords") {
         None => return Vec::new(),
@@ -414,13 +414,13 @@ fn read_keywords(fields: &mut Fields<'_>) -> Vec<String> {
     keywords
 }
 
-/// Whether a tool or a field can be called so.
+/// Whether the text is a valid name of a tool or a field.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// As models' interfaces take them. What is bound to a component has the names of its props.
+/// The form that models' interfaces accept. Arguments of components have the names of their props.
 fn is_argument_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))

@@ -1,5 +1,6 @@
-//! Import: an app's components at Pipedream as the draft of a file, to be finished by hand. What cannot be a tool is left out,
-//! with the reason.
+//! Drafts a file from an app's components at Pipedream, to be finished by hand.
+//!
+//! A component that cannot be a tool is left out, with the reason.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::{
     text::plain,
 };
 
-/// Of what Pipedream sends of a prop.
+/// The kept members of a prop.
 const KEPT: [&str; 19] = [
     "name",
     "type",
@@ -41,9 +42,9 @@ const KEPT: [&str; 19] = [
     "withLabel",
     "format",
 ];
-/// So many components are read at once.
+/// Components read in parallel.
 const READ_AT_ONCE: usize = 8;
-/// Of the function's time, what is for the draft.
+/// Kept back from the function's time for the draft.
 const FOR_THE_DRAFT: Duration = Duration::from_secs(3);
 const LONGEST_NAME: usize = 40;
 const LONGEST_DESCRIPTION: usize = 1_000;
@@ -62,7 +63,7 @@ struct LeftOut {
     why: String,
 }
 
-/// The draft of these components, or of all that the app has.
+/// The draft of the named components, or of all components of the app.
 pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Deadline) -> Result<Draft> {
     let project: Project = deps.secrets.get(&deps.pipedream_secret).await?;
     let all;
@@ -114,7 +115,7 @@ pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Dea
 /// A component as a tool of the draft.
 ///
 /// # Errors
-/// Why it cannot be one.
+/// The reason why it cannot be a tool.
 fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Value, String> {
     let pipedream::Component { key, version, configurable_props, annotations, .. } = component;
     let props: Vec<Value> = configurable_props.iter().map(kept).collect();
@@ -139,7 +140,7 @@ fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Va
         "name": tool_name(app, service, key),
         "title": plain(&component.name, 100),
         "category": category,
-        // A person says what it changes.
+        // A person fills in the effect.
         "effect": if derived.effect { "" } else { "none" },
         "description": plain(component.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION),
         "returns": "",
@@ -149,7 +150,7 @@ fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Va
     }))
 }
 
-/// A prop as a file keeps it, its words plain.
+/// A prop as a file keeps it, with plain texts.
 fn kept(prop: &Value) -> Value {
     let members = prop.as_object().into_iter().flatten().filter(|(name, _)| KEPT.contains(&name.as_str()));
     let plainly = |(name, value): (&String, &Value)| {
@@ -162,7 +163,7 @@ fn kept(prop: &Value) -> Value {
     members.map(plainly).collect::<Map<String, Value>>().into()
 }
 
-/// `google_calendar` is Google Calendar, and `slack_v2` Slack.
+/// `google_calendar` becomes Google Calendar, `slack_v2` Slack.
 fn service_name(app: &str) -> String {
     let is_version =
         |word: &&str| word.len() > 1 && word.starts_with('v') && word[1..].bytes().all(|byte| byte.is_ascii_digit());
@@ -174,7 +175,7 @@ fn service_name(app: &str) -> String {
     words.filter_map(capital).collect::<Vec<_>>().join(" ")
 }
 
-/// `slack_v2-post-message` is `slack_post_message`. One that is too long is for the author to shorten.
+/// `slack_v2-post-message` becomes `slack_post_message`. The author shortens a name that is too long.
 fn tool_name(app: &str, service: &str, key: &str) -> String {
     let action = key.strip_prefix(app).unwrap_or(key).trim_start_matches('-');
     let name = format!("{}_{action}", shared::models::folded_name(service));

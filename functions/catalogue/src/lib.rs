@@ -1,21 +1,22 @@
-//! An operator's invocation, without a route: loads the catalogue of services and their tools, or drafts a file of it; makes
-//! organizations. Who may invoke it is said by the operators' own permissions in IAM (`lambda:InvokeFunction`).
+//! An operator's invocation: loads or drafts the catalogue, makes organizations, sets budgets.
 //!
-//! - `{"files": {"slack.json": {…}, …}, "dry_run"?: true}` loads the files, which are the whole catalogue: what is in none of them
-//!   becomes inactive. Everything is checked before anything is written. Gives `{"result": "refused", "refused": [{"file",
-//!   "pointer", "problem"}], "more"}`, `{"result": "loaded" | "checked", "services": {…}, …}`, or `{"result": "broke_off",
-//!   "problem", "written": {…}}` ([`load::Report`]).
+//! It has no route; IAM decides who may invoke it (`lambda:InvokeFunction`).
+//!
+//! - `{"files": {"slack.json": {…}, …}, "dry_run"?: true}` loads the files. They are the whole catalogue: services and tools in
+//!   none of them become inactive. Everything is checked before the first write. Gives `{"result": "refused", "refused":
+//!   [{"file", "pointer", "problem"}], "more"}`, `{"result": "loaded" | "checked", "services": {…}, …}`, or `{"result":
+//!   "broke_off", "problem", "written": {…}}` ([`load::Report`]).
 //! - `{"import": {"app": "slack_v2", "keys"?: ["slack_v2-post-message"]}}` reads an app's components at Pipedream and gives
 //!   `{"draft": {…}, "left_out": [{"key", "why"}]}`; nothing is written.
-//! - `{"organization": {"slug", "owner", "name"?, "add_owner"?}}` makes an organization with its first owner, a user by the `sub`
-//!   of their tokens. Gives `{"result": "made", "organization": {"id", "slug", "name", "budgets", "created_at", "updated_at"}}`;
-//!   asked again, `exists`, and nothing is written. With `add_owner` a user becomes an owner of an organization that is there:
-//!   `owner_added`, for one whose owners are gone.
-//! - `{"budgets": {"slug", "runs_per_hour"?, "executions_per_hour"?, "platform_cost_per_month"?, "own_cost_per_month"?}}` sets what
-//!   an organization may use in place of what the deployment says; `null` goes back to that. Gives `budgets_set`.
+//! - `{"organization": {"slug", "owner", "name"?, "add_owner"?}}` makes an organization with its first owner, a user by the
+//!   `sub` of their tokens. Gives `{"result": "made", "organization": {"id", "slug", "name", "budgets", "created_at",
+//!   "updated_at"}}`; a repetition gives `exists`, and nothing is written. With `add_owner` a user becomes an owner of an
+//!   existing organization whose owners are gone: `owner_added`.
+//! - `{"budgets": {"slug", "runs_per_hour"?, "executions_per_hour"?, "platform_cost_per_month"?, "own_cost_per_month"?}}` sets
+//!   the organization's own budgets; `null` returns to the deployment's. Gives `budgets_set`.
 //!
-//! The files come in the event, not in the program: what agents find can change without a deployment, and a dry run shows what a
-//! pull request would change. An event holds 6 MB, some twenty times of what there is.
+//! The event carries the files, so the catalogue changes without a deployment, and a dry run shows the effect of a pull
+//! request. An event holds 6 MB, some twenty times the present size.
 
 mod capabilities;
 mod file;
@@ -62,8 +63,7 @@ impl Deps {
 }
 
 /// # Errors
-/// [`Error::Invalid`] if the event is none of these; [`Error::Conflict`] while somebody else loads, and for a slug that is
-/// another owner's; outages.
+/// [`Error::Invalid`] for any other event; [`Error::Conflict`] during another load, and for the slug of another owner; outages.
 pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Value> {
     let mut problems = Problems::default();
     let asked = Fields::of(&event, "", &mut problems).and_then(read);
@@ -82,7 +82,6 @@ pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Val
     answer.map_err(Error::internal)
 }
 
-/// What an event asks for.
 enum Asked {
     Load { dry_run: bool },
     Import { app: String, keys: Vec<String> },
@@ -119,7 +118,7 @@ fn read(mut fields: Fields<'_>) -> Option<Asked> {
         return Some(Asked::Budgets(new?));
     }
     if fields.members("files").is_empty() {
-        // An empty catalogue would switch everything off.
+        // An empty catalogue would deactivate everything.
         fields.problem("files", "must hold the files of the catalogue, by their names; or import an app's components");
     }
     let dry_run = fields.boolean("dry_run", false);

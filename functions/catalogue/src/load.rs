@@ -1,8 +1,8 @@
-//! Loading: the files against the tables.
+//! Loads the files into the tables.
 //!
-//! Whoever loads holds the lease of the catalogue, so two loads never mix. Of a service the tools are written first, then what it
-//! can do, the service's own row last: whoever sees its new edition finds everything else as it is to be. A row that would not
-//! change is not written, so a load that broke off is mended by the next; it says what it wrote.
+//! A load holds the catalogue's lease, so loads never mix. It writes a service's tools first, then the capabilities, then the
+//! service's row: a reader of the new edition finds all of its rows. Unchanged rows are not written, so the next load completes
+//! an interrupted one, which reports its writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,31 +26,29 @@ use crate::{
     file::{self, Entry},
 };
 
-/// Refusals that are told.
 const MOST_TOLD: usize = 500;
-/// Rows that are on their way to the tables at one time.
+/// Parallel writes.
 const WRITES: usize = 16;
-/// Of the function's time, what waiting for another load leaves to this one.
+/// Kept back for this load while it waits for another one.
 const FOR_THE_LOAD: Duration = Duration::from_secs(30);
-/// With less, nothing is begun.
+/// The least time to begin a load.
 const LEAST_TO_BEGIN: Duration = Duration::from_secs(15);
-/// With less, no further service is begun: a load that is killed could not say what it wrote.
+/// The least time to begin a service: a killed load could not report its writes.
 const LEAST_FOR_A_SERVICE: Duration = Duration::from_secs(5);
-/// What does not count when it is asked whether a row changes.
+/// Columns that do not count as a change.
 const TIMES: [&str; 2] = ["created_at", "updated_at"];
 
-/// What a load did, or would do.
+/// The changes that a load made, or would make.
 #[derive(Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Report {
-    /// Nothing was written.
     Refused {
         refused: Vec<Refusal>,
-        /// How many more there are.
+        /// Refusals beyond those listed.
         more: usize,
     },
     Loaded(Changes),
-    /// Some was written before it failed. The next load of the same files does the rest.
+    /// A failure after some writes. The next load of the same files completes them.
     BrokeOff {
         problem: String,
         written: Written,
@@ -59,7 +57,6 @@ pub enum Report {
     Checked(Changes),
 }
 
-/// One thing that is wrong.
 #[derive(Debug, Serialize)]
 pub struct Refusal {
     pub file: String,
@@ -68,17 +65,16 @@ pub struct Refusal {
     pub problem: String,
 }
 
-/// Names of what was written.
 #[derive(Debug, Default, Serialize)]
 pub struct Written {
     pub tools: Vec<String>,
     /// Services whose capabilities were written.
     pub capabilities: Vec<String>,
-    /// Services that are whole: their own row was written last.
+    /// Services written completely, their own row last.
     pub services: Vec<String>,
 }
 
-/// By the name of the service, as it is shown. A service of which nothing changes has no entry.
+/// By the displayed name of the service. Unchanged services have no entry.
 #[derive(Debug, Default, Serialize)]
 pub struct Changes {
     pub services: BTreeMap<String, ServiceChanges>,
@@ -88,9 +84,9 @@ pub struct Changes {
 
 #[derive(Debug, Default, Serialize)]
 pub struct ServiceChanges {
-    /// `added`, `reactivated`, `deactivated`, `changed` or `unchanged`, the service's own row apart from its edition.
+    /// `added`, `reactivated`, `deactivated`, `changed` or `unchanged`, apart from the edition.
     pub service: &'static str,
-    /// Which columns of the service's own row and of its capabilities change.
+    /// Changed columns of the service's row and of its capabilities.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +101,7 @@ pub struct ServiceChanges {
 #[derive(Debug, Serialize)]
 pub struct Changed {
     pub name: String,
-    /// Columns of the tool's row; `fingerprint` among them: what was read of it before is out of date.
+    /// Changed columns of the tool's row. A changed `fingerprint` invalidates earlier reads of the tool.
     pub fields: Vec<String>,
 }
 
@@ -135,13 +131,13 @@ pub(crate) async fn load(
     };
     let loaded = loaded.await;
     if let Err(error) = lease.release().await {
-        // It runs out.
+        // It expires.
         tracing::warn!("the lease of the catalogue could not be released: {}", error::chain(&error));
     }
     loaded
 }
 
-/// Reads every file, and checks what holds over all of them.
+/// Reads every file, and applies the rules over all files.
 fn read_all(files: Vec<(&String, &Value)>) -> Result<Vec<Entry>, Report> {
     let mut refused = Vec::new();
     let mut entries = Vec::new();
@@ -179,7 +175,7 @@ fn read_all(files: Vec<(&String, &Value)>) -> Result<Vec<Entry>, Report> {
     Err(Report::Refused { refused, more })
 }
 
-/// Names of the tools of a file, also of those that are refused for something else.
+/// Names of a file's tools, including refused tools.
 fn tool_names(file: &Value) -> impl Iterator<Item = (usize, &str)> {
     let tools = file.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate();
     tools.filter_map(|(index, tool)| Some((index, tool.get("name")?.as_str()?)))
@@ -192,7 +188,6 @@ struct Plan {
     changes: Changes,
 }
 
-/// What of one service is written.
 struct Step {
     service: Option<Service>,
     tools: Vec<ServiceTool>,
@@ -209,7 +204,7 @@ impl Step {
             for tool in batch {
                 writes.push(deps.services.put_tool(tool));
             }
-            // All of them end, so that it is known of each whether it was written.
+            // All writes finish, so that each result is known.
             let mut failed = None;
             for (tool, result) in batch.iter().zip(join_all(writes).await) {
                 match result {
@@ -244,7 +239,7 @@ impl Plan {
             tools: tools.into_iter().map(|row| (row.id, row)).collect(),
             capabilities: capabilities.into_iter().map(|row| (row.service_name.clone(), row)).collect(),
         };
-        // A tool that goes over to another service is none of its old one's any more.
+        // A tool that moves to another service must not be deactivated under its old one.
         let kept: BTreeSet<ToolId> = entries.iter().flat_map(|entry| &entry.tools).map(|tool| tool.id).collect();
         for entry in entries {
             plan.add(entry, &mut old, &kept, now);
@@ -254,7 +249,7 @@ impl Plan {
         for service in gone {
             plan.deactivate(service, &mut old, &kept, now);
         }
-        // A first load that broke off leaves tools of a service that has no row yet.
+        // An interrupted first load leaves tools of a service without a row.
         let mut orphans: Vec<ServiceTool> = old.tools.into_values().filter(|tool| tool.is_active).collect();
         orphans.sort_by(|one, other| one.name.cmp(&other.name));
         for tool in orphans {
@@ -316,14 +311,14 @@ impl Plan {
         };
         let fields = own.clone().into_iter().chain(of_capabilities).flatten().filter(|field| field != "edition");
         changes.fields = fields.collect();
-        // An earlier load that broke off before this row has left everything else as it is to be.
+        // The row may still lack changes although everything else was written by an interrupted load.
         if own.is_none_or(|own| !own.is_empty()) {
             step.service = Some(service.clone());
         }
         self.push(service.name, step, changes);
     }
 
-    /// A service that no file has any more.
+    /// A service that is in no file any more.
     fn deactivate(&mut self, service: Service, old: &mut Old, kept: &BTreeSet<ToolId>, now: Timestamp) {
         let tools = old.gone(service.id, kept, now);
         let deactivated = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -363,7 +358,7 @@ impl Plan {
     }
 }
 
-/// What was loaded before and is not spoken for yet.
+/// Stored rows that no file has claimed yet.
 struct Old {
     services: HashMap<ServiceId, Service>,
     tools: HashMap<ToolId, ServiceTool>,
@@ -371,7 +366,7 @@ struct Old {
 }
 
 impl Old {
-    /// The tools of a service that are active and in no file any more, inactive, by name.
+    /// Active tools of a service that are in no file any more, deactivated, by name.
     fn gone(&mut self, service: ServiceId, kept: &BTreeSet<ToolId>, now: Timestamp) -> Vec<ServiceTool> {
         let is_gone = |id: &ToolId, tool: &mut ServiceTool| tool.service_id == service && !kept.contains(id);
         let gone = self.tools.extract_if(is_gone).map(|(_, tool)| tool).filter(|tool| tool.is_active);
@@ -382,7 +377,7 @@ impl Old {
     }
 }
 
-/// The tool as the successor of its old row: of the same age, counted on, and with what it was if it is not that any more.
+/// The tool as the successor of its old row: same age, next version, and the previous description after a change.
 fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
     let counted = |version: u64| match &tool.binding {
         Binding::Pipedream { version, .. } => version.clone(),
@@ -405,7 +400,7 @@ fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> S
     ServiceTool { version, previous, created_at: before.created_at, updated_at: before.updated_at, ..tool }
 }
 
-/// A row as it is stored, without its times and, of a service, its edition.
+/// A row as it is stored, without times and edition.
 fn essence<T: Serialize>(row: &T) -> Value {
     let mut row = columns(row);
     row.remove("edition");
@@ -418,7 +413,7 @@ fn columns<T: Serialize>(row: &T) -> Map<String, Value> {
     row
 }
 
-/// The columns in which two rows differ, but for their times.
+/// The columns in which two rows differ, without times.
 fn differences<T: Serialize>(before: &T, after: &T) -> Vec<String> {
     let (before, after) = (columns(before), columns(after));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

@@ -1,4 +1,4 @@
-//! Organizations, which only an operator makes: who becomes a customer is not for the API to decide.
+//! Organizations and their budgets, which only an operator makes and sets.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,31 @@ use shared::{
 
 use crate::Deps;
 
-/// What stands in the place of a slug in other routes: `POST /api/hooks/tools` would never reach an organization `hooks`.
+/// Path segments at a slug's place in other routes: `POST /api/hooks/tools` would never reach an organization `hooks`.
 pub const RESERVED: [&str; 4] = ["hooks", "phone-number", "tools", "vapi"];
 
 const LONGEST_NAME: usize = 200;
 
-/// `{"slug", "owner", "name"?, "add_owner"?: true}`: an organization that is to be there, with this owner.
+/// `{"slug", "owner", "name"?, "add_owner"?: true}`: the requested organization with its owner.
 pub(crate) struct Wanted {
     slug: Slug,
     owner: UserId,
     name: Option<String>,
-    /// Makes the user an owner of an organization that others have made.
+    /// Makes the user an owner of an existing organization.
     add_owner: bool,
 }
 
-/// `{"slug", "runs_per_hour"?: 500 | null, …}`: budgets that an organization is to have; with `null` the deployment's.
+/// `{"slug", "runs_per_hour"?: 500 | null, …}`: new budgets of an organization; `null` restores the deployment's.
 pub(crate) struct NewBudgets {
     slug: Slug,
     changes: Vec<(Budget, Option<Number>)>,
 }
 
-/// What became of it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub(crate) enum Report {
     Made(View),
-    /// It was there before, with this owner; nothing changed.
+    /// It existed before, with this owner; nothing changed.
     Exists(View),
     OwnerAdded(View),
     BudgetsSet(View),
@@ -51,13 +50,12 @@ pub(crate) struct View {
     organization: Shown,
 }
 
-/// What an operator sees of an organization.
 #[derive(Debug, Serialize)]
 struct Shown {
     id: OrganizationId,
     slug: Slug,
     name: String,
-    /// Those of its own; the others are the deployment's.
+    /// Its own budgets; the others are the deployment's.
     budgets: Map<String, Value>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -127,7 +125,7 @@ pub(crate) fn read_budgets(mut fields: Fields<'_>) -> Option<NewBudgets> {
     Some(NewBudgets { slug: slug?, changes })
 }
 
-/// Makes the organization with its owner; or finds that it is there.
+/// Makes the organization with its owner, or finds it.
 ///
 /// # Errors
 /// [`Error::Conflict`] if the slug is another owner's.
@@ -151,13 +149,12 @@ pub(crate) async fn make(deps: &Deps, wanted: Wanted) -> Result<Report> {
     if deps.organizations.create(&organization, &owner).await? {
         return Ok(Report::Made(View::of(organization)));
     }
-    // Somebody else has made one with this slug in between.
+    // Another invocation took this slug in between.
     let existing = deps.organizations.holder_of(&wanted.slug).await?;
     found(deps, existing.ok_or_else(|| Error::internal("a slug is reserved but belongs to no organization"))?, &wanted)
         .await
 }
 
-/// The organization is there already.
 async fn found(deps: &Deps, existing: Organization, wanted: &Wanted) -> Result<Report> {
     let member = deps.members.find(existing.id, &wanted.owner).await?;
     if member.is_some_and(|member| member.role == Role::Owner) {
@@ -176,7 +173,7 @@ async fn found(deps: &Deps, existing: Organization, wanted: &Wanted) -> Result<R
 }
 
 /// # Errors
-/// [`Error::NotFound`] for a slug that nobody has; [`Error::Conflict`] if the row changed meanwhile.
+/// [`Error::NotFound`] for an unknown slug; [`Error::Conflict`] if the row changed meanwhile.
 pub(crate) async fn set_budgets(deps: &Deps, new: NewBudgets) -> Result<Report> {
     let existing = deps.organizations.holder_of(&new.slug).await?.ok_or(Error::NotFound("organization"))?;
     let organization = deps.organizations.set_budgets(existing.id, &new.changes).await?;

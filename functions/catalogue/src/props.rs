@@ -1,4 +1,4 @@
-//! Props of a Pipedream component, and the JSON schema of a tool's arguments that they become.
+//! Derives the JSON Schema of a tool's arguments from a Pipedream component's props.
 //!
 //! | prop | schema |
 //! |---|---|
@@ -7,16 +7,16 @@
 //! | `any` | any type but null, written out: some clients drop an empty schema |
 //! | `T[]` | a list of `T` |
 //! | `options` | `enum` of the values, their labels in the description; a long list is described, not enumerated |
-//! | `remoteOptions` | the plain type: what the account has is not known |
-//! | no `optional` | required; with a `default` it is sent with that if nobody says otherwise |
+//! | `remoteOptions` | the plain type: the account's values are unknown |
+//! | no `optional` | required; with a `default` it is sent with that by default |
 //! | `app` | none: the account that acts; exactly one |
 //! | `alert`, `dir`, `data_store`, `$.interface.*`, `$.service.db` | none: the platform fills them |
 //! | hidden, disabled, read-only | none, unless the overlay shows it |
 //! | secret, by mark or by name | none: a model never has one |
-//! | optional with `reloadProps` | none, unless the overlay shows it: what a reload adds is not known here |
-//! | required with `reloadProps`; `sql`, `http_request`; a required one that nobody can fill | the tool is refused |
+//! | optional with `reloadProps` | none, unless the overlay shows it: the reloaded props are unknown |
+//! | required with `reloadProps`; `sql`, `http_request`; a required prop that nobody can fill | the tool is refused |
 //!
-//! What only a component's code knows is in a hand-written [`Overlay`].
+//! Facts that are only in a component's code go into a hand-written [`Overlay`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,15 +31,15 @@ use shared::{
 
 use crate::text::plain;
 
-/// An `enum` is for reading: a longer one costs more than it helps.
+/// A longer `enum` costs more than it helps.
 const MOST_OPTIONS: usize = 50;
 const MOST_OPTION_BYTES: usize = 2_000;
-/// Of a longer list, as examples.
+/// Examples from a longer list.
 const SHOWN_OPTIONS: usize = 5;
-/// Of a prop's description, in bytes.
+/// Bytes of a prop's description.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// In which a secret may come, as the last word of its name.
+/// Forms of a secret, as the last word of its name.
 const FORMS: [&str; 5] = ["base64", "file", "json", "pem", "text"];
 
 /// Verbs that contradict a claim to only read.
@@ -105,7 +105,6 @@ impl Prop {
         self.optional != Some(true) && self.default.is_none()
     }
 
-    /// Whether it is a secret: by its mark, or by its name.
     fn is_secret(&self) -> bool {
         let marked = !matches!(self.secret, None | Some(Value::Null | Value::Bool(false)));
         // `serviceAccountKeyJson` is a key in a form of its own.
@@ -116,21 +115,21 @@ impl Prop {
         marked || in_a_form || redaction::is_secret(&self.name)
     }
 
-    /// Whether its component gives it no place on a form.
+    /// Whether the component hides it from its form.
     fn is_out_of_sight(&self) -> bool {
         [self.hidden, self.disabled, self.read_only].contains(&Some(true))
     }
 }
 
-/// What is known of a component and not in its props, by hand.
+/// Facts about a component that its props lack, by hand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overlay {
-    /// Keywords for the schemas of arguments, by argument; `null` removes one.
+    /// Keywords for the schemas of arguments, by argument; `null` removes a keyword.
     properties: BTreeMap<String, Map<String, Value>>,
     required: BTreeSet<String>,
-    /// Props that become arguments although they are hidden, or reload.
+    /// Hidden or reloading props that become arguments.
     show: BTreeSet<String>,
-    /// Optional props that do not.
+    /// Optional props that become no arguments.
     hide: BTreeSet<String>,
     /// Props that are always sent with these values.
     fixed: Map<String, Value>,
@@ -159,7 +158,7 @@ impl Overlay {
         overlay
     }
 
-    /// All names in it, with the member they stand in.
+    /// All names in it, with their member.
     fn names(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let of = |member: &'static str| move |name| (member, name);
         let dependent = self.dependent_required.as_ref().and_then(Value::as_object).into_iter().flatten();
@@ -185,7 +184,7 @@ fn names(fields: &mut Fields<'_>, member: &'static str) -> BTreeSet<String> {
     }
 }
 
-/// What a component is as a tool.
+/// A component as a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Derived {
     pub(crate) parameters: Value,
@@ -194,16 +193,16 @@ pub(crate) struct Derived {
     pub(crate) destructive: bool,
 }
 
-/// What becomes of a prop.
+/// The treatment of a prop.
 enum Fate {
     Account,
-    /// No argument: the platform fills it, or nobody.
+    /// No argument: the platform fills it, or it stays empty.
     LeftOut,
     Fixed(Value),
     Argument(Value),
 }
 
-/// The tool that a component becomes. Problems stand under `pointer`, that of the tool.
+/// Derives the tool of a component. Problems get `pointer`, the tool's.
 pub(crate) fn derive(
     component: &Component,
     overlay: &Overlay,
@@ -228,7 +227,7 @@ pub(crate) fn derive(
                 if let (Some(changes), Some(schema)) = (overlay.properties.get(&prop.name), schema.as_object_mut()) {
                     change(schema, changes);
                 }
-                // One with a default is sent in any case; whoever leaves it out gets the default.
+                // A prop with a default is sent in any case; a model that leaves it out gets the default.
                 let is_sent = prop.optional != Some(true) && (prop.is_required() || schema.get("default").is_some());
                 if is_sent || overlay.required.contains(&prop.name) {
                     required.push(prop.name.as_str());
@@ -271,10 +270,8 @@ pub(crate) fn derive(
     Some(Derived { parameters, binding, effect, destructive })
 }
 
-/// What becomes of a prop.
-///
 /// # Errors
-/// Why the tool cannot be.
+/// The reason why the component cannot be a tool.
 fn fate(prop: &Prop, overlay: &Overlay) -> Result<Fate, String> {
     let name = &prop.name;
     if prop.kind == "app" {
@@ -325,10 +322,10 @@ fn is_proxy(kind: &str) -> bool {
     matches!(kind, "sql" | "http_request")
 }
 
-/// The schema of a prop's type; `None` for what is no argument.
+/// The schema of a prop's type; `None` if it is no argument.
 ///
 /// # Errors
-/// What is wrong with the type, to follow the prop's name.
+/// The problem with the type, to follow the prop's name.
 fn type_schema(kind: &str) -> Result<Option<Value>, String> {
     if let Some(item) = kind.strip_suffix("[]") {
         let items = type_schema(item)?;
@@ -414,7 +411,7 @@ fn argument(prop: &Prop, mut schema: Value) -> Value {
     if !description.is_empty() {
         whole.insert("description".into(), description.into());
     }
-    // One that is no option, or of another type, would be refused if it were sent.
+    // A default that is no option, or of another type, would be refused when it is sent.
     if let Some(default) = default
         && default != ""
         && jsonschema_type(&Value::Object(whole.clone()), &default)
@@ -424,7 +421,7 @@ fn argument(prop: &Prop, mut schema: Value) -> Value {
     schema
 }
 
-/// Options by their value, the first of each, with their labels: `a` or `{"label", "value"}`.
+/// Options without duplicate values, with their labels: `a` or `{"label", "value"}`.
 fn distinct<'o>(options: impl Iterator<Item = &'o Value>) -> Vec<(&'o Value, Option<String>)> {
     let mut distinct: Vec<(&Value, Option<String>)> = Vec::new();
     for option in options {
@@ -447,8 +444,8 @@ fn change(schema: &mut Map<String, Value>, changes: &Map<String, Value>) {
     }
 }
 
-/// Whether it changes something, and whether what it changes may be lost. What is not said counts as both, and a claim to read
-/// only is not believed of one that takes an argument to create, add, update, delete or send something.
+/// Whether it has an effect, and whether the effect may lose data. A missing hint counts as both. A claim to only read is not
+/// believed beside an argument that creates, adds, updates, deletes or sends.
 fn hints(claimed: Annotations, arguments: &Map<String, Value>, fixed: &Map<String, Value>) -> (bool, bool) {
     let acts = |name: &String| redaction::words(name).first().is_some_and(|verb| ACTING.contains(&verb.as_str()));
     let set = fixed.iter().filter(|(_, value)| **value != false).map(|(name, _)| name);

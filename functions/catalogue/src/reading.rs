@@ -1,4 +1,4 @@
-//! Reading parts that stand at several places of a file.
+//! Readers of parts that occur at several places of a file.
 
 use serde_json::Value;
 use shared::fields::Fields;
@@ -8,7 +8,7 @@ pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Valu
     schema.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Required text of at most so many bytes, without control characters.
+/// Required text of at most `longest` bytes, without control characters.
 pub(crate) fn bounded(fields: &mut Fields<'_>, name: &'static str, longest: usize) -> String {
     let text = fields.required_text(name, longest).unwrap_or_default();
     if text.len() > longest && text.chars().count() <= longest {

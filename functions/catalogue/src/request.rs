@@ -1,4 +1,4 @@
-//! What a tool is that is bound to a request: a template whose places are all filled, to a host that is written out.
+//! Checks a tool's request template: every place is filled, and the host is written out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::reading::properties;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Headers that the sender writes.
 const OWN_HEADERS: [&str; 5] = ["host", "content-length", "content-type", "connection", "transfer-encoding"];
-/// Headers that say of which version a service's API is meant.
+/// Headers that select a version of a service's API.
 const HARMLESS_HEADERS: [&str; 3] = ["notion-version", "stripe-version", "x-github-api-version"];
 
-/// Reads a template at `pointer`, for a tool of these parameters.
+/// Reads a template at `pointer`, for a tool with these parameters.
 pub(crate) fn read(
     value: &Value,
     parameters: &Value,
@@ -73,7 +73,7 @@ impl Check<'_> {
         self.problems.add(format!("{}{place}", self.pointer), problem);
     }
 
-    /// Checks the address; gives the names that stand in its path.
+    /// Checks the address; gives the names in its path.
     fn address(&mut self) -> BTreeSet<String> {
         let template = self.template;
         let host_end = template.url.find("://").map(|start| start + 3).and_then(|start| {
@@ -127,7 +127,7 @@ impl Check<'_> {
         required.is_some_and(|required| required.iter().any(|one| one == name))
     }
 
-    /// Every argument goes somewhere, and to one place.
+    /// Checks that every argument has exactly one place.
     fn places(&mut self, in_path: &BTreeSet<String>) {
         let template = self.template;
         for (index, name) in template.query.iter().enumerate() {
@@ -224,7 +224,7 @@ impl Check<'_> {
         }
     }
 
-    /// What we put into the body is no parameter and nothing fixed.
+    /// Refuses our own members of the body as parameters or fixed values.
     fn only_once<'n>(&mut self, names: impl Iterator<Item = &'n String>, place: &str) {
         let fixed: &Map<String, Value> = &self.template.fixed;
         let taken: Vec<&String> =

@@ -1,7 +1,7 @@
-//! Texts that others wrote (Pipedream's components): agents read them, so they are words and nothing else.
+//! Plain words from texts of Pipedream's components, because agents read them.
 
-/// The text as plain words in one line: no Markdown, no addresses, no control characters; cut at a sentence if it is longer than
-/// `longest` bytes.
+/// The text as plain words in one line, without Markdown, addresses or control characters; cut at a sentence beyond `longest`
+/// bytes.
 pub(crate) fn plain(text: &str, longest: usize) -> String {
     let mut plain = String::with_capacity(text.len());
     let linked = without_links(text);
@@ -21,7 +21,7 @@ pub(crate) fn plain(text: &str, longest: usize) -> String {
     cut_at_sentence(plain, longest)
 }
 
-/// Control characters, what changes the direction of text or is not seen, and Markdown's emphasis and code.
+/// Control characters, invisible and direction-changing characters, and Markdown's emphasis and code.
 fn is_mark(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '*' | '`' | '<' | '>')
@@ -34,7 +34,7 @@ fn is_address(word: &str) -> bool {
     word.contains("://") || word.starts_with("www.")
 }
 
-/// Of Markdown's links the words: `[the docs](https://…)` becomes `the docs`.
+/// Keeps the words of Markdown's links: `[the docs](https://…)` becomes `the docs`.
 fn without_links(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

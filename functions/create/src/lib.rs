@@ -1,4 +1,4 @@
-//! Makes a tool. One that agents can call is made at VAPI first; if anything fails, nothing is left on either side.
+//! Makes a tool, at VAPI first if agents can call it; a failure leaves nothing on either side.
 
 use shared::{
     Platform, Result,

@@ -1,4 +1,4 @@
-//! Deletes a tool everywhere: out of every agent's assistant, then at VAPI, then in the tables with its attachments.
+//! Deletes a tool: from every agent's assistant, then at VAPI, then from the tables.
 
 use shared::{
     Platform, Result,
@@ -51,7 +51,7 @@ async fn delete_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<D
     Ok(Deletion(deleted))
 }
 
-/// 200 when it is gone, 202 when the rest happens by itself.
+/// 200 after the deletion, 202 if the rest happens in the background.
 struct Deletion(Deleted);
 
 impl Answers for Deletion {

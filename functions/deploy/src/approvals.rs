@@ -1,4 +1,4 @@
-//! What runs ask people: listed, shown, approved, refused.
+//! Approvals of runs: listed, shown, approved, refused.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,14 +16,13 @@ use shared::{
 
 use crate::Deps;
 
-/// What is shown of the arguments of one approval among others, in bytes, and of each of them.
+/// Bytes of the displayed arguments in a list: together, and each.
 const LISTED: usize = 12_288;
 const LISTED_EACH: usize = 2_048;
-/// Recipients of one approval among others.
 const LISTED_RECIPIENTS: usize = 20;
-/// Of a sentence, in bytes.
+/// Bytes of a sentence.
 const SENTENCE: usize = 4_096;
-/// Of why somebody decided so, in characters.
+/// Characters of the reason for a decision.
 const LONGEST_REASON: usize = 1_000;
 
 /// An approval as it is shown: null is what is not known, or not yet.
@@ -50,7 +49,7 @@ pub(crate) struct ApprovalView {
 shared::described!(ApprovalView => {"$ref": "#/components/schemas/Approval"});
 
 impl ApprovalView {
-    /// As somebody with this role is shown it; `among` others less of it.
+    /// The view for this role; `among` others it is shorter.
     fn of(approval: Approval, role: Role, among: bool) -> Self {
         let decides = role >= Role::Admin;
         let arguments = match serde_json::from_str(&approval.arguments) {
@@ -165,7 +164,7 @@ pub(crate) async fn refuse_approval(
     decide(deps, &asked.member, id.0, ApprovalStatus::Refused, reason).await
 }
 
-/// Decides, and has the run go on. Whoever decided first has decided.
+/// Decides and wakes the run. The first decision counts.
 async fn decide(
     deps: &Deps,
     member: &Member,
@@ -174,7 +173,7 @@ async fn decide(
     reason: impl FnOnce() -> Result<Option<String>>,
 ) -> Result<Shown<ApprovalView>> {
     let organization = member.organization_id;
-    // Whose it is comes before what is wrong with the request.
+    // The owner is checked before the request.
     let asked = deps.approvals.get(organization, id).await?;
     match deps.starter.queue.runs.get(organization, asked.run_id).await {
         Ok(run) if !run.status.is_over() => {}
@@ -194,7 +193,7 @@ async fn decide(
     };
     tracing::info!(approval.id = %id, run.id = %approval.run_id, "an approval was decided: {}", status.as_str());
     if let Err(error) = deps.starter.queue.wake(organization, approval.run_id).await {
-        // It is decided all the same; `settle` tells the run later.
+        // The decision holds; `settle` wakes the run later.
         tracing::warn!(run.id = %approval.run_id, "a run that waits could not be told: {}", error::chain(&error));
     }
     Ok(Shown(ApprovalView::of(*approval, member.role, false)))

@@ -1,7 +1,7 @@
 //! Automations: validated, saved, activated. `docs/automations.md` is the reference of a definition.
 //!
-//! Whatever validates answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if something was to be saved or
-//! activated and was not; with `Accept: text/plain` the same as text.
+//! Every validating route answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if nothing was saved or
+//! activated because of errors; with `Accept: text/plain` the same as text.
 
 mod approvals;
 mod manual_run;
@@ -46,7 +46,7 @@ shared::routes!(
     approvals::refuse_approval,
 );
 
-/// Of a `content_hash`, in characters.
+/// Characters of a `content_hash`.
 const LONGEST_HASH: usize = 64;
 
 pub struct Deps {
@@ -141,7 +141,7 @@ async fn update_automation(
     body: Sent<Definition>,
 ) -> Result<Verdict<false>> {
     let deployment = &deps.deployment;
-    // Whose it is comes before what is wrong with the request.
+    // The owner is checked before the request.
     let before = deployment.automations.get(asked.organization(), id.0).await?;
     if !seen.is_sent {
         return Err(Error::invalid("If-Match", "is required: the ETag of the automation that was read"));
@@ -224,7 +224,7 @@ async fn pause_automation(
     Ok(Tagged(paused, revision))
 }
 
-/// The revision that the caller has read: `If-Match: "3"`. `*` is whichever it is.
+/// The revision that the caller has read: `If-Match: "3"`. `*` matches every revision.
 struct IfMatch {
     revision: Option<u64>,
     is_sent: bool,
@@ -249,7 +249,7 @@ impl Part for IfMatch {
     }
 }
 
-/// 200 with a value and the revision that it has.
+/// 200 with a value and its revision.
 struct Tagged<T>(T, u64);
 
 impl<T: Serialize + Described> Answers for Tagged<T> {
@@ -262,10 +262,10 @@ impl<T: Serialize + Described> Answers for Tagged<T> {
     }
 }
 
-/// What became of a request to save or to activate, with the status that says so. `NEW` is whether it may save something new.
+/// The outcome of saving or activating, with its status. `NEW` says whether the request may save something new.
 struct Verdict<const NEW: bool> {
     deployed: Deployed,
-    /// The content type of the text that is wanted in place of JSON.
+    /// The content type of a text answer in place of JSON.
     text: Option<&'static str>,
 }
 
@@ -306,13 +306,13 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
     }
 }
 
-/// What is said of a body that is not to be read at all.
+/// The refusal of a body that is not read at all.
 fn refused_unread(request: &Request) -> Option<Deployed> {
     let body = http::body(request);
     Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))
 }
 
-/// The id of an automation that there is: that it is somebody else's is said before anything of the request.
+/// The id of an existing automation: its owner is checked before the request.
 async fn known(deps: &Deps, organization: OrganizationId, id: AutomationId) -> Result<AutomationId> {
     deps.deployment.automations.get(organization, id).await.map(|automation| automation.id)
 }
@@ -321,7 +321,7 @@ fn etag(revision: u64) -> (&'static str, String) {
     ("etag", format!("\"{revision}\""))
 }
 
-/// `{"version": 2, "content_hash"?}`: exactly what was seen.
+/// `{"version": 2, "content_hash"?}`: exactly the reviewed content.
 fn chosen_version(body: &Value) -> Result<SeenVersion> {
     let mut problems = Problems::default();
     let version = Fields::of(body, "", &mut problems).and_then(|mut fields| {
@@ -333,7 +333,7 @@ fn chosen_version(body: &Value) -> Result<SeenVersion> {
     problems.into_result(version)
 }
 
-/// What was made to run, unless what would start it was refused meanwhile: that pauses the automation again, with the reason.
+/// The activated automation, unless its trigger was refused meanwhile: then it is paused again, with the reason.
 async fn unless_paused(
     deps: &Deps,
     organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! Runs of automations that somebody asks for, and the runs there were.
+//! Manual runs of automations, and the list of runs.
 
 use shared::{
     Result,

@@ -1,8 +1,7 @@
-//! A stored event, given to automations once more.
+//! Replays stored events.
 //!
-//! Each request is a cause of its own: a replay that is no dry
-//! run acts again, whatever the event has caused before. Filters are not asked, so that an automation can be tried with what it
-//! passed over.
+//! Each request is a cause of its own: a replay that is no dry run acts again. Filters do not apply, so an automation can be
+//! tried with an event that its filter rejected.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -69,11 +68,11 @@ pub(crate) async fn replay_event(
     let request_key = key.clone().unwrap_or_else(|| RunId::generate().to_string());
     let cause_key = format!("replay:{id}:{request_key}");
     let requested = Requested { hash: key.map(|_| Key::new(&["replay"], &body).as_str().to_owned()) };
-    // All of them are looked at before the first one acts.
+    // All automations are checked before the first one acts.
     let mut to_start = Vec::new();
     for wanted in wanted {
         let automation = match automations.get(organization, wanted).await {
-            // One that was deleted since is passed over, unless it was asked for.
+            // An automation deleted since is skipped, unless the request names it.
             Err(Error::NotFound(_)) if chosen.is_none() => continue,
             automation => automation?,
         };
@@ -108,7 +107,7 @@ pub(crate) async fn replay_event(
     Ok(Accepted(ReplayView { event_id: id, dry_run, note, runs }))
 }
 
-/// Which automation, if one is named, and whether nothing is to happen, which is usual.
+/// The named automation, if any, and whether it is a dry run, the default.
 fn read(body: &Value) -> Result<(Option<AutomationId>, bool)> {
     let mut problems = Problems::default();
     let read = Fields::of(body, "", &mut problems).map(|mut fields| {

@@ -18,20 +18,19 @@ use shared::{
 
 use crate::Deps;
 
-/// A version with its definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct VersionView {
     automation_id: AutomationId,
     version: u64,
     content_hash: String,
     definition: Value,
-    /// Tools by name, with fingerprint and parameters as they were.
+    /// Tools by name, with the fingerprint and parameters of the check.
     checked: BTreeMap<String, CheckedTool>,
     created_by: UserId,
     created_at: Timestamp,
 }
 
-/// What its author wrote, as JSON.
+/// The author's definition, as JSON.
 pub(crate) fn definition(version: &AutomationVersion) -> Result<Value> {
     serde_json::from_str(&version.definition).map_err(Error::internal)
 }

@@ -1,4 +1,4 @@
-//! Takes a tool from an agent: out of the assistant's `toolIds` at VAPI, if it is there, and out of the table.
+//! Detaches a tool from an agent: from the assistant's `toolIds` at VAPI and from the table.
 
 use serde::Serialize;
 use shared::{

@@ -1,4 +1,4 @@
-//! Which tools there are, for agents that look for some, and which services an organization has connected.
+//! Tools and services for agents, and the organization's connections.
 //!
 //! The routes below `/discover` answer JSON, or with `Accept: text/plain` or `text/markdown` the text for an agent's context.
 
@@ -117,10 +117,10 @@ async fn search_tools_by_body(deps: &Deps, asked: &Asked<'_>, body: Sent<Search>
     Ok(Told::of(asked, found))
 }
 
-/// What was found, as JSON or as text.
+/// A result, as JSON or as text.
 struct Told<T> {
     found: T,
-    /// The content type of the text that is wanted.
+    /// The content type of a text answer.
     text: Option<&'static str>,
 }
 
@@ -130,7 +130,7 @@ impl<T> Told<T> {
     }
 }
 
-/// What can also be told in words.
+/// A result with a text form.
 trait InWords: Serialize {
     const SCHEMA: &'static str;
 
@@ -210,7 +210,7 @@ impl Part for Names {
     }
 }
 
-/// The parameters of a search, or a body that says the same.
+/// The parameters of a search, or an equivalent body.
 struct Search(ToolSearch);
 
 shared::described! {
@@ -292,7 +292,7 @@ fn names_of_body(body: &Value) -> Result<Vec<String>> {
     problems.into_result(names)
 }
 
-/// The query as the body that says the same: `service` is one of `services`.
+/// The query as the equivalent body: `service` is an item of `services`.
 fn search_of_query(request: &Request) -> Value {
     let (mut body, mut services) = (Map::new(), Vec::new());
     for (name, value) in query(request) {

@@ -1,4 +1,4 @@
-//! /api/{slug}/discover, /api/{slug}/services: which tools there are, and what an organization has connected.
+//! /api/{slug}/discover, /api/{slug}/services: tools and services, and the organization's connections.
 
 use discover::{Deps, handle};
 use shared::{Platform, http};

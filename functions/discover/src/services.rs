@@ -1,6 +1,6 @@
-//! The services that there are and how the organization stands to each.
+//! Services and the organization's connections to them.
 //!
-//! For an account at Pipedream a person connects it on a link; a credential is stored.
+//! A person connects an account at Pipedream by a link; a credential is stored.
 
 use std::{collections::HashMap, convert::Infallible, str::FromStr};
 
@@ -24,13 +24,12 @@ use super::Deps;
 
 const LONGEST_QUERY: usize = 200;
 
-/// A service in the list.
 #[derive(Serialize)]
 struct ListedService<'a> {
     name: &'a str,
     description: &'a str,
     categories: &'a [String],
-    /// Active ones.
+    /// Active tools.
     tools: u32,
     /// Null if it could not be read.
     supports_webhooks: Option<bool>,
@@ -39,13 +38,13 @@ struct ListedService<'a> {
     connection: ShownConnection,
 }
 
-/// Which services are asked for.
+/// The requested services.
 pub(super) struct Filter {
     q: String,
     category: Option<String>,
     connected: Option<bool>,
     limit: usize,
-    /// [`folded_name`] of the last one of the page before.
+    /// [`folded_name`] of the previous page's last service.
     after: Option<String>,
 }
 
@@ -101,7 +100,7 @@ impl Filter {
             && self.has_words(service)
     }
 
-    /// Whether each word of the query begins one of the service's.
+    /// Whether each word of the query begins a word of the service.
     fn has_words(&self, service: &Service) -> bool {
         let mut of_service = Vec::new();
         for text in [&service.name, &service.description, &service.categories.join(" ")] {
@@ -219,7 +218,7 @@ pub(super) async fn list_services(deps: &Deps, asked: &Asked<'_>, filter: Filter
     Ok(Shown(ListedServices(page)))
 }
 
-/// For most services there is nothing to say; else a value for each field of the credential.
+/// For most services empty; otherwise a value for each field of the credential.
 pub(super) struct ConnectionBody;
 
 #[derive(Serialize)]
@@ -306,7 +305,7 @@ pub(super) async fn disconnect_service(
     let service = service(deps, name.0, deadline).await?;
     if account.is_none() {
         let connection = deps.connections.of(organization, std::slice::from_ref(&service), deadline).await;
-        // Nobody may know of the others, and what is taken away does not come back.
+        // The user may not know of the other accounts, and a removed account does not come back.
         if let Some(Connection::Connected { accounts }) = connection.get(&service.id)
             && accounts.len() > 1
         {

@@ -1,12 +1,12 @@
-//! Deletes what is kept of one phone number; for owners and admins.
+//! Deletes all data about one phone number; for owners and admins.
 //!
 //! - Calls from it and to it, with their executions.
 //! - Executions for it in calls that only VAPI knows.
 //! - Runs of automations that name it in prompt, steps or result, with their executions.
 //! - Conversations with the planner that name it.
 //!
-//! It is not looked for in what the organization wrote itself (tools, knowledge bases, phone numbers, members), which has routes of
-//! its own.
+//! The organization's own texts (tools, knowledge bases, phone numbers, members) are not searched; they have routes of their
+//! own.
 
 use serde::Serialize;
 use shared::{

@@ -1,4 +1,4 @@
-//! POST /api/{slug}/erasures: deletes what is kept of a phone number.
+//! POST /api/{slug}/erasures: deletes all data about a phone number.
 
 use erasures::{Deps, handle};
 use shared::{Platform, http};

@@ -1,4 +1,4 @@
-//! What bodies say of a hook.
+//! Bodies of hooks.
 //!
 //! ```json
 //! {"service": "Slack", "secret": "…", "tenant": "A0MDYCDME#T061EG9R6", "label": "Our workspace"}
@@ -6,9 +6,9 @@
 //! {"service": "Webhooks"}
 //! ```
 //!
-//! `tenant` is whose events they are where a service sends those of all organizations to one address: the parts that `PARTS`
-//! names, joined by `#`. Services that are told a secret get one of ours unless it is given; those that give one themselves
-//! (Slack, Stripe, `HubSpot`, Notion, Twilio, Linear) leave the hook pending until it is known.
+//! `tenant` names the owner of events where a service sends those of all organizations to one address: the parts of `PARTS`,
+//! joined by `#`. We generate a secret for services that accept one, unless the body has one. Services with a secret of their
+//! own (Slack, Stripe, `HubSpot`, Notion, Twilio, Linear) leave the hook pending until it is known.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -25,11 +25,11 @@ use shared::{
 const LONGEST_LABEL: usize = 100;
 const LONGEST_SERVICE: usize = 100;
 const LONGEST_SECRET: usize = 1_000;
-/// Of a tenant, an audience or the address of a service account.
+/// Characters of a tenant, an audience or the address of a service account.
 const LONGEST_ID: usize = 500;
-/// Of a `secret_token` of Telegram's.
+/// Characters of Telegram's `secret_token`.
 const LONGEST_TELEGRAM_TOKEN: usize = 256;
-/// Bytes of a secret of ours.
+/// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
 pub(crate) struct NewBody {
@@ -39,7 +39,7 @@ pub(crate) struct NewBody {
     pub(crate) secret: Secret,
 }
 
-/// A secret, and what is shown of it because we made it.
+/// A secret, and the part to show if we generated it.
 #[derive(Default)]
 pub(crate) struct Secret {
     pub(crate) content: Option<HookSecret>,
@@ -54,7 +54,7 @@ pub(crate) struct Change {
     pub(crate) reveal: bool,
 }
 
-/// What stands before a tenant in its key, and the parts that it has.
+/// The prefix of a tenant's key, and its parts.
 const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static str])> {
     match scheme {
         Scheme::Slack => Some(("slack", &["id of the app", "id of the workspace, or of the enterprise"])),
@@ -65,7 +65,7 @@ const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static s
         Scheme::Hubspot => Some(("hubspot", &["id of the portal"])),
         Scheme::MicrosoftGraph => Some(("microsoft_graph", &["id of the subscription"])),
         Scheme::Linear => Some(("linear", &["id of the workspace"])),
-        // Whoever pushes for a service account could claim anybody's mailbox.
+        // Any owner of a service account could claim anybody's mailbox.
         Scheme::GooglePubsub | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => None,
     }
 }
@@ -169,14 +169,14 @@ fn service(fields: &mut Fields<'_>) -> Option<String> {
     Some(service)
 }
 
-/// What goes with the service's scheme, and what does not.
+/// Checks the members against the service's scheme.
 fn check_members(fields: &mut Fields<'_>, scheme: Scheme, secret: bool, account: bool, audience: bool) -> bool {
     if scheme == Scheme::Pipedream {
         fields.problem("service", "gets its hooks when an automation is activated that needs one");
         return false;
     }
     let by_token = scheme == Scheme::GooglePubsub;
-    // What is for other services only is not among what can be given.
+    // Members of other services are not named as possible here.
     for name in if by_token { ["secret"].as_slice() } else { &["service_account", "audience"] } {
         fields.misplaced(name);
     }
@@ -236,7 +236,7 @@ fn check_secret(fields: &mut Fields<'_>, scheme: Scheme, secret: &str) {
     }
 }
 
-/// A new secret, in the form that the service's scheme has.
+/// A new secret, in the form of the service's scheme.
 fn generate(scheme: Scheme) -> Result<String> {
     let mut bytes = [0; SECRET_BYTES];
     let random = |_unspecified| Error::internal("the system gives no random numbers");

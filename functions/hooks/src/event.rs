@@ -1,4 +1,4 @@
-//! Events as their organization is shown them.
+//! Events as their organization sees them.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use shared::{
 
 use crate::Deps;
 
-/// What is shown of an event's content, and of a reason, in bytes.
+/// Bytes of the displayed content, and of a reason.
 const DATA_BUDGET: usize = 16_384;
 const REASON_BUDGET: usize = 1_000;
 
@@ -62,7 +62,7 @@ impl From<Event> for EventView {
             }
             EventStatus::Dispatched => None,
         };
-        // It may quote the event.
+        // The reason may quote the event.
         let shown =
             |unmatched: Unmatched| Unmatched { why: transcript.text(&unmatched.why, REASON_BUDGET), ..unmatched };
         Self {

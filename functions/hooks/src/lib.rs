@@ -1,4 +1,4 @@
-//! Where services send an organization's events, and what came of them.
+//! Hooks, the addresses for services' events, and the received events.
 //!
 //! Secrets are at Secrets Manager, in no row and no other answer.
 
@@ -37,7 +37,7 @@ pub struct Deps {
     pub registry: HookRegistry,
     pub events: Events,
     pub services: Services,
-    /// Under which the services reach us.
+    /// The base of the hooks' addresses.
     pub public_url: String,
 }
 
@@ -207,7 +207,7 @@ async fn delete_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<D
     Ok(Deleted)
 }
 
-/// Refuses a hook that nobody would call: for a service that is unknown, or whose events arrive in another way.
+/// Refuses a hook for an unknown service, or for a service whose events arrive in another way.
 async fn must_call_hooks(deps: &Deps, written: &str, deadline: Deadline) -> Result<()> {
     if Scheme::known(written).is_some() {
         return Ok(());
@@ -231,7 +231,7 @@ async fn must_call_hooks(deps: &Deps, written: &str, deadline: Deadline) -> Resu
     Err(Error::invalid("service", format!("calls no hook: {ways}")))
 }
 
-/// What belongs to an automation comes and goes with it.
+/// A hook of an automation comes and goes with the automation.
 fn must_be_ours(hook: &Hook) -> Result<()> {
     match hook.automation_id {
         None => Ok(()),
@@ -244,7 +244,7 @@ fn must_be_ours(hook: &Hook) -> Result<()> {
 async fn update(deps: &Deps, hook: &Hook, change: Change, deadline: Deadline) -> Result<HookView> {
     let label = change.label.as_deref();
     if let Some(Secret { content: Some(content), shown }) = change.secret {
-        // What is known of a channel or a subscription holds with its next secret, too.
+        // The known facts of a channel or subscription also hold with its next secret.
         let known = deps.registry.secrets(hook).await?.pop().unwrap_or_default();
         let content = HookSecret { secret: content.secret, ..known }.to_secret();
         let changed = deps.registry.add_secret(hook, &content, false, label, deadline).await?;
@@ -263,7 +263,7 @@ async fn update(deps: &Deps, hook: &Hook, change: Change, deadline: Deadline) ->
     Ok(HookView::new(deps, changed))
 }
 
-/// Shows the secret that the service gave, once: whoever changes the row is the one who sees it.
+/// Shows the service's secret once: only the request that changes the row gets it.
 async fn reveal(deps: &Deps, hook: &Hook, label: Option<&str>) -> Result<HookView> {
     if !hook.unseen_secret {
         return Err(Error::Conflict("the service has no unseen secret".into()));

@@ -1,4 +1,4 @@
-//! /api/{slug}/hooks and /api/{slug}/events: where services send their events, and what came of them.
+//! /api/{slug}/hooks and /api/{slug}/events: addresses for services' events, and the received events.
 
 use hooks::{Deps, handle};
 use shared::{Platform, http};

@@ -1,4 +1,4 @@
-//! What a key is made of.
+//! Bodies of keys.
 //!
 //! ```json
 //! {"api_key": "…", "webhook_bearer": "…"}
@@ -23,7 +23,7 @@ use shared::{
 const LONGEST_KEY: usize = 4_000;
 const LONGEST_URL: usize = 2_000;
 const LONGEST_MODEL: usize = 200;
-/// Of a scope or an audience.
+/// Characters of a scope or an audience.
 const LONGEST_GRANT: usize = 1_000;
 
 /// What may be sent depends on the service.
@@ -103,7 +103,7 @@ fn for_header(fields: &mut Fields<'_>, name: &str, text: String) -> Option<Strin
     None
 }
 
-/// An address that may be called, without a slash at its end.
+/// An address that may be called, without a final slash.
 fn address(fields: &mut Fields<'_>, name: &'static str, outbound: &Outbound) -> Option<String> {
     let text = fields.text(name, LONGEST_URL)?;
     match outbound.parse(&text) {

@@ -1,8 +1,8 @@
-//! The accounts that an organization has of its own at VAPI and at an LLM; without one the platform's is used.
+//! The organization's own accounts at VAPI and at an LLM, in place of the platform's.
 //!
-//! A VAPI key is tried at VAPI first, and must see the agents and tools that the organization has (`switch.rs`). The key is in
-//! a secret of its own; the organization's row says which, so that writing the row is what changes the account, at once and
-//! entirely. A secret that no row names is on record as an intent.
+//! A VAPI key is tried at VAPI first, and must see the organization's agents and tools (`switch.rs`). Each key is a secret of
+//! its own, which the organization's row names: writing the row changes the account at once and entirely. A secret without a
+//! row is on record as an intent.
 
 mod body;
 mod switch;
@@ -35,7 +35,7 @@ pub struct Deps {
     pub vapi: Vapi,
     pub accounts: Accounts,
     pub secrets: StoredSecrets,
-    /// Says which addresses of an LLM may be called.
+    /// Decides which addresses of an LLM may be called.
     pub outbound: Outbound,
 }
 
@@ -138,7 +138,7 @@ async fn put(
     let (before, content) = match service {
         KeyService::Vapi => {
             let account = body::vapi(body)?;
-            // The row is read before anything is compared: a change of it in between is noticed when it is written.
+            // The row is read before the comparison, so its write notices a change in between.
             let before = deps.organizations.get_consistent(organization).await?;
             if !deps.vapi.lets_in(&account, deadline).await? {
                 return Err(Error::invalid(
@@ -157,7 +157,7 @@ async fn put(
     store(deps, &before, service, &content, deadline).await
 }
 
-/// Makes the secret, has the row name it, and deletes the one that the row named before.
+/// Makes the secret, writes its name into the row, and deletes the previous secret.
 async fn store(
     deps: &Deps,
     before: &Organization,

@@ -1,7 +1,7 @@
-//! Whether an organization may change to another VAPI account.
+//! Checks whether an organization may change to another VAPI account.
 //!
-//! Its agents and tools exist at one account; under a key of another they would all be lost. So the account may change while
-//! there are none, or when the new key turns out to be one of the same account: it sees what there is.
+//! Its agents and tools exist in one account, and a key of another account would lose them all. So the account may change while
+//! there are none, or if the new key sees the existing ones.
 
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use shared::{
@@ -12,17 +12,17 @@ use shared::{
 
 use crate::Deps;
 
-/// Assistants that are looked for at the same time; VAPI limits the rate.
+/// Assistants looked up in parallel; VAPI limits the rate.
 const AT_ONCE: usize = 8;
 
-/// Agents that a refusal names; there may be more.
+/// Agents named in a refusal; there may be more.
 const NAMED: usize = 5;
 
-/// Tools of which one must be found: VAPI may have lost some.
+/// The number of tools tried, one of which must be found: VAPI may have lost some.
 const TRIED: usize = 8;
 
 /// # Errors
-/// [`Error::Conflict`] that says what to do, if the account does not have what the organization has.
+/// [`Error::Conflict`] with the next step, if the account lacks the organization's agents or tools.
 pub(crate) async fn check(
     deps: &Deps,
     organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! Giving a knowledge base to an agent, and taking it away.
+//! Attaches knowledge bases to agents, and detaches them.
 
 use serde::Serialize;
 use shared::{

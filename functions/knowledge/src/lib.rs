@@ -1,4 +1,4 @@
-//! What agents can look up: knowledge bases and their entries.
+//! Knowledge bases and their entries.
 
 mod attachment;
 mod base;
@@ -33,7 +33,7 @@ shared::routes!(
     attachment::detach_knowledge_base,
 );
 
-/// Problems that one report names; a table with one wrong column has as many as rows.
+/// Problems in one report; a table with one wrong column has as many as rows.
 const MOST_REPORTED: usize = 1_000;
 /// Kept back from a load's time for the report.
 const REPORT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -72,12 +72,12 @@ struct KnowledgeBaseView {
     agent_ids: BTreeSet<AgentId>,
 }
 
-/// What became of a load.
+/// The outcome of a load.
 #[derive(Serialize)]
 struct Report {
     /// Rows that are in the knowledge base now.
     loaded: usize,
-    /// Rows that are not.
+    /// Rows that were not loaded.
     refused_rows: usize,
     /// Why not, by row; at most the first 1,000 problems.
     refused: Vec<Refused>,
@@ -91,7 +91,6 @@ shared::described! {
 
 struct NewBase;
 
-/// What is gone.
 #[derive(Serialize)]
 struct Gone<T> {
     id: T,
@@ -104,7 +103,7 @@ impl<T> Described for Gone<T> {
     }
 }
 
-/// Rows as JSON, or as a table: they are read when the base says what fields there are.
+/// Rows as JSON or as a table, read once the base's fields are known.
 struct SentRows;
 
 impl Part for SentRows {
@@ -241,7 +240,7 @@ async fn load_knowledge_entries(
                 let without = numbers.iter().zip(&entries).filter(|(_, entry)| no_room.contains(&entry.id));
                 refused.extend(without.map(|(row, _)| refusal(row, full)));
             }
-            // Nothing was loaded yet: the error says it all.
+            // Nothing was loaded yet, so the error is the whole answer.
             Err(error) if loaded == 0 => return Err(error),
             Err(error) => {
                 tracing::error!("a load of entries stopped half way: {}", error::chain(&error));
@@ -271,11 +270,11 @@ async fn delete_knowledge_base(
     asked: &Asked<'_>,
     id: Id<KnowledgeBaseId>,
 ) -> Result<Shown<Gone<KnowledgeBaseId>>> {
-    // What a fault leaves half done is gone on with by deleting it again: from the beginning nothing is found in it any more.
+    // If deletion fails midway, repeat the DELETE: from its beginning nothing is found in the base any more.
     let (organization, id, deadline) = (asked.organization(), id.0, asked.deadline);
     let (base, lease) = deps.bases.acquire(organization, id, deadline).await?;
     let begun = Box::pin(begin_deletion(deps, &base, &lease, deadline)).await;
-    // What is being deleted is attached to nobody any more.
+    // A base in deletion has no agents any more.
     deps.lifecycle.release_base(lease).await;
     begun?;
     deps.entries.delete_all(organization, id, deadline).await?;
@@ -283,7 +282,7 @@ async fn delete_knowledge_base(
     Ok(Shown(Gone { id: base.id, deleted: true }))
 }
 
-/// Marks the base as being deleted, if nothing searches it; its own query tool goes first. The base's lease is held.
+/// Marks the base as being deleted, if no tool searches it; its own query tool goes first. Requires the base's lease.
 async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadline: Deadline) -> Result<()> {
     let organization = base.organization_id;
     let mut tools = deps.tools.of_knowledge_base(organization, base.id).await?;

@@ -1,4 +1,4 @@
-//! /api/{slug}/knowledge-bases: what agents can look up.
+//! /api/{slug}/knowledge-bases: knowledge bases and their entries.
 
 use knowledge::{Deps, handle};
 use shared::{Platform, http};

@@ -1,7 +1,7 @@
-//! Entries as they are sent: JSON or CSV, row by row, each typed by the fields the base declares.
+//! Reads entries from JSON or CSV, each row typed by the base's fields.
 //!
-//! A row with anything wrong is refused with all that is wrong; the others go on. Rows are counted as a person sees them:
-//! in JSON from 1, in CSV with the header as row 1; blank lines do not count.
+//! A wrong row is refused with all its problems; the others are loaded. Rows are counted as a person sees them: in JSON from 1,
+//! in CSV with the header as row 1; blank lines do not count.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,24 +15,24 @@ use shared::{
     models::{EntryId, Field, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry, Timestamp},
 };
 
-/// Rows of one request: what can be written well within a function's time.
+/// Rows of one request, so that they can be written within a function's time.
 pub(crate) const MOST_ROWS: usize = 5_000;
 /// Lambda takes requests of 6 MB, the event around the body and the escapes of its quotes included.
 pub(crate) const LARGEST_BODY: usize = 4 * 1024 * 1024;
 /// DynamoDB's numbers have 38 digits; a model's are floating-point numbers of 15.
 const LARGEST_NUMBER: f64 = 1e15;
 const SMALLEST_NUMBER: f64 = 1e-9;
-/// Of a value that is wrong, this much is repeated, in bytes.
+/// Bytes of a wrong value that a problem repeats.
 const LONGEST_REPEATED: usize = 100;
 
-/// What was read of a request.
+/// The rows of a request.
 pub(crate) struct Rows {
-    /// The good ones, with the number of their row.
+    /// Valid rows, with their numbers.
     pub(crate) entries: Vec<(usize, KnowledgeEntry)>,
     pub(crate) refused: Vec<Refused>,
 }
 
-/// Why a row was not loaded. A row may have several.
+/// A problem of a row that was not loaded. A row may have several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Refused {
     pub(crate) row: usize,
@@ -47,7 +47,7 @@ const WHOLE: &str = "entry";
 /// Reads a body of the given content type.
 ///
 /// # Errors
-/// For what makes the request as a whole unusable: no JSON, no table, a column that no field has, too much of it.
+/// If the request as a whole is unusable: no JSON, no table, an unknown column, too large.
 pub(crate) fn read(base: &KnowledgeBase, content_type: &str, body: &[u8]) -> Result<Rows> {
     if body.len() > LARGEST_BODY {
         let problem = format!("has more than {} MB; send the rows in several requests", LARGEST_BODY / (1024 * 1024));
@@ -115,7 +115,7 @@ fn at_most(rows: usize) -> Result<()> {
     Err(Error::invalid("entries", format!("has more than {MOST_ROWS} rows; send the rest in another request")))
 }
 
-/// Comma, semicolon (as spreadsheets write it where the comma is the decimal point) or tab: whichever the header has most.
+/// Comma, semicolon (as spreadsheets write it where the comma is the decimal point) or tab: the most frequent in the header.
 fn delimiter(text: &str) -> u8 {
     let (mut quoted, mut counts) = (false, [(b',', 0), (b';', 0), (b'\t', 0)]);
     for byte in text.bytes() {
@@ -130,7 +130,7 @@ fn delimiter(text: &str) -> u8 {
     counts.into_iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(delimiter, _)| delimiter)
 }
 
-/// What a column holds.
+/// The content of a column.
 enum Column<'a> {
     Id,
     Text,
@@ -178,7 +178,6 @@ fn known(base: &KnowledgeBase) -> String {
     ["id", "text"].into_iter().chain(fields).collect::<Vec<_>>().join(", ")
 }
 
-/// A row being read.
 struct Row<'a> {
     base: &'a KnowledgeBase,
     number: usize,
@@ -306,7 +305,7 @@ fn id_of(content: &str) -> Option<EntryId> {
     format!("{:032x}", u128::from_be_bytes(*half)).parse().ok()
 }
 
-/// Of rows with one id the first is loaded; which of them is meant, nobody can know.
+/// Loads the first of several rows with one id; the others are refused.
 fn without_twins(rows: Rows) -> Rows {
     let Rows { entries, mut refused } = rows;
     let mut first: HashMap<EntryId, usize> = HashMap::new();
@@ -323,7 +322,7 @@ fn without_twins(rows: Rows) -> Rows {
     Rows { entries: kept, refused }
 }
 
-/// Digits, a sign and a decimal point; nothing that could be read in two ways, such as `450.000` with a second point.
+/// Accepts digits, a sign and a decimal point; nothing ambiguous, such as `450.000` with a second point.
 fn number(cell: &str) -> Result<FieldValue, String> {
     let digits = cell.strip_prefix(['-', '+']).unwrap_or(cell);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -338,7 +337,7 @@ fn checked(number: f64) -> Result<FieldValue, String> {
     if !(size <= LARGEST_NUMBER && (size == 0.0 || size >= SMALLEST_NUMBER)) {
         return Err(range());
     }
-    // A whole number is stored and shown as one: 3, not 3.0.
+    // A whole number is stored and shown without a fraction: 3, not 3.0.
     let whole = if number.fract() == 0.0 { format!("{number:.0}").parse::<i64>().ok() } else { None };
     let number = whole.map(Number::from).or_else(|| Number::from_f64(number));
     number.map(FieldValue::Number).ok_or_else(range)
@@ -356,7 +355,7 @@ fn boolean(cell: &str) -> Result<FieldValue, String> {
     }
 }
 
-/// The beginning of what was wrong.
+/// The beginning of a wrong value.
 fn repeated(text: &str) -> String {
     cut(text.to_owned(), LONGEST_REPEATED)
 }

@@ -1,4 +1,4 @@
-//! Shows tools to members of their organization, their secrets masked for everybody.
+//! Shows tools to members of their organization, with secrets masked for everybody.
 
 use std::str::FromStr;
 
@@ -73,7 +73,6 @@ shared::described! {
     AgentWithTool => {"$ref": "#/components/schemas/AgentWithTool"},
 }
 
-/// An agent that has a tool.
 #[derive(Serialize)]
 struct AgentWithTool {
     #[serde(flatten)]
@@ -89,7 +88,7 @@ struct AgentsWithTool {
     next_cursor: (),
 }
 
-/// Rows that are read at the same time.
+/// Rows read in parallel.
 const AT_ONCE: usize = 16;
 
 /// Whether any agent has a tool.
@@ -159,7 +158,7 @@ async fn list_tool_executions(
     Ok(runs?.map(ExecutionView::from))
 }
 
-/// Those that any agent has, or those that none has.
+/// The tools with an agent, or those without.
 async fn with_attachments(deps: &Deps, of: OrganizationId, tools: Vec<Tool>, wanted: bool) -> Result<Vec<Tool>> {
     let mut kept = Vec::new();
     let store = &deps.attachments.agent_tools;

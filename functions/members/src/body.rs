@@ -1,4 +1,4 @@
-//! Bodies: a new member, and a change of one.
+//! Bodies: a new member, and a change of a member.
 
 use jiff::tz::TimeZone;
 use shared::{

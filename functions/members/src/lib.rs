@@ -1,7 +1,7 @@
-//! Who belongs to an organization, and what they may do in it.
+//! Members of an organization and their roles.
 //!
-//! All but leaving is for owners and admins, and only owners make, change and remove owners. Anybody may leave, and the last
-//! owner cannot (`store/organization_members.rs`). What somebody began stays: it is the organization's.
+//! Everything except leaving is for owners and admins, and only owners make, change and remove owners. Anybody may leave,
+//! except the last owner (`store/organization_members.rs`). A former member's runs and automations stay with the organization.
 
 mod body;
 
@@ -159,7 +159,7 @@ async fn remove_member(deps: &Deps, asked: &Asked<'_>, user: Id<UserId>) -> Resu
         must_be_owner_for(member, before.role)?;
     }
     if let Err(error) = deps.members.remove(asked.organization(), member, &before).await {
-        // The answer was lost, and the row is gone.
+        // The row is gone, but the answer of the transaction was lost.
         if deps.members.find(asked.organization(), &user.0).await?.is_some() {
             return Err(error);
         }
@@ -167,12 +167,11 @@ async fn remove_member(deps: &Deps, asked: &Asked<'_>, user: Id<UserId>) -> Resu
     Ok(Deleted)
 }
 
-/// The member that the path names, as of now.
 async fn find(deps: &Deps, asked: &Asked<'_>, user: &Id<UserId>) -> Result<OrganizationMember> {
     deps.members.find(asked.organization(), &user.0).await?.ok_or(Error::NotFound("member"))
 }
 
-/// Only owners touch owners.
+/// Only owners change owners.
 fn must_be_owner_for(by: &Member, role: Role) -> Result<()> {
     match least_to_change(role) {
         Role::Owner if by.role < Role::Owner => {

@@ -1,4 +1,4 @@
-//! /api/{slug}/members: who belongs to an organization, and what they may do in it.
+//! /api/{slug}/members: the organization's members and their roles.
 
 use members::{Deps, handle};
 use shared::{Platform, http};

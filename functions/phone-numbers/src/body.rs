@@ -1,4 +1,4 @@
-//! What a phone number is made of, and what of it can be changed.
+//! Bodies of phone numbers.
 //!
 //! ```json
 //! {"number": "+15550100001", "label": "Main line", "agent_id": "…", "fallback_number": "+15550100002",
@@ -38,7 +38,7 @@ shared::described! {
     Change => {"$ref": "#/components/schemas/PhoneNumberChange"},
 }
 
-/// What becomes of a value that need not be there.
+/// A change of an optional value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Setting<T> {
     /// Absent from the body.
@@ -49,7 +49,7 @@ pub(crate) enum Setting<T> {
 }
 
 impl<T> Setting<T> {
-    /// The value as it will be.
+    /// The value after the change.
     pub(crate) fn after(self, before: Option<T>) -> Option<T> {
         match self {
             Self::Kept => before,
@@ -58,7 +58,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// The same of its text.
+    /// The same change of the value's text.
     pub(crate) fn text(self) -> Setting<String>
     where
         T: ToString,
@@ -70,7 +70,6 @@ impl<T> Setting<T> {
         }
     }
 
-    /// The value that is given, if one is.
     pub(crate) fn given(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -120,7 +119,7 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
     problems.into_result(read)
 }
 
-/// What is wrong with a fallback number that is the number itself.
+/// The problem of a fallback number that equals the number.
 pub(crate) const SAME_NUMBER: &str = "must be another number: a call that cannot be taken would come back";
 
 pub(crate) fn change(body: &Value) -> Result<Change> {
@@ -176,7 +175,7 @@ fn account(value: &Value, fields: &mut Fields<'_>) -> Option<Account> {
     Some(Account::new(account_sid?, SecretString::from(auth_token?), key_sid.zip(key_secret.map(SecretString::from))))
 }
 
-/// A sid of Twilio's: two letters for its kind, then 32 hexadecimal digits.
+/// A Twilio sid: two letters for its kind, then 32 hexadecimal digits.
 fn checked(fields: &mut Fields<'_>, name: &str, sid: String, kind: &str) -> Option<String> {
     let digits = sid.strip_prefix(kind);
     if digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {

@@ -1,9 +1,9 @@
-//! The organization's phone numbers, each a number of a Twilio account.
+//! Phone numbers of an organization, each from a Twilio account.
 //!
-//! Bodies are in `body.rs`. VAPI's id of a number is taken if VAPI says that it is this number's. Credentials are tried at Twilio, which
-//! must say that the number is the account's, and then go to Secrets Manager; they are in no table, no answer and no log. A number's secret is written before its row and deleted after
-//! it, and new credentials get a secret of their own, so that a row always names a whole one; what dies in between is on
-//! record as an intent, and settled.
+//! Bodies are in `body.rs`. VAPI's id of a number is accepted if VAPI confirms the number. Credentials are tried at Twilio,
+//! which must confirm that the number belongs to the account, and then go to Secrets Manager: they are in no table, no answer
+//! and no log. A secret is written before its row and deleted after it, and new credentials get a secret of their own, so a row
+//! always names a complete secret. A secret left by a crash is on record as an intent, and settled.
 
 mod body;
 
@@ -48,7 +48,7 @@ pub struct Deps {
     pub vapi: Vapi,
     pub accounts: Accounts,
     pub secrets: StoredSecrets,
-    /// What the secrets' names begin with; the phone number's id follows, and for later credentials an id of their own.
+    /// The prefix of the secrets' names, before the phone number's id; later credentials append an id of their own.
     pub secret_prefix: String,
 }
 
@@ -209,7 +209,7 @@ async fn register(
         ),
         deps.phone_numbers.by_number(&number),
     );
-    // Only who has shown that the number is theirs learns that it is registered. A row that was put by hand has no guard.
+    // Only a caller who has proved ownership learns that the number is registered. A row written by hand has no guard item.
     checked?;
     if present?.is_some() {
         return Err(Error::Conflict("this number is already registered".into()));
@@ -279,7 +279,7 @@ async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, de
     let row = deps.phone_numbers.get(organization, id).await?;
     let left = own_secret(deps, &row).map(|secret| secret_intent(organization, id, secret, deadline));
     if let Err(error) = deps.phone_numbers.delete(organization, &row, left.as_ref()).await {
-        // The answer was lost, and the row went with its intent.
+        // The row went with its intent, but the answer was lost.
         let Err(Error::NotFound(_)) = deps.phone_numbers.get(organization, id).await else {
             return Err(error);
         };
@@ -291,15 +291,15 @@ async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, de
     Ok(())
 }
 
-/// What a body names beside the number.
+/// References of a body.
 struct Named<'a> {
     agent: Option<AgentId>,
     account: Option<&'a Account>,
     at_vapi: Option<Uuid>,
 }
 
-/// What a body names must exist: the agent here, the number in the Twilio account and under its id at VAPI. Everything wrong
-/// is named at once.
+/// Checks that the references exist: the agent here, the number in the Twilio account and under its id at VAPI. All problems
+/// are named at once.
 async fn check(
     deps: &Deps,
     organization: OrganizationId,
@@ -348,9 +348,9 @@ async fn check(
     problems.into_result(Some(()))
 }
 
-/// Whether VAPI knows this number by the id. Who may register the number has shown that it is theirs, so it is theirs there,
-/// too, also in the account that organizations share. Some numbers at VAPI do not say which they are: those are taken in an
-/// account of the organization's own.
+/// Whether VAPI's number with this id is this number. The caller has proved ownership of the number at Twilio, which also
+/// counts in the shared VAPI account. Some numbers at VAPI do not show their digits: those are accepted in an organization's
+/// own account only.
 async fn is_number_at_vapi(
     deps: &Deps,
     organization: OrganizationId,
@@ -371,7 +371,7 @@ async fn is_number_at_vapi(
     }))
 }
 
-/// Another organization's agent, and one that was just deleted, are no agent of the body's.
+/// Another organization's agent, and a deleted one, are not agents of the body's organization.
 fn no_agent(error: Error) -> Error {
     match error {
         Error::NotFound("agent") => Error::invalid("agent_id", "is not an agent of this organization"),
@@ -383,8 +383,8 @@ fn secret_name(deps: &Deps, id: PhoneNumberId) -> String {
     format!("{}{id}", deps.secret_prefix)
 }
 
-/// The name of the secret that a row names, unless it is one that was made by hand elsewhere. A row put by hand may name it
-/// by its ARN, which ends in the name, a dash and six characters of AWS's.
+/// The name of the secret, unless it was made by hand elsewhere. A row written by hand may name it by its ARN, which ends in
+/// the name, a dash and six characters of AWS's.
 fn own_secret<'a>(deps: &Deps, row: &'a PhoneNumber) -> Option<&'a str> {
     let named = row.credentials_secret.as_str();
     let name = match named.split_once(":secret:") {

@@ -1,4 +1,4 @@
-//! Actions in their order: each is written down before the next begins, so that nothing is done twice whatever dies when.
+//! Runs actions in order, and stores each result before the next begins, so a crash repeats nothing.
 
 use std::time::{Duration, Instant};
 
@@ -21,31 +21,30 @@ use crate::{
     verdict::{MOST_ATTEMPTS, ends_at},
 };
 
-/// Kept back from the time for an action to write it down.
+/// Kept back from an action's time to store its result.
 const SAVE_RESERVE: Duration = Duration::from_secs(8);
-/// With less than this beside what is kept back, no tool is called.
+/// The least time for a call of a tool, beside the reserve.
 const LEAST: Duration = Duration::from_secs(2);
-/// A service that asks for a longer pause is not waited for.
+/// A service that asks for a longer pause is not retried.
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(20);
 
-/// What carries the actions of a run out.
 pub(crate) struct Actions<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) definition: &'a Definition,
-    /// All tools of the automation, those that agents are given, too.
+    /// All tools of the automation, including those of its agents.
     pub(crate) pinned: &'a [OfferedTool],
-    /// Those of the actions that are left.
+    /// The tools of the remaining actions.
     pub(crate) toolbox: &'a Toolbox,
 }
 
 impl Actions<'_> {
-    /// Carries out what is left, as far as the time allows.
+    /// Runs the remaining actions, as far as the time allows.
     ///
     /// # Errors
-    /// An outage of ours before anything of the next action happened.
+    /// An outage of ours before the next action had any effect.
     pub(crate) async fn carry_out(&self, mut actions: ActionRun<'_>, spent: &mut Spent) -> Result<Ended<Stop>> {
         let Held { deps, run, lease, deadline } = self.held;
-        // Whether no step was taken here yet: then there will not be more time for it elsewhere.
+        // No step was taken here yet, so no other invocation will have more time for it.
         let mut first = true;
         loop {
             if !first && deadline.remaining() < SAVE_RESERVE {
@@ -58,7 +57,7 @@ impl Actions<'_> {
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
                     Ok(Came::Continue(result)) => *result,
                     Ok(Came::Break(ended)) => return Ok(ended),
-                    // It counts as an attempt where it is the first that is tried.
+                    // An outage at the first step counts as an attempt.
                     Err(outage) if !first => {
                         tracing::warn!(run.id = %run.id, "an action is put off: {}", error::chain(&outage));
                         return Ok(Ended::OutOfTime);
@@ -78,12 +77,12 @@ impl Actions<'_> {
         }
     }
 
-    /// Carries an action out, if nobody has to be asked first.
+    /// Runs an action, unless a person must approve it first.
     async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Came> {
         let Held { deps, run, deadline, .. } = self.held;
         let asking = Asking { approvals: &deps.approvals, run, rules: &self.definition.approvals };
         let agents = Agents { held: self.held, asking, pinned: self.pinned };
-        // What an agent has done by then is taken.
+        // A finished agent's result is taken even after the end of the run's time.
         if Timestamp::now() >= ends_at(run) && !agents.has_result(planned).await? {
             return Ok(Came::Break(Ended::Over(out_of_time())));
         }
@@ -95,7 +94,7 @@ impl Actions<'_> {
         if planned.tool == LLM_AGENT {
             return Box::pin(agents.work(planned, spent)).await;
         }
-        // What cannot be called fails, and asks nobody.
+        // An invalid call fails without asking a person.
         let callable = self.toolbox.check(planned.tool, &planned.arguments).is_ok();
         let asked = asking.asks(planned, effect, &planned.arguments).filter(|_| callable);
         let redact = self.redact(planned);
@@ -115,7 +114,7 @@ impl Actions<'_> {
         Ok(result.map_or(Came::Break(Ended::OutOfTime), with_asking))
     }
 
-    /// Calls the tool of an action, and again where that can do no harm and is wanted. None if there is no time for it.
+    /// Calls the tool of an action, and retries where that is wanted and harmless. `None` if there is no time for it.
     async fn call(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Option<ActionResult>> {
         let Held { deps, run, deadline, .. } = self.held;
         let (started_at, started) = (Timestamp::now(), Instant::now());
@@ -172,7 +171,7 @@ impl Actions<'_> {
         Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
     }
 
-    /// The fields of the action's result that the tool's author marked as hidden.
+    /// The fields of the result that the tool's author marked as hidden.
     fn redact(&self, planned: &PlannedAction<'_>) -> Vec<String> {
         self.toolbox.get(planned.tool).map(|offered| offered.redact().to_vec()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! An action that lets a model work: `llm_agent`. It is a run of its own, which this one waits for without costing anything.
+//! The action `llm_agent`: a run of its own, which this run waits for without cost.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ use crate::{
     journal::{Came, Stop},
 };
 
-/// What an agent is to do.
+/// The request of an agent.
 struct Asked {
     prompt: RunPrompt,
     model: Option<String>,
     limits: RunLimits,
-    /// What its tools do, those that change something.
+    /// The effects of its tools, without tools that only read.
     effects: Vec<ToolEffect>,
 }
 
@@ -35,7 +35,7 @@ struct Asked {
 pub(crate) struct Agents<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) asking: Asking<'a>,
-    /// The tools that they can be given.
+    /// The tools that agents can get.
     pub(crate) pinned: &'a [OfferedTool],
 }
 
@@ -53,7 +53,7 @@ impl Agents<'_> {
                 return Ok(Came::Continue(Box::new(result(planned, whole))));
             }
             Ok(run) => return self.wait_for(&run).await,
-            // It began, and may have done something: it is not begun again.
+            // The agent's run had begun and may have had effects, so it is not started again.
             Err(Error::NotFound(_)) if run.waits_for_run == Some(child) => {
                 return failed(format!("The agent's run {child} was deleted before its result was taken."));
             }
@@ -65,8 +65,8 @@ impl Agents<'_> {
             Err(Refusal::Drifted(reason)) => return Ok(Came::Break(Ended::Stopped(Stop::Drifted(reason)))),
             Err(Refusal::Wrong(why)) => return failed(why),
         };
-        // Nobody knows yet what it will do, or whom it will write to: it asks if one of its tools may do what asks. An address in
-        // what it is told is no recipient.
+        // The agent's effects and recipients are unknown in advance, so it asks if a rule may apply to one of its tools.
+        // Addresses in its prompt are no recipients.
         let unknown = Map::new();
         let grave = asked.effects.iter().find(|effect| asking_rule(self.asking.rules, **effect, &unknown).is_some());
         let asks = self.asking.asks(planned, grave.copied(), &unknown);
@@ -74,13 +74,13 @@ impl Agents<'_> {
             return Ok(instead);
         }
         let begun = self.child(child, &asked);
-        // If it is there by now, somebody else began it.
+        // An existing row means that another invocation started it.
         deps.runs.create_prompted(&begun, &asked.prompt).await?;
         tracing::info!(run.id = %run.id, run.child = %child, "an action lets a model work");
         self.wait_for(&begun).await
     }
 
-    /// The agent's run: the same, however often the action is come to.
+    /// The id of the agent's run, the same at every visit of the action.
     fn agent_of(&self, planned: &PlannedAction<'_>) -> Result<RunId> {
         let run = self.held.run;
         let Some(automation) = run.automation_id else {
@@ -90,7 +90,7 @@ impl Agents<'_> {
         Ok(RunId::of_cause(run.organization_id, automation, &cause))
     }
 
-    /// Whether the action's agent is over: its result is taken, even where the time for more is.
+    /// Whether the action's agent is over: its result is taken even after the end of the run's time.
     pub(crate) async fn has_result(&self, planned: &PlannedAction<'_>) -> Result<bool> {
         if planned.tool != LLM_AGENT {
             return Ok(false);
@@ -103,18 +103,18 @@ impl Agents<'_> {
         }
     }
 
-    /// Its message is sent again, for it may have been lost; that it comes twice does no harm.
+    /// Sends the agent's message again, in case it was lost; a duplicate is harmless.
     async fn wait_for(&self, child: &AutomationRun) -> Result<Came> {
         if child.status == RunStatus::Queued {
             let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
             self.held.deps.queue.send(&message).await?;
         }
-        // Waiting takes no time from the actions after it.
+        // Waiting takes no time from later actions.
         let until = Timestamp::now().plus(Duration::from_secs(child.limits.seconds));
         Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, until)))))
     }
 
-    /// What the agent is asked, with the tools that the automation was activated with.
+    /// The agent's request, with the tools of the activated version.
     async fn asked(&self, planned: &PlannedAction<'_>, spent: &Spent) -> Result<Result<Asked, Refusal>> {
         let built_in = &self.held.deps.catalogue.built_in;
         let naming = |name: &str| -> Result<ToolRef, String> {
@@ -142,7 +142,7 @@ impl Agents<'_> {
         Ok(Ok(Asked { prompt, model: request.model, limits, effects }))
     }
 
-    /// The row of the agent's run: for the same person, in the same way.
+    /// The row of the agent's run: for the same person, a dry run if the parent is one.
     fn child(&self, id: RunId, asked: &Asked) -> AutomationRun {
         let parent = self.held.run;
         AutomationRun {
@@ -159,13 +159,13 @@ impl Agents<'_> {
     }
 }
 
-/// Why an agent is not started.
+/// The reason why an agent is not started.
 enum Refusal {
     Drifted(String),
     Wrong(String),
 }
 
-/// What is asked for, and no more money than the run that asks has left.
+/// The requested limits, with at most the parent's remaining cost.
 fn within(asked: RunLimits, parent: &RunLimits, spent: &Spent) -> RunLimits {
     RunLimits {
         cost: asked.cost.min((parent.cost - spent.cost).max(0.0)),
@@ -174,7 +174,7 @@ fn within(asked: RunLimits, parent: &RunLimits, spent: &Spent) -> RunLimits {
     }
 }
 
-/// What became of the action: the agent's result is its output.
+/// The action's result: the agent's result is its output.
 fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let WholeRun { run, result, .. } = whole;
     let started_at = run.started_at.unwrap_or(run.created_at);

@@ -1,4 +1,4 @@
-//! Asking a person before an action goes on.
+//! Asks a person for approval before an action.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use shared::{
 
 use crate::journal::{Came, Stop};
 
-/// What is shown of all arguments together, in bytes: the row must hold it.
+/// Bytes of all displayed arguments, because the row must hold them.
 const SHOWN: usize = 65_536;
-/// And of each argument.
+/// Bytes of each displayed argument.
 const SHOWN_EACH: usize = 8_192;
-/// A decision is kept this long at least.
+/// The least time for which a decision is kept.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A run that asks before some of its actions.
+/// The approval rules of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) approvals: &'a Approvals,
     pub(crate) run: &'a AutomationRun,
-    /// Those of the automation.
+    /// The automation's rules.
     pub(crate) rules: &'a [ApprovalRule],
 }
 
 impl Asking<'_> {
-    /// What is asked before this action, if anything is; `effect` is what its tool does, if it changes something.
-    /// The rules are held against `arguments`.
+    /// The approval request of this action, if it needs one. `effect` is the tool's effect, if any; the rules are evaluated
+    /// with `arguments`.
     pub(crate) fn asks(
         &self,
         planned: &PlannedAction<'_>,
@@ -132,7 +132,7 @@ impl Asking<'_> {
     }
 }
 
-/// What a dry run shows of an action that would ask.
+/// Adds the approval request to a dry run's output.
 pub(crate) fn with_asking(result: ActionResult, asked: Option<&ApprovalRequest>) -> ActionResult {
     let Some(asked) = asked.filter(|_| result.status == ActionStatus::NotSent) else { return result };
     let mut output: Value =

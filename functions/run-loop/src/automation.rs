@@ -1,5 +1,4 @@
-//! A run of an automation: its version is read, its tools are held against what it was activated with, and its actions or its
-//! prompt are gone on with.
+//! Runs of automations: checks the version's tools, then continues its actions or its prompt.
 
 use std::ops::ControlFlow;
 
@@ -22,14 +21,14 @@ use crate::{
     verdict::cancelled,
 };
 
-/// What a run carries out, as it was when its version was saved.
+/// The run's version, as it was saved.
 struct Planned {
     definition: Definition,
     data: RunData,
     tools: Vec<OfferedTool>,
 }
 
-/// How the steps ended, and what the run has used by then.
+/// Returns the end of the steps, and the usage so far.
 pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>, Spent) {
     let mut spent = held.run.spent;
     let ended = async {
@@ -76,7 +75,7 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
     Ok(Planned { data: RunData::of(run, plan, &version)?, definition, tools })
 }
 
-/// Carries out the actions that are left.
+/// Runs the remaining actions.
 async fn carry_out(
     held: Held<'_>,
     Planned { definition, data, tools: pinned }: &Planned,
@@ -96,7 +95,7 @@ async fn carry_out(
     Box::pin(Actions { held, definition, pinned, toolbox: &toolbox }.carry_out(left, spent)).await
 }
 
-/// Makes of an automation's prompt what its model is told from now on, and writes it down; gives the run with its limits.
+/// Builds the model's prompt from the automation's, and stores it; returns the run with its limits.
 async fn begin_prompt(
     held: Held<'_>,
     Planned { definition, data, tools }: &Planned,
@@ -119,8 +118,7 @@ async fn begin_prompt(
     })
 }
 
-/// Pauses the automation of a run, if the version that ran is the one that is active, and tells its owners. A dry run changes
-/// nothing.
+/// Pauses the run's automation if the run's version is the active one, and informs the owners. Dry runs pause nothing.
 async fn pause_automation(Held { deps, run, .. }: Held<'_>, reason: &str) -> Result<()> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(()) };
     deps.watch.pause_for(run.organization_id, (id, run.automation_version), reason, run.id).await

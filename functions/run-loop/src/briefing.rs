@@ -1,4 +1,4 @@
-//! The prompt of a model that begins to work for an automation, with the tools that the automation was checked with as they are now.
+//! Builds the first prompt of an automation's model, with the present state of the checked tools.
 
 use shared::{
     Result,
@@ -12,7 +12,7 @@ use crate::deps::Held;
 
 pub(crate) enum Briefing {
     Told(RunPrompt, Vec<CatalogueTool>),
-    /// A tool is not what it was checked as: a sentence.
+    /// A tool changed since its check; the sentence for people.
     Drifted(String),
 }
 
@@ -35,7 +35,6 @@ pub(crate) async fn brief(held: Held<'_>, named: &[NamedTool], request: &RunRequ
     problems.into_result(Some(Briefing::Told(prompt, found)))
 }
 
-/// The tool that an automation knows by this name.
 pub(crate) fn pinned(tools: &[OfferedTool], name: &str) -> Option<ToolRef> {
     tools.iter().find(|tool| tool.name == name).map(|tool| tool.tool.clone())
 }

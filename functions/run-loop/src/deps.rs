@@ -1,4 +1,4 @@
-//! What carries runs out, and a run that is being carried out.
+//! The parts of `run-loop`, and a run under its lease.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use shared::{
     store::{Approvals, AutomationRuns, Automations, Budgets, Lease},
 };
 
-/// What must be left of the invocation for a step to begin: what most answers of a model take. One that takes longer is asked
-/// for again, with the whole time of an invocation.
+/// The least time left for a step to begin: enough for most answers of a model. A longer answer is asked for again, with the
+/// whole time of an invocation.
 const STEP_NEEDS: Duration = Duration::from_secs(130);
 
-/// Before an action's tool is called again for the first time.
+/// The pause before the first retry of an action's tool.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A run may be carried on by somebody else long after an effect, and must still find it: longer than any run may take.
+/// A run may be continued long after an effect, and must still find its claim: longer than any run may take.
 const EFFECTS_COUNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub struct Deps {
@@ -33,15 +33,15 @@ pub struct Deps {
     pub accounts: Accounts,
     pub llm: Llm,
     pub budgets: Budgets,
-    /// What a run may use of the platform's key.
+    /// Ceilings of a run on the platform's key.
     pub ceilings: RunCeilings,
-    /// How runs end, for their automations.
+    /// Counts failed runs of automations.
     pub watch: Watch,
     pub approvals: Approvals,
     pub automations: Automations,
-    /// What must be left for a step to begin; tests need less.
+    /// The least time left for a step to begin; tests need less.
     pub step_needs: Duration,
-    /// Before an action's tool is called again; it doubles each time. Tests need none.
+    /// The pause before an action's first retry; it doubles each time. Tests need none.
     pub retry_pause: Duration,
 }
 
@@ -66,12 +66,12 @@ impl Deps {
     }
 }
 
-/// A run that this invocation has taken up.
+/// A run whose lease this invocation holds.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
     pub(crate) deps: &'a Deps,
     pub(crate) run: &'a AutomationRun,
     pub(crate) lease: &'a Lease,
-    /// When the run must be let go of, to be carried on later.
+    /// When the run must be left to a later invocation.
     pub(crate) deadline: Deadline,
 }

@@ -14,8 +14,8 @@ use crate::{
     journal::{Stop, UnsavedStep},
 };
 
-/// Writes the end of a run down. What a cancelled one waits for ends first, so that it does also after a crash. An agent that it
-/// began just before it died finds out by itself (`waiting::nobody_waits_for_it`).
+/// Stores the end of a run. For a cancelled run, the run or approval that it waits for ends first, so that a crash cannot leave
+/// it open. An agent started just before a crash finds out by itself (`waiting::nobody_waits_for_it`).
 pub(crate) async fn end(
     deps: &Deps,
     run: &AutomationRun,
@@ -39,7 +39,7 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Has the run go on that waits for this one. It wakes by itself, too, if this cannot be told.
+/// Wakes the parent run. The parent also wakes by itself if this message fails.
 async fn wake_parent(deps: &Deps, run: &AutomationRun) {
     let Some(parent) = run.parent_run_id else { return };
     let message = QueuedRun { organization_id: run.organization_id, run_id: parent };
@@ -48,7 +48,7 @@ async fn wake_parent(deps: &Deps, run: &AutomationRun) {
     }
 }
 
-/// How a run ends, or is put off, for an error before its first step.
+/// The end or delay of a run after an error before its first step.
 pub(crate) fn ended_by(run: &AutomationRun, error: Error) -> Ended<Stop> {
     if error.is_outage() {
         return Ended::Outage(error);

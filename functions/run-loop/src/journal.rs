@@ -1,4 +1,4 @@
-//! Writes each step of a run down, and says why the run is to stop.
+//! Stores each step of a run, and reports why the run must stop.
 
 use std::ops::ControlFlow;
 
@@ -22,14 +22,13 @@ pub(crate) struct RunJournal<'a> {
     pub(crate) meter: CostMeter<'a>,
 }
 
-/// What the organization's runs cost this month, as far as this run knows: read when it was taken up, and told with each cost
-/// that it adds.
+/// The organization's cost of this month, as far as this run knows: read at its start, and returned by each addition.
 pub(crate) struct CostMeter<'a> {
     pub(crate) budgets: &'a Budgets,
     pub(crate) organization: OrganizationId,
     pub(crate) on_own_key: bool,
     pub(crate) usage: Option<BudgetUse>,
-    /// What could not be added yet.
+    /// Cost that could not be added yet.
     pub(crate) uncounted: f64,
 }
 
@@ -50,26 +49,26 @@ impl CostMeter<'_> {
     }
 }
 
-/// Why a run does not go on here.
+/// The reason why a run stops here.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Somebody wants it to end; this step was taken and is not written down yet.
+    /// The run was cancelled; this step is not stored yet.
     CancelRequested(UnsavedStep),
-    /// Somebody else carries it on.
+    /// Another invocation continues it.
     LeaseLost,
-    /// The organization has no money left for it.
+    /// The organization's budget is used up.
     OverBudget(OverBudget),
-    /// It goes on when something else has happened.
+    /// It waits for an approval or for another run.
     Waits(Waits),
-    /// Its automation is gone or was paused meanwhile: a sentence.
+    /// Its automation is gone or was paused meanwhile; the sentence for people.
     Withdrawn(String),
-    /// A tool is not what its automation was activated with: a sentence. Something else is never called in its place.
+    /// A tool changed since the activation; the sentence for people. No other tool is called in its place.
     Drifted(String),
-    /// It is over, and nothing but outages made it fail.
+    /// It is over, and outages alone made it fail.
     GivenUp(Ending),
 }
 
-/// What came of an action, or how the run's steps end before it.
+/// An action's result, or the end of the run's steps before it.
 pub(crate) type Came = ControlFlow<Ended<Stop>, Box<ActionResult>>;
 
 #[derive(Debug)]
@@ -98,10 +97,10 @@ impl Journal for RunJournal<'_> {
 
     async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
         let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent());
-        // It was spent, whether the answer can be saved or not.
+        // The cost counts even if the answer cannot be saved.
         let (saved, ()) = join!(saved, self.meter.add(answer.cost));
         Ok(match stop(saved?, || UnsavedStep::Answer(answer.clone())) {
-            // Its calls come next.
+            // The calls of the answer come next.
             ControlFlow::Continue(()) => withdrawn(self.automations, self.run)
                 .await?
                 .map_or(ControlFlow::Continue(()), |why| ControlFlow::Break(Stop::Withdrawn(why))),
@@ -115,7 +114,7 @@ impl Journal for RunJournal<'_> {
     }
 }
 
-/// Why a run ends before its next effect, if its automation was deleted or paused since the run began.
+/// The reason why a run ends before its next effect: its automation was deleted or paused since the run began.
 pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) -> Result<Option<String>> {
     let Some(id) = run.automation_id.filter(|_| !run.dry_run) else { return Ok(None) };
     Ok(match automations.get(run.organization_id, id).await {

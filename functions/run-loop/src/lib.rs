@@ -1,23 +1,22 @@
-//! SQS: carries a run of an automation on, until it is over or the time of this invocation is.
+//! SQS: continues a run, until it is over or the invocation's time is.
 //!
-//! A run works on a prompt with tools (`prompt.rs`), or carries out actions (`automation.rs`, `actions.rs`).
+//! A run works on a prompt with tools (`prompt.rs`), or executes actions (`automation.rs`, `actions.rs`).
 //!
-//! Whoever takes a run up first puts a message on the queue that wakes a successor in case of its own death. Then it holds a
-//! lease on the run's row, and writes every step down under it before the next begins. So it does not matter how often a message
-//! comes, and whether its receiver lives: a run that somebody else has, or that is over, is left alone; any other is taken up
-//! where its last step left it. The effects of its tools are claimed for the run, and happen once.
+//! An invocation first queues a message that wakes a successor in case it dies. Then it acquires the lease on the run's row,
+//! and stores every step before the next begins. So repeated messages and crashes are harmless: a run that is over or leased is
+//! left alone; any other run continues after its last step. The effects of its tools are claimed for the run, and happen once.
 //!
-//! Each module uses those below it and none above:
+//! Each module uses only modules below it:
 //!
 //! ```text
-//! lib                        one message, from the queue to what becomes of its run
+//! lib                        one message, from the queue to the run's verdict
 //! automation                 the version of an automation, and its actions or its prompt
 //! actions      prompt        actions in their order; a prompt with tools
-//! agent                      an action that lets a model work
-//! approval     briefing      asking a person; what a model is told
-//! waiting                    whether what a run waits for has happened
-//! ending       verdict       the end of a run; what is to become of one
-//! journal      deps          steps written down; the parts
+//! agent                      an action with a model of its own
+//! approval     briefing      asking a person; the model's prompt
+//! waiting                    whether a run's approval or agent is over
+//! ending       verdict       the end of a run; the decision after its steps
+//! journal      deps          stored steps; the parts
 //! ```
 
 mod actions;
@@ -51,7 +50,7 @@ use crate::{
     verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, gets_nowhere, given_up},
 };
 
-/// A lease outlasts the invocation that holds it, and the message that wakes a successor comes after that.
+/// A lease outlasts its invocation, and the message for a successor comes after that.
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 const WAKE_RESERVE: Duration = Duration::from_secs(5);
 
@@ -66,7 +65,7 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
         Err(error) => return Err(error),
     };
     let now = Timestamp::now().as_millis();
-    // A message of its own will come when the time it was put off for is over.
+    // A delayed run has a message of its own.
     if run.status.is_over() || run.lease_until.max(run.resume_at).is_some_and(|until| until >= now) {
         return Ok(());
     }
@@ -81,7 +80,7 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
     }
 }
 
-/// Takes the steps that the time allows, and does with the run what follows from how they ended.
+/// Takes the steps that the time allows, then carries out the verdict.
 async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
     let at_once = match before_steps(&run) {
         Some(verdict) => Some(verdict),
@@ -115,7 +114,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
             deps.queue.send(&message).await?;
         }
         Verdict::PutOff(pause, outage) => {
-            // A second early: clocks differ, and the message must not come too soon.
+            // A second early: clocks differ, and the message must not come before this time.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
             let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == Service::Llm);
             deps.runs.put_off(lease, resume_at, &outage.to_string(), is_model).await?;
@@ -126,7 +125,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
     Ok(())
 }
 
-/// How the steps ended, and what the run has used by then.
+/// Returns the end of the steps, and the usage so far.
 async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>, Spent) {
     match (&whole.plan, &whole.prompt) {
         (Some(_), None) => Box::pin(automation::take_steps(held, whole)).await,

@@ -1,4 +1,4 @@
-//! SQS: carries a run of an automation on.
+//! SQS: continues a run of an automation.
 
 use run_loop::{Deps, handle};
 use shared::{Platform, queue};

@@ -1,4 +1,4 @@
-//! A prompt with tools: the model's answers and what is said to them, until its final one.
+//! A prompt with tools: the model's answers and our replies, until its final answer.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::{
     verdict::ends_at,
 };
 
-/// What reading the organization's budgets gets.
+/// The time to read the organization's budgets.
 const USAGE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How the steps ended, and what the run has used by then.
+/// Returns the end of the steps, and the usage so far.
 pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>, Spent) {
     let Held { deps, run, lease, deadline } = held;
     let organization = run.organization_id;
@@ -46,7 +46,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
         Ok(ready) => ready,
         Err(error) => return (ended_by(run, error), run.spent),
     };
-    // The organization may have had a key of its own when it asked for more.
+    // The organization may have had its own key, with higher limits, when it started the run.
     let limits = if account.is_own() { run.limits } else { run.limits.at_most(deps.ceilings) };
     let run = &AutomationRun { limits, ..run.clone() };
     let mut dialogue = Dialogue::resume(whole, |name| is_repeatable(&toolbox, name));
@@ -75,10 +75,10 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
     (ended, *dialogue.spent())
 }
 
-/// The room of a run of an automation for what it changes.
+/// The effect quota of an automation's run.
 async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> {
     let Some(automation) = run.automation_id else { return Ok(None) };
-    // Those of the version that runs, as for its actions.
+    // The quotas of the run's version, as for its actions.
     let version = match run.automation_version {
         Some(number) => deps.automations.version(run.organization_id, automation, number).await,
         None => Err(Error::NotFound("version")),

@@ -1,4 +1,4 @@
-//! What is to become of a run after the steps that an invocation took: decided without doing anything.
+//! Decides what happens to a run after an invocation's steps, without effects.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use shared::{
 
 use crate::journal::{Stop, UnsavedStep};
 
-/// How often a run is taken up without a single step.
+/// Attempts without a single step.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;
 
-/// The pause before it is taken up again, in seconds; it doubles with each attempt.
+/// Seconds before the next attempt; they double each time.
 const PAUSE: u64 = 5;
-/// A queue holds a message back for 15 minutes at most.
+/// A queue delays a message by 15 minutes at most.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It is over. A step that was taken and not written down yet is written with the end.
+    /// It is over. A step that is not stored yet is written with the end.
     End(Ending, Option<UnsavedStep>),
-    /// It is over because something of ours, or a vendor, failed: that says nothing of its automation.
+    /// It is over because of an outage, ours or a vendor's, which does not count against its automation.
     GiveUp(Ending),
-    /// It goes on in another invocation, at once.
+    /// It continues in another invocation, at once.
     GoOn,
-    /// It goes on after a pause: what failed may work then.
+    /// It continues after a pause, because of an outage.
     PutOff(Duration, Error),
-    /// It goes on when something else has happened.
+    /// It waits for an approval or for another run.
     Wait(Waits),
-    /// Somebody else carries it on.
+    /// Another invocation continues it.
     Abandon,
 }
 
-/// What is to become of a run that an invocation has just taken up, if it is not to take a step.
+/// The verdict on a run that must not take a step.
 pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
     if run.cancel_requested_at.is_some() {
         return Some(Verdict::End(cancelled(), None));
@@ -43,13 +43,13 @@ pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
     None
 }
 
-/// Whether a run was taken up so often without a step that it is given up.
+/// Whether a run is given up after too many attempts without a step.
 pub(crate) fn gets_nowhere(run: &AutomationRun) -> bool {
     run.attempts > MOST_ATTEMPTS
 }
 
-/// The end of a run that gets nowhere. What the record holds has happened, and what was begun may have; `None`: the record
-/// could not be read. A new run would do all of it again.
+/// Ends a run that makes no progress. The sentence says that recorded steps happened and that begun ones may have, because a
+/// new run would repeat them. `None`: the record could not be read.
 pub(crate) fn given_up(record: Option<&WholeRun>) -> Verdict {
     let told = format!("The run was taken up {MOST_ATTEMPTS} times in a row without getting on");
     let look = "look at its steps before you start it again, because a new run does everything again";
@@ -66,7 +66,7 @@ pub(crate) fn given_up(record: Option<&WholeRun>) -> Verdict {
     Verdict::GiveUp(Ending::failed(sentence))
 }
 
-/// Steps that did something, as far as is on record.
+/// Recorded steps that may have had an effect.
 fn done(record: &WholeRun) -> usize {
     let acted = |action: &&ActionResult| matches!(action.status, ActionStatus::Succeeded | ActionStatus::Unknown);
     let called = |call: &&RunCall| matches!(call.outcome, CallOutcome::Succeeded | CallOutcome::Failed);
@@ -74,12 +74,12 @@ fn done(record: &WholeRun) -> usize {
     record.actions.iter().filter(acted).count() + calls
 }
 
-/// Whether a step may have been begun that is not on record: calls in an answer without a reply, or the next action.
+/// Whether an unrecorded step may have begun: calls in an answer without a reply, or the next action.
 fn may_have_begun(record: &WholeRun) -> bool {
     record.answers.len() > record.replies.len() || (record.prompt.is_none() && record.plan.is_some())
 }
 
-/// What is to become of a run whose loop ended this way.
+/// The verdict after a run's loop.
 pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) -> Verdict {
     match ended {
         Ended::Over(ending) => Verdict::End(ending, None),
@@ -106,7 +106,6 @@ pub(crate) fn decide(ended: Ended<Stop>, run: &AutomationRun, now: Timestamp) ->
     }
 }
 
-/// When the run's time is over.
 pub(crate) fn ends_at(run: &AutomationRun) -> Timestamp {
     run.time_from.or(run.started_at).unwrap_or(run.created_at).plus(Duration::from_secs(run.limits.seconds))
 }
@@ -115,7 +114,7 @@ pub(crate) const fn cancelled() -> Ending {
     Ending { status: RunStatus::Cancelled, result: None, error: None }
 }
 
-/// How long to wait before a run is taken up again: longer each time, and as long as was asked for at least.
+/// The pause before the next attempt: longer each time, and at least as long as the vendor asks for.
 fn pause(outage: &Error, attempts: u32) -> Duration {
     let asked = match outage {
         Error::Upstream(upstream) => upstream.retry_after(),

@@ -1,4 +1,6 @@
-//! Whether what a run waits for has happened. Until then its messages are dropped: nothing is put on the queue for it.
+//! Whether a waiting run's approval or agent is over.
+//!
+//! Messages of a waiting run are dropped; one that waits for an agent gets a delayed message, in case the agent cannot wake it.
 
 use shared::{
     Error, Result,
@@ -13,7 +15,7 @@ use crate::{
     verdict::{LONGEST_PAUSE, Verdict, cancelled},
 };
 
-/// Lets a run go until `what` has happened.
+/// Releases the run until `what` has happened.
 pub(crate) async fn wait(
     deps: &Deps,
     run: &AutomationRun,
@@ -24,14 +26,14 @@ pub(crate) async fn wait(
 ) -> Result<()> {
     match deps.runs.wait(run, &lease, what).await? {
         Saved::Yes => {
-            // What it waits for may have happened just before, and its message found the run still held.
+            // The event may have happened just before, and its message found the run still leased.
             let waiting = deps.runs.get(run.organization_id, run.id).await?;
             if is_over(deps, &waiting, message).await? {
                 deps.queue.send(message).await?;
             }
         }
         Saved::CancelRequested => {
-            // The row does not say yet what it would have waited for.
+            // The row does not name the approval or agent yet.
             let (waits_for_approval, waits_for_run) = match what {
                 Waits::ForApproval(approval, _) => (Some(approval), None),
                 Waits::ForRun(child, _) => (None, Some(child)),
@@ -44,7 +46,7 @@ pub(crate) async fn wait(
     Ok(())
 }
 
-/// The end of a run that works for another one which is over: nobody would take its result.
+/// The verdict on an agent whose parent run is over: its result has no taker.
 pub(crate) async fn nobody_waits_for_it(deps: &Deps, run: &AutomationRun) -> Result<Option<Verdict>> {
     let Some(parent) = run.parent_run_id else { return Ok(None) };
     match deps.runs.get(run.organization_id, parent).await {
@@ -56,13 +58,13 @@ pub(crate) async fn nobody_waits_for_it(deps: &Deps, run: &AutomationRun) -> Res
     Ok(Some(Verdict::End(Ending { error, ..cancelled() }, None)))
 }
 
-/// True for a run that waits for nothing, too.
+/// Also true for a run that waits for nothing.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {
     let organization = run.organization_id;
     if let Some(approval) = run.waits_for_approval {
         return match deps.approvals.get(organization, approval).await {
             Ok(approval) => Ok(approval.status_at(Timestamp::now()) != ApprovalStatus::Pending),
-            // Nobody can decide it any more.
+            // A deleted approval cannot be decided.
             Err(Error::NotFound(_)) => Ok(true),
             Err(error) => Err(error),
         };
@@ -74,7 +76,7 @@ pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRu
         Err(error) => return Err(error),
     };
     if !over {
-        // Its end wakes this run; this is for the case that it dies just then. It ends in a few hours at most.
+        // The agent's end wakes this run; this message covers the agent's crash just then. The agent ends within hours.
         deps.queue.send_later(message, LONGEST_PAUSE).await?;
     }
     Ok(over)

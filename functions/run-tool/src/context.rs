@@ -1,8 +1,8 @@
-//! What the tools of a call's start found out, told to the model in one system message.
+//! Reports the results of a call's start tools to the model in one system message.
 //!
-//! Each tool adds its line to the call's row. Whoever adds the last one tells them all; when that takes too long, the message
-//! for it tells what there is, and what comes later follows on its own. Who tells is decided by one conditional write, so a
-//! message that is delivered twice tells nothing twice.
+//! Each tool adds its line to the call's row. The last one sends all lines; after a deadline a message of its own sends the
+//! lines so far, and later results follow one by one. One conditional write decides who sends, so a redelivered message sends
+//! nothing twice.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use shared::{
 
 use crate::Deps;
 
-/// Why nothing is told any more.
+/// The reason why nothing is sent any more.
 const OVER: &str = "the call is over";
 
 const HEADING: &str = "Customer context from CRM lookup:";
-/// Of one tool's line and of the whole message, in bytes.
+/// Bytes of one tool's line, and of the whole message.
 const LINE_BUDGET: usize = 2 * 1024;
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
-/// A call's row may be written a moment after its tools are set off.
+/// A call's row may be written a moment after its tools are queued.
 const ROW_WITHIN: Duration = Duration::from_secs(3);
-/// How long a call is told something that does not take messages yet: its media connects a moment after the TwiML.
+/// How long a call is tried that does not take messages yet: its media connects a moment after the TwiML.
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Attempts to reach a control URL before the call's row is read: the call may be over.
+/// Attempts at a control URL before the call's row is read: the call may be over.
 const ATTEMPTS_BEFORE_LOOKING: u32 = 4;
 
-/// Adds what came of a tool, and tells the model what there is to tell by now.
+/// Adds a tool's result, and sends the results that are due.
 ///
 /// # Errors
-/// Only if the result could not be added: then the message may come again, and the tool answers from the record.
+/// Only if the result could not be added: then the message may be redelivered, and the tool answers from the record.
 pub(crate) async fn add(
     deps: &Deps,
     tool: &Tool,
@@ -59,13 +59,13 @@ pub(crate) async fn add(
         }
     };
     match added {
-        // Nobody is there to be told any more; that is to stand in the row.
+        // The call is over; the row records that nothing was sent.
         Added::Over(call) => send_results(deps, organization, &call, deadline).await,
         Added::NoCall => {
             tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no call to be told in");
             Ok(())
         }
-        // The others were told without it.
+        // The other results were sent without it.
         Added::Now(call) if call.context_taken_at.is_some() => {
             if let Some(line) = line {
                 let message = format!("{HEADING}\n{line}");
@@ -81,7 +81,7 @@ pub(crate) async fn add(
     }
 }
 
-/// Tells what there is, unless somebody has.
+/// Sends the results so far, unless they were sent.
 pub(crate) async fn send_results(
     deps: &Deps,
     organization: OrganizationId,
@@ -98,8 +98,8 @@ pub(crate) async fn send_results(
     Ok(())
 }
 
-/// Puts a message with the results of these executions into the conversation, trying again while the call does not take it yet;
-/// what came of it is noted.
+/// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
+/// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = match &call.control_url {
         Some(url) => insist(deps, call, url, message.text, deadline.at_most(TOLD_WITHIN)).await,
@@ -112,13 +112,13 @@ async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[Stri
     note(deps, call, executions, message.late, told).await;
 }
 
-/// What is told, and whether the other results were told before it.
+/// A message, and whether the other results went before it.
 struct Message<'a> {
     text: &'a str,
     late: bool,
 }
 
-/// Why a call was not told something: for people who look at the call, and for the log.
+/// The reason why a call did not get a message: for people who look at the call, and for the log.
 struct Untold {
     words: String,
     chain: String,
@@ -146,9 +146,9 @@ async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadl
     loop {
         let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
             Ok(()) => return Ok(()),
-            // A 5xx is what the control URL answers while the call is being set up.
+            // The control URL answers 5xx while the call is being set up.
             Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
-                // It may have been taken; twice would be worse than not.
+                // It may have been taken, and sending it twice would be worse than not at all.
                 return Err(Untold::of(&error));
             }
             Err(NotAccepted::Declined(error)) => return Err(Untold::of(&error)),
@@ -170,7 +170,7 @@ async fn is_over(deps: &Deps, call: &Call) -> bool {
     row.is_some_and(|row| row.is_over())
 }
 
-/// The heading and a line for each tool that found something, in the order in which the tools were set off.
+/// The heading and a line for each tool with a result, in the order in which the tools were queued.
 fn message(call: &Call) -> Option<String> {
     let found =
         call.on_call_start.iter().filter_map(|tool| call.results.get(&tool.execution_id.to_string())?.as_deref());

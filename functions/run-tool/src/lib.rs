@@ -1,9 +1,8 @@
-//! SQS: executes one tool that was put on the queue, because it is asynchronous or because a call came in; in a call that came in,
-//! tells the model what its tools found out (`context.rs`).
+//! SQS: runs one queued tool: an `async` tool, or a tool of a call's start.
 //!
-//! However often the message comes, the effect happens once: it is claimed for the call as any other. An execution that could not
-//! begin for a fault of ours is delivered again; everything else is an outcome, and stands in the history under the id that
-//! the message names.
+//! Results of start tools go to the model (`context.rs`). The effect is claimed like any other, so redeliveries are harmless.
+//! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
+//! has it under the message's execution id.
 
 mod context;
 
@@ -25,11 +24,10 @@ use shared::{
     tool::{CallContext, Conversation, Subject, arguments},
 };
 
-/// What one tool gets at most; the function's time limit must be longer.
+/// The time limit of one tool; the function's must be longer.
 const RUN_WITHIN: Duration = Duration::from_secs(45);
 
-/// What the start of a call sets off is for its start, what a model asks for is for its call: a message that an outage held up
-/// longer comes too late.
+/// Results are useful only at the start of a call, or within the call: a message delayed longer by an outage is dropped.
 const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
 const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
 
@@ -106,14 +104,14 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     told
 }
 
-/// Whether the organization has executions left is decided by what is known here: nobody waits, so it is looked up.
+/// Reads the organization's usage, because the process may not know it; nobody waits on the line here.
 async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
     if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
         tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
     }
 }
 
-/// Why an execution that has not begun is of no use any more.
+/// The reason why a waiting execution is dropped.
 fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     let (of_use, told) = match queued.trigger {
         Trigger::CallStart => {
@@ -124,7 +122,7 @@ fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     (queued.queued_at.plus(of_use) < Timestamp::now()).then_some(told)
 }
 
-/// The history says that an execution came to nothing because its tool is gone, unless an earlier delivery may have done it.
+/// Records that an execution was dropped because its tool is gone, unless an earlier delivery may have run it.
 async fn drop_deleted(
     deps: &Deps,
     queued: &QueuedExecution,
@@ -153,7 +151,7 @@ async fn drop_deleted(
         trigger: queued.trigger,
         status,
         error: Some(why.to_owned()),
-        // What of them may be shown nobody knows any more.
+        // Without the tool its marks are unknown, so nothing is shown.
         arguments: Map::new(),
         result: None,
         ignored_arguments: Vec::new(),

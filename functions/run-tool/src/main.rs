@@ -1,4 +1,4 @@
-//! SQS: executes one tool that was put on the queue.
+//! SQS: runs one queued tool.
 
 use run_tool::{Deps, handle};
 use shared::{Platform, queue};

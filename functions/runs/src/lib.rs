@@ -1,4 +1,4 @@
-//! Runs of automations: a prompt with tools, carried out by `run-loop`.
+//! Runs: started, shown, cancelled, deleted; `run-loop` executes them.
 
 mod start;
 
@@ -27,7 +27,7 @@ pub struct Deps {
     pub budgets: Budgets,
     pub erasure: Erasure,
     pub approvals: Approvals,
-    /// What a run may use of the platform's key.
+    /// Ceilings of a run on the platform's key.
     pub ceilings: RunCeilings,
     /// How long a run is kept.
     pub history: Duration,

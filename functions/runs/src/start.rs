@@ -1,7 +1,7 @@
-//! Starting a run: the row and what it is asked, then a message to `run-loop`.
+//! Starts a run: the row with its prompt, then a message to `run-loop`.
 //!
-//! The row is written first, so that a message never names a run that is not there. A run whose message the queue does not
-//! take is ended as failed: nobody would ever carry it out.
+//! The row is written first, so that a message never names a missing run. If the queue does not take the message, the run fails
+//! at once.
 
 use futures_util::join;
 use shared::{
@@ -15,10 +15,10 @@ use shared::{
 
 use crate::Deps;
 
-/// A run that is named by the caller's key.
+/// A run with the caller's `Idempotency-Key`.
 struct Keyed {
     id: RunId,
-    /// Of the body.
+    /// Hash of the body.
     hash: String,
 }
 
@@ -137,8 +137,7 @@ async fn earlier_of(deps: &Deps, organization: OrganizationId, keyed: &Keyed) ->
     }
 }
 
-/// Answers a repeated request with the run that it began, and sees to it that the run is on the queue if it waits: that it is
-/// there twice does no harm.
+/// Answers a repeated request with its run, and queues a waiting run again; a duplicate message is harmless.
 async fn again(deps: &Deps, run: AutomationRun, keyed: &Keyed) -> Result<Begun<RunView>> {
     if run.request_hash.as_ref() != Some(&keyed.hash) {
         let id = run.id;

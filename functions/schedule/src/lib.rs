@@ -1,15 +1,16 @@
-//! SQS: an automation is due, by its schedule or to ask its source again. `EventBridge` Scheduler brings the messages, `settle` those
-//! that did not come: `{organization_id, automation_id, scheduled_for}`. `trigger` brings events whose filters take long:
-//! `{organization_id, event_id}`.
+//! SQS: occurrences of schedules, polls, and events whose filters take long.
 //!
-//! Of an occurrence:
+//! `EventBridge` Scheduler sends occurrences, and `settle` the missing ones: `{organization_id, automation_id, scheduled_for}`.
+//! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //!
-//! 1. The row of the schedule says whether this is the occurrence that is to come; any other is stale, and nothing happens.
-//! 2. The run is started, once however often the message comes: its id is made of the occurrence. A source is asked for its
-//!    items instead, each of which starts one (`poll.rs`).
-//! 3. The next occurrence is made, from the rule. One-time schedules have none, whatever becomes of their run.
+//! Steps of an occurrence:
 //!
-//! What a crash interrupts is begun again by the message's redelivery, or by the sweep.
+//! 1. The schedule's row names the next occurrence; any other is stale and ignored.
+//! 2. The run is started, once, because its id is derived from the occurrence. A polled source is asked for its items instead,
+//!    each of which starts a run (`poll.rs`).
+//! 3. The rule gives the next occurrence. One-time schedules have none, even if their run fails.
+//!
+//! After a crash, the message's redelivery or the sweep repeats the steps.
 
 mod poll;
 
@@ -75,7 +76,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
         automation.status == AutomationStatus::Active && automation.active_version == Some(schedule.automation_version)
     };
     let Some(automation) = automation.filter(runs) else {
-        // It was paused, changed or deleted, and its schedule does not say so yet.
+        // The automation was paused, changed or deleted, and its schedule does not show it yet.
         return Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
@@ -86,7 +87,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
             start(deps, &automation, trigger, scheduled_for).await?;
             let next = rule.next_after(now.max(scheduled_for));
             let schedule = Schedule { last_run_at: Some(scheduled_for), ..schedule };
-            // Somebody else changed it meanwhile, and has the occurrences follow.
+            // A concurrent change of the automation updates the occurrences itself.
             deps.triggers.arm(schedule, next, now).await.map(drop)
         }
         (Trigger::Polling(polling), None) => {

@@ -1,7 +1,7 @@
-//! A source is asked, and what is new there starts runs.
+//! Polls a source and starts runs for new items.
 //!
-//! The runs are started first and what was seen is saved after that: an item whose run was started before a crash is new again,
-//! and its run is the same. A run for several items is told by which these are, so these are saved before it is started.
+//! Runs start before the seen items are saved: after a crash an item is new again, and its run is the same. A run for several
+//! items is named by these items, so they are saved before it starts.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use shared::{
 
 use crate::Deps;
 
-/// When there is more than one poll takes.
+/// The wait if more items are left than one poll takes.
 const SOON: Duration = Duration::from_secs(60);
 
-/// What is polled, and for which automation.
+/// The source of a polled automation.
 pub(crate) struct Source<'a> {
     pub(crate) automation: &'a Automation,
     pub(crate) version: &'a AutomationVersion,
@@ -28,7 +28,7 @@ pub(crate) struct Source<'a> {
     pub(crate) polling: &'a Polling,
 }
 
-/// Asks the source, starts what is to be run, and makes the next poll.
+/// Polls the source, starts the runs, and makes the next poll.
 pub(crate) async fn poll(
     deps: &Deps,
     source: &Source<'_>,
@@ -43,11 +43,11 @@ pub(crate) async fn poll(
         None => json!({}),
     };
     let asked = deps.deployment.ask_source(automation, version, (definition, polling), &person, deadline);
-    // Should it come early, the next one is none the earlier for it.
+    // An early poll does not bring the next one forward.
     let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
         SourceAnswer::Gone(reason) => {
-            // The run that there would have been.
+            // The run that would have started.
             let due = format!("schedule {base}");
             let run = RunId::of_cause(organization, automation.id, &due);
             let version = (automation.id, automation.active_version);
@@ -68,7 +68,7 @@ pub(crate) async fn poll(
     }
 }
 
-/// The items of an answer, and what tells them apart.
+/// The items of an answer, and the path of their identity.
 struct Answered {
     items: Vec<PolledItem>,
     told_by: String,
@@ -103,7 +103,7 @@ async fn take(
         "latest" if !begun => {
             if let Some(item) = wanted.first() {
                 start(deps, automation, (&cursor.key_of(item), &item.value), scheduled_for).await?;
-                // Whatever else there is, however much, is older.
+                // All other items are old.
                 poll.cursor = cursor.poll(all, true).cursor;
                 poll.more = false;
             }
@@ -140,7 +140,7 @@ async fn take(
     deps.triggers.arm(polled, Some(next), now).await.map(drop)
 }
 
-/// Whether the automation wants this item.
+/// Whether the automation's filter accepts the item.
 fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> bool {
     let Some(filter) = &source.polling.filter else { return true };
     let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());

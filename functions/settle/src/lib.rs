@@ -1,8 +1,8 @@
-//! On a schedule, every five minutes, by its queue when a change was given up for lack of time, and by hand: finishes or
-//! undoes what is open between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives `{"settled": [...],
-//! "left": [...]}`, each `{intent, change, outcome}`. Puts occurrences of automations' schedules on their queue that should have
-//! come by now, and tells runs whose approvals are over. Then goes on with giving VAPI's tools a new token and address, if the
-//! key or the address has changed.
+//! Settles open changes: every five minutes, when woken by its queue, and by hand.
+//!
+//! It finishes or undoes open changes between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives
+//! `{"settled": [...], "left": [...]}`, each `{intent, change, outcome}`. It also queues late occurrences of schedules, wakes
+//! runs whose approvals are over, and continues to give VAPI's tools a new token and address after a change of either.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Deps {
     }
 }
 
-/// Kept back for tools that need a new token, however many changes are open.
+/// Kept back for tools that need a new token, even if many changes are open.
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
@@ -68,8 +68,8 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
     Ok(report)
 }
 
-/// Tells the runs whose approvals have expired, or were decided a while ago without their taking it up. Each is told before that is
-/// noted, so that none is forgotten; being told twice does no harm.
+/// Wakes the runs whose approvals have expired, or were decided a while ago without effect on the run. The message goes out
+/// before the note, so that none is lost; a duplicate is harmless.
 async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
     for approval in deps.approvals.to_wake().await? {
         deps.runs.wake(approval.organization_id, approval.run_id).await?;

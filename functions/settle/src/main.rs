@@ -1,4 +1,4 @@
-//! On a schedule: finishes or undoes what a crash left open.
+//! On a schedule: settles the changes that a crash left open.
 
 use settle::{Deps, handle};
 use shared::{Platform, schedule};

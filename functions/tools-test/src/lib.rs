@@ -1,8 +1,8 @@
-//! Tries a tool out, saved or not.
+//! Tries a tool, saved or not.
 //!
-//! A dry run shows the request that would be sent, secrets masked, and sends nothing. Else the tool runs once, as it would in a
-//! call, under its limits, and stands in the history with the trigger `test`; a configuration that was never saved stands
-//! there under an id made of it, because what was sent was sent, and only who may make tools may run it.
+//! A dry run shows the request with secrets masked, and sends nothing. Otherwise the tool runs once, as in a call, under its
+//! limits, and the history has it with the trigger `test`. An unsaved configuration gets an id derived from it in the history,
+//! because its request was sent; only members who may make tools may run it.
 
 mod request;
 
@@ -97,7 +97,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
     let (organization, key) = (asked.organization(), key.0);
     let request = TestRequest::read(&body.json()?)?;
     if !request.dry_run && matches!(request.which, TestedTool::Unsaved(_)) {
-        // Else whoever may not make a tool could run any.
+        // Otherwise members who may not make a tool could run any.
         member.must_be(Role::Admin)?;
     }
 
@@ -115,7 +115,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         ..Conversation::default()
     };
     let id = ExecutionId::generate();
-    // The same key for another made-up call is another request.
+    // The same key with another made-up call is another request.
     let numbers = [&conversation.caller, &conversation.called.as_ref().map(ToString::to_string)];
     let name = key.map_or_else(|| id.to_string(), |key| Key::new(&["test", &key], &json!(numbers)).as_str().to_owned());
     let context = CallContext {
@@ -149,7 +149,7 @@ impl Answers for Tried {
     }
 }
 
-/// The organization's tool, or one of the configuration, which is checked as if it were to be saved.
+/// The organization's tool, or a tool of the configuration, which is checked as if it were to be saved.
 async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool, deadline: Deadline) -> Result<Tool> {
     match which {
         TestedTool::Saved(id) => deps.tools.get(organization, id).await,
@@ -172,7 +172,7 @@ async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, dead
     Ok(())
 }
 
-/// The number that was called, one of the organization's; the newest of them unless one is named.
+/// The called number, one of the organization's; the newest unless one is named.
 async fn find_line(deps: &Deps, organization: OrganizationId, called: Option<E164>) -> Result<Option<PhoneNumber>> {
     let phone_numbers = &deps.executor.services.phone_numbers;
     let Some(number) = called else {

@@ -1,4 +1,4 @@
-//! What is asked for: one try of a tool.
+//! The request: one try of a tool.
 
 use serde_json::{Map, Value};
 use shared::{
@@ -9,7 +9,6 @@ use shared::{
     models::{E164, ToolId},
 };
 
-/// The body of the request.
 #[derive(Debug)]
 pub(crate) struct TestRequest {
     pub(crate) which: TestedTool,
@@ -27,7 +26,7 @@ pub(crate) enum TestedTool {
 
 impl TestRequest {
     /// # Errors
-    /// [`shared::Error::Invalid`] with everything that is wrong, the configuration's fields as `config.…`.
+    /// [`shared::Error::Invalid`] with all problems, the configuration's fields as `config.…`.
     pub(crate) fn read(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
         let request = Self::read_fields(body, &mut problems);
@@ -40,7 +39,7 @@ impl TestRequest {
         let arguments = arguments.collect();
         let caller = fields.parse("caller_phone_number");
         let called = fields.parse("called_phone_number");
-        // Whoever forgets it sends nothing by accident.
+        // Without the field nothing is sent by accident.
         let dry_run = fields.boolean("dry_run", true);
         let which = match (fields.get("config"), fields.get("tool_id")) {
             (Some(config), None) => {

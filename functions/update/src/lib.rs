@@ -1,4 +1,4 @@
-//! Edits a tool. VAPI is changed first; if that or writing the row fails, VAPI is made to follow the table.
+//! Edits a tool, at VAPI first; after a failure VAPI is made to follow the table.
 
 use lambda_http::http::HeaderValue;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ async fn update_tool(
     Ok(Updated { tool: lifecycle::shown(updated.tool), settled: updated.settled })
 }
 
-/// 200 when every agent is in line with it, 202 when the rest happens by itself.
+/// 200 if every agent has the change, 202 if the rest happens in the background.
 struct Updated {
     tool: Tool,
     settled: bool,
@@ -111,7 +111,7 @@ impl Answers for Updated {
     }
 }
 
-/// The version the editor saw: of the header, quoted as an entity tag or not, or of the body.
+/// The version that the editor saw: from the header, quoted as an entity tag or not, or from the body.
 fn seen_version(tag: Option<&HeaderValue>, changes: &mut Value) -> Result<Option<u64>> {
     let of_body =
         changes.as_object_mut().and_then(|changes| changes.remove("version")).filter(|version| !version.is_null());

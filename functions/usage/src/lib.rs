@@ -1,4 +1,4 @@
-//! What the organization has used of its budgets, for its members.
+//! The organization's use of its budgets.
 
 use serde::Serialize;
 use serde_json::Number;

@@ -1,4 +1,4 @@
-//! GET /api/{slug}/usage: what is used of the organization's budgets.
+//! GET /api/{slug}/usage: the use of the organization's budgets.
 
 use shared::{Platform, http};
 use usage::{Deps, handle};

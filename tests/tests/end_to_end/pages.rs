@@ -1,4 +1,4 @@
-//! Runs every code block of README.md and docs/getting-started.md on the running stack.
+//! Runs the code blocks of README.md, docs/getting-started.md and other pages on the running stack.
 //!
 //! The blocks of a page run unchanged and in order, in one shell per page.
 //!
@@ -185,12 +185,18 @@ fn with_values(code: &str) -> String {
     code.lines().map(|code| line(code) + "\n").collect()
 }
 
-/// Runs both pages. The second's deployment mostly waits, so the first page runs in the meantime.
+/// Runs all pages. The deployment of docs/getting-started.md mostly waits, so the other pages run in the meantime.
 pub(crate) async fn do_as_they_say(stack: &Stack) {
     let root = Root::like_this_repository(stack.state_dir());
     let mut getting_started = Page::open("docs/getting-started.md", getting_started::EXPECTED, stack, &root);
-    let readme = Page::open("README.md", readme::EXPECTED, stack, &root);
-    tokio::join!(getting_started.through(getting_started::DEPLOYS), readme.play_the_rest());
+    let pages: Vec<_> =
+        readme::EXPECTED.iter().map(|&(name, expected)| Page::open(name, expected, stack, &root)).collect();
+    let others = async {
+        for page in pages {
+            page.play_the_rest().await;
+        }
+    };
+    tokio::join!(getting_started.through(getting_started::DEPLOYS), others);
     getting_started.play_the_rest().await;
 }
 

@@ -1,7 +1,7 @@
 //! Committed files that are generated from the declared routes.
 //!
-//! These are the operations of `docs/openapi.yaml`, the APIs in `infra/template.yaml`, the routes in README's table,
-//! and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
+//! These are the operations of `docs/openapi.yaml`, the APIs in `infra/template.yaml`, the routes in
+//! `docs/endpoints.md`, and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod template;
@@ -109,7 +109,7 @@ fn routes_in_words(routes: &[Route]) -> String {
 #[test]
 fn the_readme_has_the_routes_as_they_are_declared() {
     let mut text = String::new();
-    for line in read("README.md").lines() {
+    for line in read("docs/endpoints.md").lines() {
         let function = line.strip_prefix("| [").and_then(|rest| Some(rest.split_once(']')?.0));
         let declared = DECLARED.iter().find(|declared| Some(declared.function) == function);
         let cells: Vec<&str> = line.split(" | ").collect();
@@ -122,7 +122,7 @@ fn the_readme_has_the_routes_as_they_are_declared() {
             _ => writeln!(text, "{line}").unwrap(),
         }
     }
-    hold("README.md", &text);
+    hold("docs/endpoints.md", &text);
 }
 
 #[test]

@@ -5,13 +5,18 @@ use std::{path::Path, process::Command};
 
 use serde_json::Value;
 
-/// Pages with examples. The end-to-end test also runs README.md and docs/getting-started.md.
-const PAGES: [&str; 6] = [
+/// Pages with examples. The end-to-end test runs most of their commands.
+const PAGES: [&str; 11] = [
     "README.md",
     "docs/getting-started.md",
     "docs/automations.md",
     "docs/chat.md",
     "docs/console.md",
+    "docs/data.md",
+    "docs/deployment.md",
+    "docs/local.md",
+    "docs/mcp.md",
+    "docs/runs.md",
     "infra/catalogue/README.md",
 ];
 

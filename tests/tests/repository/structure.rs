@@ -102,17 +102,17 @@ fn a_function_has_its_directory_resource_event_and_readme_row() {
     let events = events.map(|name| name.into_string().unwrap().strip_suffix(".json").expect("JSON only").to_owned());
     assert_eq!(set(events), functions, "files of events/");
 
-    let readme = read("README.md");
-    let rows = readme.lines().filter_map(|line| {
-        let (name, rest) = line.strip_prefix("| [")?.split_once("](functions/")?;
+    let endpoints = read("docs/endpoints.md");
+    let rows = endpoints.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| [")?.split_once("](../functions/")?;
         assert!(rest.starts_with(&format!("{name})")), "{line}");
         let routes = template.routes().into_iter().chain(template.rest_routes());
         for route in routes.filter(|route| route.function == name) {
-            assert!(rest.contains(&route.path), "the README's row of {name} has no {}", route.path);
+            assert!(rest.contains(&route.path), "the row of {name} in docs/endpoints.md has no {}", route.path);
         }
         Some(name)
     });
-    assert_eq!(set(rows), functions, "rows of the README's table");
+    assert_eq!(set(rows), functions, "rows of docs/endpoints.md");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn derived(props: Value, overlay: Value) -> Result<Derived, Vec<(String, String)
     if problems.is_empty() { Ok(derived.unwrap()) } else { Err(problems) }
 }
 
-/// The schema of the one prop `p`, and whether it is required; `None` if it is no argument.
+/// The schema of the single prop `p`, and whether it is required; `None` if it is no argument.
 fn of_prop(prop: Value, overlay: Value) -> Option<(Value, bool)> {
     let mut parameters = derived(json!([prop]), overlay).unwrap().parameters;
     let required = parameters.get("required").is_some_and(|required| required == &json!(["p"]));
@@ -250,7 +250,7 @@ fn what_is_not_known_to_be_harmless_counts_as_harm() {
     assert_eq!(of(json!({"readOnlyHint": false}), none(), json!({})), (true, true));
     assert_eq!(of(json!({"readOnlyHint": false, "destructiveHint": false}), none(), json!({})), (true, false));
     assert_eq!(of(json!({"readOnlyHint": true}), none(), json!({})), (false, false));
-    // A claim to read only beside an argument that acts is not believed.
+    // A claim to only read beside an argument that acts is not believed.
     assert_eq!(of(json!({"readOnlyHint": true}), creates(), json!({})), (true, true));
     assert_eq!(
         of(json!({"readOnlyHint": true}), creates(), json!({"fixed": {"createIfNotFound": true}})),
