@@ -252,7 +252,12 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
         (at(weather, "/request/url"), json!("https://10.0.0.1/x"), "/tools/0/request/url", "written out"),
         (at(weather, "/request/url"), json!("https://a.example.com:8443/x"), "/tools/0/request/url", "port"),
         (at(weather, "/request/url"), json!("https://a.example.com@b.example.com/x"), "/tools/0/request/url", "user"),
-        (at(weather, "/request/url"), json!("https://a.example.com/{place}"), "/tools/0/request/url", "not a parameter"),
+        (
+            at(weather, "/request/url"),
+            json!("https://a.example.com/{place}"),
+            "/tools/0/request/url",
+            "not a parameter",
+        ),
         (
             at(weather, "/request/url"),
             json!("https://a.example.com/{latitude}"),
