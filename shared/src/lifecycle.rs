@@ -1,16 +1,15 @@
-//! Changes of two systems that no transaction spans: VAPI and our tables, or Secrets Manager and our tables. That what starts an
-//! automation agrees with our tables is settled above this layer ([`SettleAbove`]).
+//! Changes across VAPI or Secrets Manager and our tables, which no transaction spans.
 //!
-//! Every change goes the same way: it records an intent, changes VAPI, and writes the rows and closes the intent in one
-//! transaction. If a step fails, the change is settled at once, under the leases it holds: the same code that
-//! [`Lifecycle::settle`] runs after a crash compares both sides and makes VAPI follow our tables; deletions are finished.
-//! The user gets the first error. What cannot be settled now stays on record as an open intent, and `settle` tries again.
+//! Every change records an intent, changes VAPI, then writes the rows and closes the intent in one transaction. If a step fails,
+//! the change is settled at once under the leases it holds, with the code that [`Lifecycle::settle`] runs after a crash: it
+//! compares both sides and makes VAPI follow our tables; deletions are completed. The user gets the first error. An intent that
+//! cannot be settled stays open, and `settle` retries it.
 //!
-//! A secret that belongs to a row goes a similar way: see [`StoredSecrets`].
+//! Secrets of rows follow a similar protocol: see [`StoredSecrets`]. Automation triggers are settled above this layer
+//! ([`SettleAbove`]).
 //!
-//! Who may change what, meanwhile: an assistant's `toolIds` change under the lease on the agent's row, a tool under the lease
-//! on its own row, which tool belongs to a knowledge base under the lease on the base's. A base's lease is acquired before a
-//! tool's, a tool's before an agent's, never after.
+//! Leases: the agent's for its assistant's `toolIds`, the tool's for the tool, the knowledge base's for its query tool. They are
+//! acquired in the order base, tool, agent.
 
 mod agent_removal;
 mod assistants;
@@ -45,18 +44,18 @@ use std::time::Duration;
 use self::edit::Edit;
 use crate::{Deadline, Error, Result, error};
 
-/// Kept back from a change's time for settling it if it fails.
+/// Reserved to settle a change that fails.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// How long after its deadline an operation certainly does nothing more.
+/// How long after its deadline an operation may still have effects.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// For how long an operation owns its intent.
+/// How long an operation owns its intent.
 pub(crate) fn ownership(deadline: Deadline) -> Duration {
     deadline.remaining() + GRACE
 }
 
-/// What is there; `None` for what is gone.
+/// Maps [`Error::NotFound`] to `None`.
 pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(found) => Ok(Some(found)),
@@ -65,12 +64,12 @@ pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// A log line for what could not be put right at once; `settle` will.
+/// Logs a failed repair, which `settle` will retry.
 fn left_open(what: &str, error: &Error) {
     tracing::error!("{what} could not be put right and is left to settle: {}", error::chain(error));
 }
 
-/// A lease that cannot be released runs out by itself.
+/// A lease that cannot be released expires.
 async fn release(releasing: impl Future<Output = Result<()>>) {
     if let Err(error) = releasing.await {
         tracing::warn!("a lease could not be released: {}", error::chain(&error));

@@ -1,4 +1,4 @@
-//! `#[operation]`
+//! Parses and expands `#[operation]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -23,7 +23,7 @@ pub(crate) struct Stated {
     when: Option<Ident>,
 }
 
-/// `Admin`, `verified(Admin)` for a token that the handler verifies, `by(vapiBearer)` for a proof, `open` for anybody.
+/// `Admin`; `verified(Admin)` if the handler verifies the token; `by(vapiBearer)` for another proof; `open` for everybody.
 enum Caller {
     Member(Ident),
     Verified(Ident),
@@ -46,7 +46,7 @@ impl Parse for Caller {
     }
 }
 
-/// `409`, or `429 = OverBudget` where the document has another response for it than the usual one.
+/// `409`, or `429 = OverBudget` for another response than the usual one.
 struct Refusal {
     status: LitInt,
     response: Option<Ident>,
@@ -167,7 +167,7 @@ fn answer(output: &ReturnType) -> Option<&Type> {
     })
 }
 
-/// `add_member` is `addMember`.
+/// `add_member` becomes `addMember`.
 fn camel(snake: &str) -> String {
     let mut parts = snake.split('_');
     let first = parts.next().unwrap_or_default().to_owned();

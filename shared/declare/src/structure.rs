@@ -1,4 +1,4 @@
-//! `#[derive(Body)]` and `#[derive(Described)]`
+//! Expands `#[derive(Body)]` and `#[derive(Described)]`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -9,7 +9,7 @@ use syn::{
 
 use crate::doc;
 
-/// A field: its name as serialized, its doc comment, its type, and its `#[schema(…)]`.
+/// A field: its serialized name, doc comment, type and `#[schema(…)]`.
 struct Member<'a> {
     ident: &'a Ident,
     name: String,
@@ -51,7 +51,6 @@ impl<'a> Member<'a> {
         Ok(member)
     }
 
-    /// The schema, with the doc comment and `#[schema(…)]` in it.
     fn schema(&self, schema: &TokenStream) -> TokenStream {
         let (doc, names, values) = (&self.doc, self.more.iter().map(|it| &it.0), self.more.iter().map(|it| &it.1));
         quote! { ::shared::described::with(#schema, #doc, &[#((#names, ::shared::described::Json::from(#values))),*]) }
@@ -154,7 +153,7 @@ fn of_struct(component: &str, of_whole: &str, data: &DataStruct) -> Result<Token
     })
 }
 
-/// The names of an enum without data, as serde writes them.
+/// The names of an enum's variants, as serialized by serde.
 fn of_enum(item: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     let mut case = None;
     serde(&item.attrs, |word, value| {

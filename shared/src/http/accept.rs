@@ -1,15 +1,15 @@
-//! What form of an answer is wanted, by `Accept` (RFC 9110, section 12.5.1).
+//! Negotiates the form of an answer by `Accept` (RFC 9110, section 12.5.1).
 
 use lambda_http::Request;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
-/// The content type of the text that is wanted; `None` for JSON, which is the answer to whoever says nothing.
+/// The content type of the requested text; `None` for JSON, the default.
 pub fn accepted_text(request: &Request) -> Option<&'static str> {
     let headers = request.headers().get_all("accept").iter().filter_map(|value| value.to_str().ok());
     let mut ranges: Vec<(f32, &str)> = headers.flat_map(|value| value.split(',')).map(range).collect();
-    // Of equal weight, the first wins.
+    // The sort is stable: of equal weights the first wins.
     ranges.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let mut wanted = ranges.into_iter().filter(|(weight, _)| *weight > 0.0);
     wanted.find_map(|(_, range)| match range.to_ascii_lowercase().as_str() {
@@ -20,7 +20,7 @@ pub fn accepted_text(request: &Request) -> Option<&'static str> {
     })?
 }
 
-/// `text/plain; q=0.5` as its weight and its media range.
+/// Splits `text/plain; q=0.5` into weight and media range.
 fn range(text: &str) -> (f32, &str) {
     let mut parts = text.split(';').map(str::trim);
     let range = parts.next().unwrap_or_default();

@@ -1,9 +1,8 @@
-//! Who may ask: a user of the JWT authorizer, or of a token that the function has verified ([`VerifiedToken`]), who is a member of
-//! the organization in the URL, with the role that the route needs (`operation.rs`).
+//! Access control: a user's membership and role in the organization of the request.
 //!
-//! The token's signature, issuer, audience and expiry have been checked; nobody knows yet who owns what. Slug and membership are
-//! read beside each other. An organization that does not exist and one the user does not belong to are
-//! answered alike.
+//! The JWT authorizer, or the function itself ([`VerifiedToken`]), has checked the token's signature, issuer, audience and
+//! expiry. Here slug and membership are read concurrently and the role is compared with the route's (`operation.rs`). Unknown
+//! organizations and those of other users get the same answer.
 
 use futures_util::{future::join_all, join};
 use lambda_http::{Request, RequestExt, request::RequestContext};
@@ -21,7 +20,7 @@ use crate::{
     store::{Database, OrganizationMembers, Organizations},
 };
 
-/// Names the organization by its slug, where the path does not.
+/// Names the organization by slug on routes without a slug in the path.
 const ORGANIZATION: &str = "x-organization";
 
 #[derive(Clone)]
@@ -35,17 +34,17 @@ impl Access {
         Self { organizations, members: OrganizationMembers::new(database) }
     }
 
-    /// The member of at least this role who asks something of `/api/{slug}/…`, in one round trip. Their query may have the known
-    /// parameters, or any.
+    /// The member calling `/api/{slug}/…`, in one round trip. `least`: the required role; `known`: the allowed query parameters,
+    /// `None` for any.
     ///
     /// # Errors
-    /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for an organization that is not theirs,
-    /// [`Error::Forbidden`] for a member whose role does not do.
+    /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for another user's organization, [`Error::Forbidden`] for
+    /// a lesser role.
     pub async fn member(&self, request: &Request, least: Role, known: Option<&[&str]>) -> Result<Member> {
         self.let_in(request, || user(request), least, known).await
     }
 
-    /// As [`Access::member`], where no authorizer stands in front of the function.
+    /// Like [`Access::member`], for functions without an authorizer.
     ///
     /// # Errors
     /// As [`Access::member`].
@@ -54,18 +53,16 @@ impl Access {
         self.let_in(found.request, || Ok(token.user().clone()), least, None).await
     }
 
-    /// The member who asks something of a route that names no organization: the one whose slug is in the header `X-Organization`, or
-    /// the only one they belong to.
+    /// The member calling a route without a slug: of the organization in the header `X-Organization`, or of the user's only one.
     ///
     /// # Errors
-    /// As [`Access::member`]; [`Error::Malformed`] with the slugs to choose from for somebody who belongs to several and names
-    /// none.
+    /// As [`Access::member`]; [`Error::Malformed`], listing the user's slugs, if there are several and the header is absent.
     pub async fn person(&self, request: &Request, least: Role) -> Result<Person> {
         let user_id = user(request)?;
         self.person_of(request, user_id, email(request), least).await
     }
 
-    /// As [`Access::person`], where no authorizer stands in front of the function.
+    /// Like [`Access::person`], for functions without an authorizer.
     ///
     /// # Errors
     /// As [`Access::person`].
@@ -85,7 +82,7 @@ impl Access {
         let membership = match named.filter(|named| !named.is_empty()) {
             Some(slug) => {
                 let slug: Slug = id(slug, "organization")?;
-                // As where the slug is in the path.
+                // Concurrent, as for a slug in the path.
                 let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
                 let (organization, theirs) = (organization?, theirs?);
                 theirs.into_iter().find(|membership| membership.organization_id == organization.id)
@@ -93,7 +90,7 @@ impl Access {
             None => match self.members.of_user(&user_id).await?.as_slice() {
                 [] => None,
                 [one] => {
-                    // It is remembered for whatever else this request asks of it.
+                    // Caches the row for the rest of the request.
                     self.organizations.get_consistent(one.organization_id).await?;
                     Some(one.clone())
                 }
@@ -107,7 +104,7 @@ impl Access {
         Ok(Person { member, email })
     }
 
-    /// The question which of several organizations is meant.
+    /// The error that asks for one of several organizations.
     async fn which(&self, memberships: &[Membership]) -> Error {
         let read = memberships.iter().map(|membership| self.organizations.get_consistent(membership.organization_id));
         let mut slugs = Vec::new();
@@ -136,7 +133,7 @@ impl Access {
         let [_, "api", slug, ..] = asked[..] else { return Err(Error::NotFound("route")) };
         let user_id = user()?;
         let slug: Slug = id(slug, "organization")?;
-        // Both are awaited, whatever the first says: the time taken must not tell which organizations exist.
+        // Both are awaited in any case: timing must not reveal which organizations exist.
         let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
         let (organization, theirs) = (organization?, theirs?);
         let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
@@ -150,7 +147,7 @@ impl Access {
     }
 }
 
-/// A misspelt parameter would be passed over, and the answer be another one than was asked for.
+/// Unknown parameters are refused: a misspelt one would otherwise be ignored and change the answer.
 fn check_query(request: &Request, known: &[&str]) -> Result<()> {
     let mut problems = Problems::default();
     let mut told: Vec<String> = Vec::new();
@@ -167,19 +164,18 @@ fn check_query(request: &Request, known: &[&str]) -> Result<()> {
     problems.into_result(Some(()))
 }
 
-/// Somebody who was let in, with what their token says of them.
 #[derive(Debug, Clone)]
 pub struct Person {
     pub member: Member,
-    /// Absent where the token names none, or says that it is not verified.
+    /// Absent if the token has none or an unverified one.
     pub email: Option<String>,
 }
 
 impl Member {
-    /// For what depends on more than the route.
+    /// For checks that depend on more than the route.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] for a member of a lesser role, which names the one needed.
+    /// [`Error::Forbidden`] for a lesser role, naming the required one.
     pub fn must_be(&self, least: Role) -> Result<()> {
         if self.role >= least { Ok(()) } else { Err(Error::Forbidden(refusal(least))) }
     }
@@ -205,7 +201,7 @@ fn email(request: &Request) -> Option<String> {
     email.map(str::to_owned)
 }
 
-/// What the authorizer has found in the token.
+/// A claim that the authorizer verified.
 fn claim<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
     context.authorizer.as_ref()?.jwt.as_ref()?.claims.get(name).map(String::as_str)

@@ -1,4 +1,4 @@
-//! Reading requests.
+//! Request bodies.
 
 use std::{fmt::Display, str::FromStr};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Error, Result, error::Problems, fields::Fields};
 
-/// The body as it came.
+/// The raw body.
 pub fn body(request: &Request) -> &[u8] {
     match request.body() {
         Body::Text(text) => text.as_bytes(),
@@ -16,10 +16,8 @@ pub fn body(request: &Request) -> &[u8] {
     }
 }
 
-/// The body as JSON.
-///
 /// # Errors
-/// [`Error::Malformed`], with the line and column, for what is no JSON.
+/// [`Error::Malformed`], with line and column, for invalid JSON.
 pub fn json_body(request: &Request) -> Result<Value> {
     let bytes = body(request);
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -28,7 +26,7 @@ pub fn json_body(request: &Request) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|error| Error::Malformed(format!("the body is not valid JSON: {error}")))
 }
 
-/// The body `{"tool_id": "…"}`, or of another such `name`, and nothing else in it.
+/// Reads the body `{"tool_id": "…"}`, with the field `name`; other fields are errors.
 pub fn id_body<T: FromStr<Err: Display>>(request: &Request, name: &'static str) -> Result<T> {
     let body = json_body(request)?;
     let mut problems = Problems::default();

@@ -1,4 +1,4 @@
-//! Bodies that are declared: `#[derive(Body)]` reads every field of a struct by [`Fields`], each by its type, and describes it.
+//! Declared bodies: `#[derive(Body)]` reads and describes every field of a struct by its type.
 
 use std::{marker::PhantomData, ops::Deref};
 
@@ -19,16 +19,16 @@ use crate::{
     store::ErasureCursor,
 };
 
-/// An object of which everything wrong is named at once.
+/// An object read with all its problems reported at once.
 pub trait Body: Described + Sized {
-    /// The fields as far as they could be read: for checks that look at more than one.
+    /// The fields read so far, for checks across fields.
     type Draft;
 
     fn draft(fields: &mut Fields<'_>) -> Self::Draft;
     fn whole(draft: Self::Draft) -> Option<Self>;
 }
 
-/// Reads `body`; `check` may find more that is wrong.
+/// Reads `body`; `check` may add problems.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] with every problem.
@@ -43,20 +43,20 @@ pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields
     problems.into_result(read)
 }
 
-/// The body of a request: read when the handler asks for it, after it has found what the path names.
+/// A request body, read when the handler asks for it: after it has found the resource in the path.
 pub struct Sent<T, const REQUIRED: bool = true>(Result<Value>, PhantomData<T>);
 
-/// A body that may be left out, which is as good as `{}`.
+/// An optional body; absent means `{}`.
 pub type MaySend<T> = Sent<T, false>;
 
 impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
     /// # Errors
-    /// [`crate::Error::Malformed`] for what is no JSON, [`crate::Error::Invalid`] with every problem.
+    /// [`crate::Error::Malformed`] for invalid JSON, [`crate::Error::Invalid`] with every problem.
     pub fn read(self) -> Result<T> {
         self.checked(|_, _| ())
     }
 
-    /// As [`Sent::read`]; `check` may find more that is wrong.
+    /// Like [`Sent::read`]; `check` may add problems.
     ///
     /// # Errors
     /// As [`Sent::read`].
@@ -66,10 +66,10 @@ impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
 }
 
 impl<T: Described, const REQUIRED: bool> Sent<T, REQUIRED> {
-    /// The JSON, for a body with a reader of its own.
+    /// The raw JSON, for a body with its own reader.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] for what is no JSON.
+    /// [`crate::Error::Malformed`] for invalid JSON.
     pub fn json(self) -> Result<Value> {
         self.0
     }
@@ -86,7 +86,8 @@ impl<T: Described, const REQUIRED: bool> Part for Sent<T, REQUIRED> {
     }
 }
 
-/// A field of a body: `T` must be there, `Option<T>` may, [`Setting<T>`] may be cleared, and [`Kept<T>`] may not.
+/// A field of a body: `T` is required, `Option<T>` optional, [`Setting<T>`] optional and clearable, [`Kept<T>`] optional in a
+/// change and not clearable.
 pub trait Member: Sized {
     type Draft;
     const REQUIRED: bool;
@@ -96,12 +97,11 @@ pub trait Member: Sized {
     fn schema(schemas: &mut Schemas) -> Json;
 }
 
-/// The value of a field.
 pub trait Given: Described + Sized {
-    /// What the field must be, where a problem has to say so.
+    /// The problem reported for a wrong value.
     const MUST: &'static str = "must have a value";
 
-    /// Nothing if the field is absent, or wrong, which is on record then.
+    /// `None` if the field is absent or invalid; the latter is recorded as a problem.
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self>;
 }
 
@@ -153,7 +153,6 @@ pub enum Setting<T> {
 }
 
 impl<T> Setting<T> {
-    /// The value after the change.
     pub fn after<S: From<T>>(self, before: Option<S>) -> Option<S> {
         match self {
             Self::Kept => before,
@@ -181,7 +180,7 @@ impl<T: Given> Member for Setting<T> {
     }
 }
 
-/// A value that a change may leave out, which keeps it, and cannot clear.
+/// A field of a change: absent keeps the value; it cannot be cleared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept<T>(pub Option<T>);
 
@@ -205,7 +204,7 @@ impl<T: Given> Member for Kept<T> {
     }
 }
 
-/// Kinds of text: at most so many characters, trimmed, and not empty.
+/// Text types: trimmed, not empty, at most `LONGEST` characters.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident by $read:ident;)+) => {$(
         $(#[$doc])*
@@ -242,11 +241,11 @@ macro_rules! texts {
 
 texts! {
     Text by text;
-    /// By which people and models know a thing: it has no character that nobody sees.
+    /// A display name for people and models, without invisible characters.
     Name by name;
 }
 
-/// Types that parse from text, and whose error says what the text must be.
+/// Types parsed from text, whose error states the expected form.
 macro_rules! parsed {
     ($($type:ty),+ $(,)?) => {$(
         impl Given for $type {
@@ -267,7 +266,7 @@ impl Given for Role {
     }
 }
 
-/// Kinds of text of a function's own: how long each may be, its schema, the problem with text that is none, and its reader.
+/// A function's own text types: maximum length, schema, problem and parser.
 #[macro_export]
 macro_rules! kinds_of_text {
     ($($(#[$doc:meta])* $name:ident, $longest:literal, $schema:tt, $problem:literal, $read:expr;)+) => {$(

@@ -1,8 +1,8 @@
-//! Answers that grow: server-sent events, written while something happens.
+//! Streamed answers: server-sent events written while the work is in progress.
 //!
-//! Once the head is out only events can tell how it ended, and the runtime takes a body's error or panic badly: it prints the one
-//! into the stream and ends the other as if all were well. So the body has neither: whatever becomes of the work behind it, the
-//! stream ends with an event of its own.
+//! After the head only events can report a failure, and the Lambda runtime prints a body's error into the stream and ends a
+//! panicking body as if complete. So the body never fails: whatever happens to the work, the stream ends with an event of its
+//! own.
 
 use std::{
     convert::Infallible,
@@ -22,18 +22,18 @@ use tracing::Instrument;
 use super::{reply, request_ids::RequestIds};
 use crate::{Error, Result, invocation, telemetry};
 
-/// What lies between is told that the stream lives after this much silence: proxies close one that says nothing.
+/// Maximum silence before a keep-alive: proxies close silent streams.
 const SILENCE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-/// A stream without any event still has a byte: a body without one has made callers of Lambda wait.
+/// Sent in an empty stream: callers of Lambda have hung on bodies without a byte.
 const NOTHING: &[u8] = b":\n\n";
 
-/// What is written into a stream: clones write into the same one.
+/// The buffer of a stream, shared by clones.
 #[derive(Debug, Clone, Default)]
 pub struct Frames(Arc<Mutex<Vec<u8>>>);
 
 impl Frames {
-    /// Writes one event, as `data: {json}` and a blank line.
+    /// Writes one event: `data: {json}` and a blank line.
     pub fn data(&self, event: &impl Serialize) {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = buffer.len();
@@ -46,7 +46,7 @@ impl Frames {
         buffer.extend_from_slice(b"\n\n");
     }
 
-    /// What was written and is not sent yet.
+    /// Buffered, not yet sent text.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
@@ -59,21 +59,20 @@ impl Frames {
 type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 type LastWords = Box<dyn FnOnce(&Frames, &Error) + Send>;
 
-/// A body that tells of work while the work is done: polling the one polls the other.
+/// A body that runs the work: polling the body polls the work.
 pub struct Events {
     frames: Frames,
-    /// Until it is done.
+    /// `None` once finished.
     work: Option<Work>,
-    /// What the stream ends with if the work fails.
+    /// Writes the last event if the work fails.
     last_words: Option<LastWords>,
     silence: Option<Pin<Box<Sleep>>>,
     silent_for: Duration,
-    /// Something has been sent.
     said: bool,
     request: Option<RequestOfStream>,
 }
 
-/// For the log and the metrics, which both are written when the stream ends.
+/// For log and metrics at the end of the stream.
 #[derive(Debug)]
 pub(super) struct RequestOfStream {
     pub(super) function: &'static str,
@@ -82,7 +81,7 @@ pub(super) struct RequestOfStream {
 }
 
 impl Events {
-    /// `work` writes into `frames`, its last event too. If it fails or panics, `last_words` writes the last event.
+    /// `work` writes into `frames`, including the last event. If it fails or panics, `last_words` writes the last event.
     pub(super) fn new(
         frames: Frames,
         work: impl Future<Output = Result<()>> + Send + 'static,
@@ -107,7 +106,7 @@ impl Events {
 
     fn finish(&mut self, outcome: Result<()>) {
         let work = self.work.take();
-        // What the work leaves behind may panic as well.
+        // Dropping the work may panic too.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(work)));
         let outcome = outcome.and(dropped.map_err(|_panic| panicked()));
         if let (Err(error), Some(last_words)) = (&outcome, self.last_words.take())
@@ -166,7 +165,7 @@ impl Body for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         if let Some(RequestOfStream { function, ids, started }) = self.request.take() {
-            // Lambda reads a stream to its end, whether anybody listens or not.
+            // Lambda reads a stream to its end even without a client.
             tracing::warn!(
                 function,
                 request.id = ids.request,
@@ -191,7 +190,6 @@ mod tests {
         Events::new(frames.clone(), work, last_words)
     }
 
-    /// Each chunk of the body.
     async fn chunks(mut events: Events) -> Vec<String> {
         let mut chunks = Vec::new();
         while let Some(frame) = events.frame().await {

@@ -1,4 +1,4 @@
-//! What makes a repeated request the same one.
+//! The header that identifies a repeated request.
 
 use lambda_http::Request;
 
@@ -6,10 +6,10 @@ use crate::{Error, Result};
 
 const LONGEST_KEY: usize = 200;
 
-/// The header `Idempotency-Key`, if there is one.
+/// The header `Idempotency-Key`, if present.
 ///
 /// # Errors
-/// [`Error::Invalid`] for one that is empty, too long or no plain text.
+/// [`Error::Invalid`] if empty, too long or not plain text.
 pub(super) fn idempotency_key(request: &Request) -> Result<Option<String>> {
     let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));

@@ -1,4 +1,4 @@
-//! What the routes say of themselves, for `docs/openapi.yaml`. No function calls any of this, so no program has it in it.
+//! Generates `docs/openapi.yaml` from the routes. No function calls it, so no binary contains it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     models::Role,
 };
 
-/// The operations that were described, in their order, and their schemas.
+/// The described operations, in order, and their schemas.
 #[derive(Debug, Default)]
 pub struct Document {
     pub operations: Vec<Operation>,
@@ -25,28 +25,25 @@ impl Document {
     }
 }
 
-/// One route, described.
 #[derive(Debug)]
 pub struct Operation {
     pub route: &'static Route,
     pub id: &'static str,
-    /// The beginning of its logical id in the template.
+    /// The prefix of its logical id in the template.
     pub resource: &'static str,
-    /// Empty: that of the function.
+    /// Empty for the function's own tag.
     pub tag: &'static str,
-    /// The columns of the template's mapping `Throttles` that hold for it, where the API has no default: `StreamTurn`.
+    /// The key prefix in the template's mapping `Throttles`, for APIs without a default: `StreamTurn`.
     pub throttle: &'static str,
-    /// The template's condition for it, if it has one.
     pub condition: &'static str,
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
-    /// Of the path's variables, but for the slug.
+    /// The path's variables except the slug.
     variables: Vec<(&'static str, Json)>,
-    /// Those of the query, and headers.
+    /// Query parameters and headers.
     more: Vec<Json>,
     body_required: bool,
-    /// By content type.
     other_bodies: Vec<(&'static str, Json)>,
 }
 
@@ -99,12 +96,12 @@ impl Operation {
         operation
     }
 
-    /// As one of the responses that are described once.
+    /// Adds a shared response by name.
     pub fn answers_as(&mut self, status: u16, response: &str) {
         self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
     }
 
-    /// One of the refusals that are described once, for all.
+    /// Adds the shared response for an error status.
     pub fn refuses(&mut self, status: u16) {
         if self.answers.contains_key(&status) {
             return;
@@ -125,7 +122,7 @@ impl Operation {
         self.answers_as(status, name);
     }
 
-    /// A body with a reader of its own, of which nothing follows.
+    /// A body with its own reader; implies no refusals.
     pub fn takes(&mut self, schema: Json, required: bool) {
         (self.body, self.body_required) = (Some(schema), required);
     }
@@ -138,13 +135,13 @@ impl Operation {
         }
     }
 
-    /// A body that is no JSON.
+    /// A required body that is not JSON.
     pub fn sends_as(&mut self, content_type: &'static str, content: Json) {
         self.body_required = true;
         self.also_sends(content_type, content);
     }
 
-    /// A body of another content type.
+    /// An alternative body of another content type.
     pub fn also_sends(&mut self, content_type: &'static str, content: Json) {
         self.other_bodies.push((content_type, content));
     }
@@ -153,32 +150,32 @@ impl Operation {
         self.variables.push((doc, schema));
     }
 
-    /// A parameter of the query, which may be left out.
+    /// An optional query parameter.
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("query", name, doc, schema));
         self.refuses(422);
     }
 
-    /// `?limit=&cursor=`
+    /// Adds `?limit=&cursor=`.
     pub fn is_paged(&mut self) {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
         self.may_ask("limit", "Items on a page.", limit);
         self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
     }
 
-    /// A header, which may be left out.
+    /// An optional header.
     pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("header", name, doc, schema));
     }
 
-    /// The last parameter must be there.
+    /// Makes the last parameter required.
     pub fn must(&mut self) {
         if let Some(last) = self.more.last_mut().and_then(Json::as_object_mut) {
             last.insert("required".into(), true.into());
         }
     }
 
-    /// `usual` is said of the answer if the prose says nothing of it.
+    /// `usual` is the description if the prose has none.
     pub fn answers(&mut self, status: u16, usual: &str, schema: Json) {
         let examples: Vec<&Example> =
             self.prose.examples.iter().filter(|example| example.status() == Some(status)).collect();
@@ -194,7 +191,7 @@ impl Operation {
         self.answers_with(status, usual, "application/json", content.into());
     }
 
-    /// An answer of another content type, beside its others.
+    /// An additional content type for an answer.
     pub fn answers_with(&mut self, status: u16, usual: &str, content_type: &str, content: Json) {
         self.answers_nothing(status, usual);
         if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
@@ -203,7 +200,7 @@ impl Operation {
         }
     }
 
-    /// A header of an answer.
+    /// A response header.
     pub fn tells(&mut self, status: u16, name: &str, doc: &str) {
         if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
             let header = json!({"description": doc, "schema": {"type": "string"}});
@@ -221,7 +218,6 @@ impl Operation {
         }
     }
 
-    /// The parameters of the path.
     pub fn parameters(&self) -> Json {
         let names = self.route.path.split(['{', '}']).skip(1).step_by(2).filter(|name| *name != "slug");
         let variables = names.zip(&self.variables).map(|(name, (doc, schema))| {
@@ -236,17 +232,17 @@ impl Operation {
             Caller::Member(role) => json!([{"jwt": [role.as_str()]}]),
             Caller::Verified(role) => json!([{"verifiedJwt": [role.as_str()]}]),
             Caller::Anybody => json!([]),
-            // Its place is the body, for which there is no scheme; VAPI's credential does as well.
+            // The token is in the body, which OpenAPI has no scheme for; VAPI's credential is an alternative.
             Caller::Proof("toolToken") => json!([{}, {"vapiBearer": []}, {"vapiSecret": []}]),
             // Each service has a header of its own.
             Caller::Proof("webhookSignature") => json!([{}, {"webhookSignature": []}]),
-            // VAPI's credential may be set up to send either.
+            // VAPI's credential may be configured to send either.
             Caller::Proof("vapiBearer") => json!([{"vapiBearer": []}, {"vapiSecret": []}]),
             Caller::Proof(scheme) => json!([{scheme: []}]),
         }
     }
 
-    /// As it stands under its path and method.
+    /// The object under path and method.
     pub fn value(&self) -> Json {
         let mut value = Map::new();
         value.insert("operationId".into(), self.id.into());
@@ -280,14 +276,13 @@ impl Operation {
     }
 }
 
-/// A parameter of the query, or a header.
 fn parameter(place: &str, name: &str, doc: &str, schema: Json) -> Json {
     let members = [("name", name.into()), ("in", place.into()), ("description", doc.into()), ("schema", schema)];
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Json>>().into()
 }
 
-/// A doc comment: its first paragraph, the others, what it says of answers (`- 201: The member's row.`), and examples of bodies and
-/// answers: blocks of ` ```json,name: summary `, ` ```json,200 ` or, of several, ` ```json,200 name `.
+/// A parsed doc comment: summary (first paragraph), description, answers (`- 201: The member's row.`), and examples of bodies
+/// and answers, in blocks ` ```json,name: summary `, ` ```json,200 ` or, for several, ` ```json,200 name `.
 #[derive(Debug, Default)]
 struct Prose {
     summary: String,
@@ -314,7 +309,7 @@ impl Example {
         (name.to_owned(), example)
     }
 
-    /// Of an answer: `200`, or `200 name` of several.
+    /// For an example of an answer: `200` or `200 name`.
     fn status(&self) -> Option<u16> {
         self.name.split(' ').next()?.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! Routes, each written once, at its handler (`#[operation]`): who may ask, what the handler takes of a request and what it answers.
+//! Routes, declared at their handlers with `#[operation]`: caller, parts of the request and answers.
 
 use std::{fmt::Display, ops::Deref, str::FromStr};
 
@@ -18,29 +18,27 @@ use crate::{
     store::{CreatedAt, Cursor, ExecutionFilter, Page},
 };
 
-/// A route, as far as it is needed at run time.
+/// The run-time part of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub method: &'static str,
     /// As in `infra/template.yaml`.
     pub path: &'static str,
     pub caller: Caller,
-    /// The parameters that may stand in the query, by part.
+    /// The allowed query parameters, by part.
     pub query: &'static [&'static [&'static str]],
-    /// A part refuses the parameters that it does not know.
+    /// A part checks the query parameters itself.
     pub own_query: bool,
 }
 
-/// Who may ask for a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A member of at least this role, by the JWT authorizer.
+    /// A member with at least this role, verified by the JWT authorizer.
     Member(Role),
-    /// The same by a token that the handler verifies: no authorizer stands before it.
+    /// A member with at least this role, whose token the handler verifies.
     Verified(Role),
-    /// Anybody.
     Anybody,
-    /// Who shows this, which the handler checks: the name of a security scheme in `docs/openapi.yaml`.
+    /// The handler checks the proof; names a security scheme in `docs/openapi.yaml`.
     Proof(&'static str),
 }
 
@@ -69,18 +67,18 @@ impl Route {
     }
 }
 
-/// A request for a route that there is.
+/// A request matched to a route.
 pub struct Found<'a> {
     pub request: &'a Request,
     pub deadline: Deadline,
     route: &'static Route,
-    /// The values of the path's variables, but for the slug.
+    /// The values of the path's variables except the slug.
     variables: Vec<&'a str>,
 }
 
 impl<'a> Found<'a> {
     /// # Errors
-    /// [`Error::NotFound`] for a route that is none of these.
+    /// [`Error::NotFound`] if no route matches.
     pub fn of(routes: &'static [Route], request: &'a Request) -> Result<Self> {
         let asked = segments(request);
         let route = routes.iter().find(|route| route.fits(&asked)).ok_or(Error::NotFound("route"))?;
@@ -94,7 +92,7 @@ impl<'a> Found<'a> {
         self.route == route
     }
 
-    /// A variable of the path as it came, the slug not counted; empty if there is none.
+    /// A variable of the path, undecoded, not counting the slug; empty if missing.
     pub fn variable(&self, at: usize) -> &'a str {
         self.variables.get(at).copied().unwrap_or_default()
     }
@@ -110,10 +108,10 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A request of a member who was let in.
+/// A request of an authorized member.
 pub struct Asked<'a> {
     pub member: Member,
-    /// Of the token, where the path names no organization.
+    /// From the token, on routes without a slug.
     pub email: Option<String>,
     found: Found<'a>,
 }
@@ -135,7 +133,7 @@ impl<'a> Asked<'a> {
         Ok(Self { member, email: None, found })
     }
 
-    /// The same for a path that names no organization.
+    /// For a path without a slug.
     ///
     /// # Errors
     /// As [`Access::person`].
@@ -149,10 +147,10 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What a handler takes of a request.
+/// An input of a handler, taken from the request.
 pub trait Part: Sized {
     const QUERY: &'static [&'static str] = &[];
-    /// Refuses the parameters that it does not know.
+    /// The part rejects unknown query parameters itself.
     const OWN_QUERY: bool = false;
 
     /// # Errors
@@ -161,7 +159,7 @@ pub trait Part: Sized {
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
-/// The organization that the path names, for a handler that lets in itself.
+/// For handlers that authorize by themselves.
 impl Part for Slug {
     fn of(found: &Found<'_>) -> Result<Self> {
         found.slug()
@@ -170,7 +168,7 @@ impl Part for Slug {
     fn describe(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// A part that the handler looks at when it is its turn: after it has found what the path names.
+/// A part whose error the handler raises later, after finding the resource in the path.
 impl<T: Part> Part for Result<T> {
     const QUERY: &'static [&'static str] = T::QUERY;
     const OWN_QUERY: bool = T::OWN_QUERY;
@@ -184,7 +182,7 @@ impl<T: Part> Part for Result<T> {
     }
 }
 
-/// A noun whose id stands in paths.
+/// An id type used in paths.
 pub trait Named: FromStr + Described {
     const NOUN: &'static str;
     const DOC: &'static str;
@@ -233,7 +231,7 @@ fn variable<T: Named>(found: &Found<'_>, at: usize) -> Result<T> {
     id(found.variable(at), T::NOUN)
 }
 
-/// The variables of a path with two.
+/// The two variables of a path.
 pub struct Ids<A, B>(pub A, pub B);
 
 impl<A: Named, B: Named> Part for Ids<A, B> {
@@ -247,13 +245,12 @@ impl<A: Named, B: Named> Part for Ids<A, B> {
     }
 }
 
-/// `?name=value`, which may be left out: a word of a kind that says what it must be.
+/// An optional query parameter `?name=value` whose type states the allowed values.
 pub trait Asks: FromStr<Err: Display> + Described {
     const NAME: &'static str;
     const DOC: &'static str;
 }
 
-/// What the query says of one parameter.
 pub struct Wanted<T>(pub Option<T>);
 
 impl<T: Asks> Part for Wanted<T> {
@@ -290,7 +287,7 @@ impl Asks for ExecutionStatus {
     const DOC: &'static str = "Only executions with this status.";
 }
 
-/// The history of executions: `?limit=&cursor=&status=`
+/// `?limit=&cursor=&status=` of the history of executions.
 pub struct History(pub ExecutionFilter);
 
 impl Part for History {
@@ -308,7 +305,6 @@ impl Part for History {
     }
 }
 
-/// The header `Idempotency-Key`.
 pub struct Repeated(pub Option<String>);
 
 impl Part for Repeated {
@@ -342,10 +338,9 @@ impl<P: FromStr> Part for Paged<P> {
     }
 }
 
-/// What a handler answers.
 pub trait Answers {
     /// # Errors
-    /// [`Error::Internal`] for a value that JSON cannot hold.
+    /// [`Error::Internal`] if the value cannot be serialized.
     fn reply(self) -> Result<Reply>;
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
@@ -354,21 +349,21 @@ pub trait Answers {
 pub struct Shown<T>(pub T);
 /// 201 with a value.
 pub struct Created<T>(pub T);
-/// 201 for a new value, 200 for one that was there already.
+/// 201 for a new value, 200 for an existing one.
 pub enum Made<T> {
     New(T),
     There(T),
 }
 /// 202 with a value.
 pub struct Accepted<T>(pub T);
-/// 202 for a new value, 200 for one that was there already.
+/// 202 for a new value, 200 for an existing one.
 pub enum Begun<T> {
     Now(T),
     Before(T),
 }
-/// 200: it is gone.
+/// 200 for a deleted resource.
 pub struct Deleted;
-/// 204: it is gone.
+/// 204 for a deleted resource.
 pub struct Gone;
 
 impl<T: Serialize + Described> Answers for Shown<T> {
@@ -464,10 +459,10 @@ impl Answers for Deleted {
     }
 }
 
-/// What a function serves: `ROUTES`, `handle`, which answers all of them, and `describe`, which no program calls.
+/// Defines a function's `ROUTES`, its dispatcher `handle`, and `describe` for the generated document.
 #[macro_export]
 macro_rules! routes {
-    // `&'static Deps` for answers that go on after their handlers have returned.
+    // `&'static Deps` for answers that continue after the handler returns.
     ($(& $life:lifetime)? $deps:ident, $tag:literal: $($($of:ident)::+),+ $(,)?) => {
         pub const ROUTES: &[$crate::http::Route] = &[$($($of)::+::ROUTE),+];
 

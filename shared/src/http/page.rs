@@ -1,4 +1,4 @@
-//! Which page of a list is asked for: `?limit=&cursor=`.
+//! Paging parameters: `?limit=&cursor=`.
 
 use std::str::FromStr;
 
@@ -9,12 +9,12 @@ use crate::{Error, Result, store::Cursor};
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
 
-/// What the query says, in its order; a name may come many times.
+/// The query parameters in order; names may repeat.
 pub fn query(request: &Request) -> Vec<(String, String)> {
     url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()).into_owned().collect()
 }
 
-/// How many items are wanted (1 to 200, usually 50), and where the page begins; nothing for the first.
+/// The limit (1 to 200, default 50) and the cursor, `None` for the first page.
 ///
 /// # Errors
 /// [`Error::Invalid`] for `limit` or `cursor`.

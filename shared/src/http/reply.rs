@@ -22,21 +22,20 @@ use super::{
 };
 use crate::{Error, Result, error, telemetry};
 
-/// Work that follows the answer: it neither delays nor replaces it.
+/// Work after the answer, which it neither delays nor changes.
 pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a handler answers: a status and a JSON body, and what is still to be done once the caller has it.
+/// A handler's answer: status, JSON body, and work for afterwards.
 pub struct Reply {
     status: u16,
     content_type: Cow<'static, str>,
     body: ReplyBody,
-    /// Beside those that every answer has.
+    /// In addition to the headers of every answer.
     headers: Vec<(&'static str, String)>,
     cache_control: &'static str,
     afterwards: Option<Afterwards>,
 }
 
-/// The body of an answer: there as a whole, or growing.
 pub enum ReplyBody {
     Whole(Vec<u8>),
     Events(Box<Events>),
@@ -60,7 +59,7 @@ impl Reply {
         Self::json(200, body)
     }
 
-    /// Taken on; what is left of it happens by itself.
+    /// 202: accepted, to be completed asynchronously.
     pub fn accepted(body: &impl Serialize) -> Result<Self> {
         Self::json(202, body)
     }
@@ -69,29 +68,27 @@ impl Reply {
         Self::json(201, body)
     }
 
-    /// 204: it is done, and there is nothing to show.
     pub fn no_content() -> Self {
         Self::of(204, "application/json", Vec::new())
     }
 
-    /// 304: whoever asks has it already.
+    /// 304: the client's copy is current.
     pub fn not_modified() -> Self {
         Self::of(304, "", Vec::new())
     }
 
-    /// TwiML, for Twilio: another content type than `text/xml` is an error to it.
+    /// TwiML. Twilio accepts only `text/xml`.
     pub fn twiml(twiml: String) -> Self {
         Self::of(200, "text/xml", twiml.into_bytes())
     }
 
-    /// A text, for whoever asked for one ([`super::accepted_text`]).
+    /// Text, on request ([`super::accepted_text`]).
     pub fn text(content_type: &'static str, text: String) -> Self {
         Self::of(200, content_type, text.into_bytes())
     }
 
-    /// Server-sent events, which `work` writes into `frames` while the answer is already being sent; its last event too. If it
-    /// fails or panics, `last_words` writes the last event. Only a function that is served by [`super::serve_streaming`] can
-    /// answer so; what is to be refused is refused before.
+    /// Server-sent events, written by `work` into `frames` while the answer is being sent, including the last event. If the work
+    /// fails or panics, `last_words` writes the last event. Requires [`super::serve_streaming`]; refuse requests before.
     pub fn events(
         frames: Frames,
         work: impl Future<Output = Result<()>> + Send + 'static,
@@ -99,7 +96,7 @@ impl Reply {
     ) -> Self {
         let events = Box::new(Events::new(frames, work, last_words));
         let reply = Self { body: ReplyBody::Events(events), ..Self::of(200, "text/event-stream", Vec::new()) };
-        // A proxy (nginx) would collect it otherwise.
+        // Stops a proxy (nginx) from buffering the stream.
         reply.with_headers([("x-accel-buffering", "no".to_owned())])
     }
 
@@ -108,7 +105,7 @@ impl Reply {
         Ok(Self::of(status, "application/json", body))
     }
 
-    /// An answer whose form a protocol prescribes.
+    /// An answer in the form of another protocol.
     pub fn of(status: u16, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Self {
         Self {
             status,
@@ -120,21 +117,20 @@ impl Reply {
         }
     }
 
-    /// The same with these headers, too.
     #[must_use]
     pub fn with_headers(mut self, headers: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.headers.extend(headers);
         self
     }
 
-    /// The same, kept by whoever asked as this says (`Cache-Control`). Without it nobody keeps an answer.
+    /// Sets `Cache-Control`; the default is `no-store`.
     #[must_use]
     pub fn cache_control(mut self, directives: &'static str) -> Self {
         self.cache_control = directives;
         self
     }
 
-    /// RFC 9457, with `code`, `request_id` and, for wrong fields, `errors: [{field, problem}]`.
+    /// RFC 9457, with `code`, `request_id` and, for invalid fields, `errors: [{field, problem}]`.
     pub(super) fn problem(error: &Error, request_id: &str) -> Self {
         if let Error::WithHeaders { error, headers } = error {
             return Self::problem(error, request_id).with_headers(headers.clone());
@@ -175,8 +171,7 @@ impl Reply {
         Self::of(status, "application/problem+json", problem.to_string().into_bytes()).with_headers(headers)
     }
 
-    /// Adds work to be done after the answer has been given. On Lambda the function stays awake for it; what it must not
-    /// do is matter to the caller.
+    /// Adds work after the answer. On Lambda the function stays awake for it; the caller must not depend on it.
     #[must_use]
     pub fn afterwards(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.afterwards = Some(match self.afterwards.take() {
@@ -189,7 +184,7 @@ impl Reply {
         self
     }
 
-    /// The HTTP response, and what remains to be done. No header appears twice: it would reach a streaming runtime as a list.
+    /// The HTTP response and the remaining work. Headers must be unique: a streaming runtime turns repeated ones into a list.
     pub(super) fn into_response(self) -> Result<(Response<ReplyBody>, Option<Afterwards>)> {
         let content_type =
             (!matches!(&self.body, ReplyBody::Whole(body) if body.is_empty())).then_some(self.content_type);
@@ -207,7 +202,6 @@ impl Reply {
     }
 }
 
-/// No browser takes an answer for anything but what it says it is.
 pub(super) fn not_sniffed(headers: &mut HeaderMap) {
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
 }
@@ -216,7 +210,7 @@ fn title(status: u16) -> &'static str {
     lambda_http::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }
 
-/// One line for the log about a request that failed: everything the caller is not told. What is a fault counts as one.
+/// Logs a failed request in one line, with everything the caller is not told, and counts faults.
 pub(super) fn log(function: &str, ids: &RequestIds, error: &Error) {
     let (status, code, chain) = (error.status(), error.code(), error::chain(error));
     let RequestIds { request, invocation } = ids;

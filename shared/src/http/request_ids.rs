@@ -1,15 +1,15 @@
-//! What a request is called, so that what a caller was told is found again.
+//! Request ids, which connect an answer with its log lines.
 
 use lambda_http::{Request, RequestExt, request::RequestContext};
 use tracing::Span;
 
-/// The two names of a request. Both stand in every line of its log.
+/// Both ids are in every log line of the request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestIds {
-    /// The door's: `requestContext.requestId`, which the access log has as `request_id` and answers have as a header, `apigw-requestid`
-    /// of the HTTP API and `x-amzn-requestid` of the REST API. This one the caller is told. Lambda's where there is no door.
+    /// API Gateway's id, given to the caller: `requestContext.requestId`, `request_id` in the access log, header
+    /// `apigw-requestid` of the HTTP API and `x-amzn-requestid` of the REST API. Lambda's id without a gateway.
     pub(super) request: String,
-    /// Lambda's, which is in its own lines (`START`, `REPORT`, a time-out) and in the access log as `lambda_request_id`.
+    /// Lambda's id, in its own log lines (`START`, `REPORT`, a time-out) and as `lambda_request_id` in the access log.
     pub(super) invocation: String,
 }
 
@@ -20,9 +20,9 @@ impl RequestIds {
         Self { request: of_door.unwrap_or_else(|| invocation.clone()), invocation }
     }
 
-    /// Around all that is done for the request: each line of the log that is written within names it.
+    /// The span that adds the ids to every log line of the request.
     pub(super) fn span(&self) -> Span {
-        // At the level of errors, or their lines would lack it where only they are logged.
+        // An error span, because spans below the logged level are dropped with their fields.
         tracing::error_span!("request", request.id = self.request, lambda.request_id = self.invocation)
     }
 }

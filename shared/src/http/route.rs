@@ -1,4 +1,4 @@
-//! What a request asks for, by its method and path.
+//! Matches requests by method and path.
 
 use std::str::FromStr;
 
@@ -7,9 +7,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::{Error, Result};
 
-/// The method and the segments of the path, to match on: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`.
-///
-/// Segments are as they came; [`id`] decodes and reads one that stands for something.
+/// The method and the undecoded path segments: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a
+/// segment.
 pub(super) fn route(request: &Request) -> Vec<&str> {
     let raw = request.raw_http_path();
     let path = if raw.is_empty() { request.uri().path() } else { raw };
@@ -17,10 +16,10 @@ pub(super) fn route(request: &Request) -> Vec<&str> {
     [request.method().as_str()].into_iter().chain(segments).collect()
 }
 
-/// What a segment of the path names; `noun` says what that is.
+/// Decodes and parses a path segment; `noun` names the resource.
 ///
 /// # Errors
-/// [`Error::NotFound`] with the noun: nothing has such an id.
+/// [`Error::NotFound`] with the noun for an invalid id.
 pub(super) fn id<T: FromStr>(segment: &str, noun: &'static str) -> Result<T> {
     percent_decode_str(segment).decode_utf8_lossy().parse().map_err(|_not_an_id| Error::NotFound(noun))
 }

@@ -1,5 +1,6 @@
-//! The life of a request, which every function shares: request id, error to problem document, one log line on failure,
-//! metrics, and what follows the answer. An answer may be whole ([`serve`]) or grow ([`serve_streaming`]).
+//! The request cycle of every function: ids, problem documents, log, metrics, work afterwards.
+//!
+//! [`serve`] sends whole answers, [`serve_streaming`] also streams.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,16 +19,16 @@ use super::{
 };
 use crate::{Deadline, Error, Result, invocation, models::Timestamp, telemetry};
 
-/// Kept back from the invocation's time to write the answer down and send it.
+/// Reserved to serialize and send the answer.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// Without a deadline of Lambda's (tests, odd emulators).
+/// Default when Lambda gives no deadline (tests, emulators).
 const USUAL: Duration = Duration::from_secs(20);
 
-/// Serves requests until Lambda ends the process. `deps` live as long as that.
+/// Serves requests until Lambda ends the process; `deps` live that long.
 ///
 /// # Errors
-/// When the runtime API is out of reach.
+/// If the runtime API is unreachable.
 pub async fn serve<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,
@@ -50,11 +51,11 @@ where
     lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
-/// As [`serve`], for a function whose answers may be [`Reply::events`]: the head is sent when `handle` returns, each event when it is
-/// written. Its integration must be one that streams.
+/// Like [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
+/// streaming integration.
 ///
 /// # Errors
-/// When the runtime API is out of reach.
+/// If the runtime API is unreachable.
 pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,
@@ -74,11 +75,11 @@ where
             }
         }
     });
-    // The runtime API answers the post of a stream when it has ended; so what follows an answer follows its last event.
+    // The runtime API answers the post of a stream at its end, so work afterwards follows the last event.
     lambda_runtime::Runtime::new(StreamAdapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
-/// One request from arrival to answer: what [`serve`] does for each, and what tests call.
+/// Handles one request; also called by tests.
 pub async fn answer<F, Fut>(function: &'static str, request: Request, handle: F) -> (Response<Body>, Option<Afterwards>)
 where
     F: FnOnce(Request) -> Fut,
@@ -99,7 +100,7 @@ where
     (whole, afterwards)
 }
 
-/// The same as [`serve_streaming`] does it.
+/// Handles one request of [`serve_streaming`]; also called by tests.
 pub async fn answer_streaming<F, Fut>(
     function: &'static str,
     request: Request,
@@ -112,7 +113,7 @@ where
     let started = Instant::now();
     let ids = RequestIds::of(&request);
     let span = ids.span();
-    // On the heap: the layout of a function's futures is deep enough for the compiler.
+    // Boxed: the nested futures of a function exceed the compiler's depth for layouts.
     let reply = Box::pin(invocation::run(handle(request))).instrument(span.clone()).await.map_err(|error| {
         reply::log(function, &ids, &error);
         telemetry::request(function, error.code(), started.elapsed());
@@ -128,7 +129,7 @@ where
         (response, None)
     });
     match response.body_mut() {
-        // How it went is known when it ends.
+        // The outcome is known at the end of the stream.
         ReplyBody::Events(events) => events.answers(RequestOfStream { function, ids, started }),
         ReplyBody::Whole(_) if succeeded => telemetry::request(function, "ok", started.elapsed()),
         ReplyBody::Whole(_) => {}
@@ -137,7 +138,7 @@ where
     (response, afterwards)
 }
 
-/// When the present request must have been answered: Lambda's own deadline, less what it takes to say so.
+/// Lambda's deadline for the request, less the time to send the answer.
 pub(super) fn deadline(request: &Request) -> Deadline {
     let at = request.lambda_context_ref().map_or(0, |context| context.deadline);
     let left = i64::try_from(at).unwrap_or(0) - Timestamp::now().as_millis();
@@ -147,7 +148,6 @@ pub(super) fn deadline(request: &Request) -> Deadline {
     }
 }
 
-/// Work that the answers of this process have left behind.
 #[derive(Clone, Default)]
 struct Pending(Arc<Mutex<Vec<Afterwards>>>);
 
@@ -161,8 +161,8 @@ impl Pending {
     }
 }
 
-/// Does the pending work after the answer was posted and before the next event is asked for: Lambda freezes the process
-/// only then, so the caller does not wait for it and it is not lost either.
+/// Runs the pending work after the answer was posted and before the next event is requested: Lambda freezes the process only
+/// then, so the caller does not wait and no work is lost.
 struct FinishPending(Pending);
 
 impl<S> Layer<S> for FinishPending {

@@ -1,8 +1,7 @@
-//! Tokens that a function verifies itself, where no authorizer of the HTTP API stands in front of it.
+//! Verification of tokens in functions without an authorizer of the HTTP API.
 //!
-//! A token is a JWT (RFC 7519) that the issuer of the dashboard's tokens signed. It is held to the rules of the HTTP API's own
-//! authorizer, so that the same token opens the same doors: signed by a known key, in time, of the issuer, for one of the
-//! accepted audiences. It may also be made for the address it is shown at (RFC 8707).
+//! Tokens are JWTs (RFC 7519) of the dashboard's issuer, checked by the rules of the HTTP API's authorizer: signature by a known
+//! key, validity period, issuer, and an accepted audience or the requested address itself (RFC 8707).
 
 mod signatures;
 
@@ -16,12 +15,12 @@ use serde_json::Value;
 use super::bearer::authorization;
 use crate::{Deadline, Error, clients::Jwks, models::UserId};
 
-/// How far the issuer's clock and ours may be apart, in seconds.
+/// Allowed clock difference to the issuer, in seconds.
 const LEEWAY: u64 = 60;
-/// In bytes; the HTTP API lets all headers together have 10 KB.
+/// In bytes; the HTTP API limits all headers together to 10 KB.
 const LONGEST_TOKEN: usize = 10_240;
 
-/// Verifies tokens. Clones share the issuer's keys.
+/// Clones share the issuer's keys.
 #[derive(Clone)]
 pub struct TokenVerifier {
     issuer: Arc<str>,
@@ -29,7 +28,7 @@ pub struct TokenVerifier {
     keys: Jwks,
 }
 
-/// Somebody whose token was verified; nothing else makes one.
+/// A user with a verified token. Only the verifier creates it.
 #[derive(Debug, Clone)]
 pub struct VerifiedToken {
     user: UserId,
@@ -37,31 +36,29 @@ pub struct VerifiedToken {
     scopes: HashSet<String>,
 }
 
-/// Why nobody is let in.
 #[derive(Debug)]
 pub enum NoToken {
-    /// The request shows none.
     Missing,
-    /// A sentence on what is wrong with it, which says nothing of what is in it.
+    /// The reason, without content of the token.
     Refused(&'static str),
-    /// It could not be verified.
+    /// The verification itself failed.
     Unverified(Error),
 }
 
 #[derive(Deserialize)]
 struct Claims {
-    /// Read here for its type: a list of issuers is none.
+    /// Required to be a string: a list of issuers is invalid.
     #[serde(rename = "iss")]
     _issuer: String,
     sub: String,
     aud: Option<Audience>,
     client_id: Option<String>,
-    /// Separated by blanks (RFC 8693, section 4.2).
+    /// Separated by spaces (RFC 8693, section 4.2).
     scope: Option<String>,
-    /// Whatever it is: nobody is kept out for it.
+    /// Any type: a malformed email must not refuse the token.
     #[serde(default)]
     email: Value,
-    /// A boolean, or its name as some issuers write it.
+    /// A boolean, or its text from some issuers.
     #[serde(default)]
     email_verified: Value,
 }
@@ -74,7 +71,7 @@ enum Audience {
 }
 
 impl TokenVerifier {
-    /// For tokens of `issuer` whose `aud`, or `client_id` where they have none, is among `audiences`.
+    /// For tokens of `issuer` whose `aud`, or `client_id` without `aud`, is among `audiences`.
     pub fn new(issuer: String, audiences: Vec<String>, keys: Jwks) -> Self {
         signatures::install();
         Self { issuer: issuer.into(), audiences: audiences.into(), keys }
@@ -84,11 +81,7 @@ impl TokenVerifier {
         &self.issuer
     }
 
-    /// Who shows a token in the header `Authorization`; one that was made for `resource`, the address of what is asked, will do
-    /// as well.
-    ///
-    /// # Errors
-    /// As [`NoToken`] says.
+    /// Verifies the token in the header `Authorization`. `resource`, the requested address, is an accepted audience too.
     pub async fn of_request(
         &self,
         request: &Request,
@@ -100,7 +93,7 @@ impl TokenVerifier {
     }
 
     /// # Errors
-    /// As [`NoToken`] says; never [`NoToken::Missing`].
+    /// Never [`NoToken::Missing`].
     pub async fn verify(&self, token: &str, resource: &str, deadline: Deadline) -> Result<VerifiedToken, NoToken> {
         if token.len() > LONGEST_TOKEN {
             return Err(NoToken::Refused("the token is too long"));
@@ -113,11 +106,11 @@ impl TokenVerifier {
         let key = self.keys.key(&id, deadline).await.map_err(NoToken::Unverified)?;
         let key = key.ok_or(NoToken::Refused("the token's key is not one of the issuer's"))?;
 
-        // The algorithm is the key's: what the token says must agree with it.
+        // The key determines the algorithm, and the token's must match.
         let mut validation = Validation::new(key.algorithm);
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
-        // An access token may have a `client_id` in its place.
+        // Checked below: an access token may have `client_id` instead.
         validation.validate_aud = false;
         validation.set_issuer(&[&self.issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
@@ -136,7 +129,7 @@ impl TokenVerifier {
         Ok(VerifiedToken { user: UserId::new(sub), email, scopes })
     }
 
-    /// As the authorizer of the HTTP API decides it: `client_id` counts only where there is no `aud`.
+    /// Like the HTTP API's authorizer: `client_id` counts only without `aud`.
     fn is_for_us(&self, aud: Option<Audience>, client_id: Option<String>, resource: &str) -> bool {
         let accepted = |audience: &String| self.audiences.contains(audience) || audience == resource;
         match aud {
@@ -153,12 +146,12 @@ impl VerifiedToken {
         &self.user
     }
 
-    /// Absent where the token names none, or says that it is not verified.
+    /// Absent if the token has none or an unverified one.
     pub fn email(&self) -> Option<&str> {
         self.email.as_deref()
     }
 
-    /// Whether it has all of these scopes, separated by blanks.
+    /// Whether the token has all of these scopes, separated by spaces.
     pub fn has_scopes(&self, scopes: &str) -> bool {
         scopes.split_whitespace().all(|scope| self.scopes.contains(scope))
     }

@@ -1,10 +1,10 @@
-//! Removing an agent: its tools at VAPI, then its attachments, then itself.
+//! Removes an agent: its tools at VAPI, its attachments, then its row.
 //!
-//! The agent's lease is held from before anything is read until the row is gone, so no tool is attached meanwhile. If it
-//! fails, VAPI follows the attachments that are left, and the agent is still listed; asking again goes on from there.
+//! The agent's lease is held throughout, so that no tool is attached meanwhile. After a failure VAPI follows the remaining
+//! attachments, the agent is still listed, and a repetition resumes.
 //!
-//! The query tool of a knowledge base that was attached may now have no agent. Whether it has, and then its deletion, is left
-//! to `settle`: intents are recorded before anything is taken away.
+//! The removal may leave a knowledge base's query tool without an agent. Intents recorded before the removal have `settle` check
+//! that and delete the tool.
 
 use futures_util::{future::try_join_all, join, try_join};
 
@@ -18,14 +18,14 @@ use crate::{
     store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
 };
 
-/// Numbers that a refusal names; there may be more.
+/// Phone numbers named in a refusal; there may be more.
 const NAMED: usize = 10;
 
 impl Attachments {
-    /// Takes all tools from an agent and removes it. The assistant stays at VAPI.
+    /// Detaches all tools from an agent and removes it. The assistant stays at VAPI.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for an agent the organization does not have, [`Error::Conflict`] if phone numbers ring it.
+    /// [`Error::NotFound`] if the organization has no such agent, [`Error::Conflict`] if phone numbers ring it.
     pub async fn remove_agent(
         &self,
         phone_numbers: &PhoneNumbers,
@@ -91,7 +91,7 @@ impl Attachments {
             settle_now(&self.intents, &removal, &error, self.settle_leased(agent, lease, &removal, deadline)).await;
             return Err(error);
         }
-        // Both sides agree by now: what follows concerns our tables alone.
+        // Both sides agree now: the rest concerns only our tables.
         let (removed, ()) = join!(self.agents.delete(organization, agent, lease), close(&self.intents, &removal));
         removed
     }

@@ -12,7 +12,7 @@ use crate::{
     models::{Agent, OrganizationId},
 };
 
-/// Tools that are asked about at the same time; VAPI limits the rate.
+/// Concurrent requests; VAPI limits the rate.
 const AT_ONCE: usize = 8;
 
 #[derive(Clone)]
@@ -26,13 +26,12 @@ impl Assistants {
         Self { vapi, accounts }
     }
 
-    /// The assistant's model; `None` if VAPI has no such assistant.
     pub async fn model(&self, agent: &Agent, deadline: Deadline) -> Result<Option<AssistantModel>> {
         let account = self.accounts.vapi(agent.organization_id).await?;
         Ok(self.vapi.assistant_model(&account, &agent.external_assistant_id, deadline).await?)
     }
 
-    /// As [`Assistants::model`], when there must be one.
+    /// Like [`Assistants::model`], for an assistant that must exist.
     ///
     /// # Errors
     /// [`Error::Conflict`] if VAPI has no such assistant.
@@ -41,8 +40,8 @@ impl Assistants {
         model.ok_or_else(|| Error::Conflict("VAPI no longer has the agent's assistant".into()))
     }
 
-    /// Makes the assistant have all of `wanted` and none of the other `unwanted`, if that is not so yet. `model` is what was read
-    /// under the agent's lease, which is still held.
+    /// Adds all `wanted` tools to the assistant and removes the `unwanted` ones, if necessary. `model` was read under the
+    /// agent's lease, which is still held.
     pub(super) async fn correct(
         &self,
         agent: &Agent,
@@ -54,7 +53,7 @@ impl Assistants {
         let unwanted = unwanted.iter().filter(|id| !wanted.contains(id));
         let mut corrected = unwanted.fold(model.clone(), |model, id| model.without_tool(id));
         for id in wanted {
-            // Of an assistant that names versions, the latest is what our table says.
+            // An assistant that pins versions gets the latest, which our table describes.
             let version = if model.pins_versions() { self.latest_version(agent, id, deadline).await? } else { None };
             corrected = corrected.with_tool(id, version.as_deref());
         }
@@ -65,21 +64,19 @@ impl Assistants {
         Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, &corrected, deadline).await?)
     }
 
-    /// The latest version of a tool; none if VAPI has none of it.
+    /// The latest version of a tool; `None` if VAPI has none.
     async fn latest_version(&self, agent: &Agent, tool: &str, deadline: Deadline) -> Result<Option<String>> {
         let account = self.accounts.vapi(agent.organization_id).await?;
         let tool = self.vapi.tool(&account, tool, deadline).await?;
         Ok(tool.as_ref().and_then(vapi::latest_version).map(str::to_owned))
     }
 
-    /// Whether VAPI has the tool.
     pub(super) async fn has_tool(&self, organization: OrganizationId, id: &str, deadline: Deadline) -> Result<bool> {
         let account = self.accounts.vapi(organization).await?;
         Ok(self.vapi.tool(&account, id, deadline).await?.is_some())
     }
 
-    /// Those of an assistant's tools that VAPI no longer has. The newest of the account are asked for in one request, the others
-    /// one by one.
+    /// The tools among `ids` that VAPI no longer has. One request covers the account's newest tools; the others take one each.
     pub(super) async fn dead(
         &self,
         organization: OrganizationId,
@@ -103,7 +100,7 @@ impl Assistants {
         Ok(asked.into_iter().filter(|(_, present)| !present).map(|(id, _)| id).collect())
     }
 
-    /// Reads the model and corrects it, under the agent's lease. An assistant that is gone needs no change.
+    /// Reads and corrects the model under the agent's lease. A missing assistant needs no change.
     pub(super) async fn compare(
         &self,
         agent: &Agent,

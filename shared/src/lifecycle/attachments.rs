@@ -1,4 +1,4 @@
-//! Attaching tools to agents, and keeping the attachments of a tool in line with what the tool is.
+//! Attaches tools to agents and keeps attachments consistent with their tools.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ use crate::{
     store::{AgentTools, Agents, Database, Intents, Lease, Tools},
 };
 
-/// Assistants that are changed at the same time; VAPI limits the rate.
+/// Concurrent changes of assistants; VAPI limits the rate.
 const AT_ONCE: usize = 8;
 
 #[derive(Clone)]
@@ -26,7 +26,6 @@ pub struct Attachments {
     pub assistants: Assistants,
 }
 
-/// Whether an attachment is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
     New,
@@ -44,12 +43,12 @@ impl Attachments {
         }
     }
 
-    /// Gives a tool to an agent: into the assistant's tools at VAPI and the table, or into the table alone if it only runs on call
-    /// start. Again is fine.
+    /// Attaches a tool to an agent: to the assistant at VAPI and in the table, or only in the table if the tool only runs at
+    /// call start. Idempotent.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for what the organization does not have, [`Error::Conflict`] for a tool that cannot be attached or
-    /// is being changed.
+    /// [`Error::NotFound`] if the organization lacks agent or tool, [`Error::Conflict`] for a tool that cannot be attached or is
+    /// being changed.
     pub async fn attach(
         &self,
         organization: OrganizationId,
@@ -65,7 +64,7 @@ impl Attachments {
         let (agent, lease) = acquired?;
         let read = match (tool, row) {
             (Ok(tool), Ok(row)) if !lease.waited() => Ok((tool, row)),
-            // What was read beside the lease may have changed under its former holder.
+            // The rows were read while another holder had the lease, and may have changed.
             (Ok(tool), Ok(_)) => {
                 try_join!(self.tools.get(organization, tool.id), self.agent_tools.find(organization, agent.id, tool.id))
             }
@@ -118,7 +117,7 @@ impl Attachments {
         opened?;
         let model = match (model, present) {
             (Ok(model), Ok(true)) => model,
-            // With a dead id among its tools, none of the assistant's calls would work.
+            // A dead id among its tools would break all of the assistant's calls.
             (Ok(_), Ok(false)) => {
                 let lost =
                     "VAPI no longer has the tool; save it again (PATCH), which makes it anew there, then attach it";
@@ -154,7 +153,7 @@ impl Attachments {
         let Err(error) = self.agent_tools.attach(&row, tool, lease, intent.map(|intent| intent.id)).await else {
             return Ok((row, Attached::New));
         };
-        // A twin may have written it while this one waited for the lease, or the answer to our own writing was lost.
+        // A concurrent request wrote the row, or the answer to our own write was lost.
         match self.agent_tools.find(agent.organization_id, agent.id, tool.id).await {
             Ok(Some(found)) if found.id == row.id => Ok((found, Attached::New)),
             Ok(Some(found)) => {
@@ -167,7 +166,7 @@ impl Attachments {
         }
     }
 
-    /// Takes a tool from an agent, at VAPI and in the table.
+    /// Detaches a tool from an agent, at VAPI and in the table.
     ///
     /// # Errors
     /// [`Error::NotFound`] if it is not attached.
@@ -215,7 +214,7 @@ impl Attachments {
             if let Some(model) = model {
                 self.assistants.correct(agent, &model, &[], &[external], work).await?;
             }
-            // Only VAPI may have had it: deleting a row that is not there is fine.
+            // Only VAPI may have had the tool: deleting a missing row is harmless.
             let row = row.unwrap_or_else(|| AgentTool::new(agent.organization_id, agent.id, tool.id, true));
             self.agent_tools.detach(&row, lease, Some(intent.id)).await
         };
@@ -226,7 +225,6 @@ impl Attachments {
         detached
     }
 
-    /// Settles a change of an agent's tools.
     pub(super) async fn settle(&self, agent: AgentId, intent: &Intent, deadline: Deadline) -> Result<Progress> {
         let acquired = self.agents.acquire(intent.organization_id, agent, deadline).await;
         let Some((agent, lease)) = found(acquired)? else {
@@ -237,7 +235,7 @@ impl Attachments {
         settled
     }
 
-    /// Compares the assistant with the rows. Attachments: VAPI follows the rows. A detachment is finished.
+    /// Makes the assistant follow the rows after an attachment; completes a detachment.
     pub(super) async fn settle_leased(
         &self,
         agent: &Agent,
@@ -249,7 +247,7 @@ impl Attachments {
         let outcome = match &intent.change {
             Change::AttachTool { tool_id, external_tool_id, .. } => {
                 let row = self.agent_tools.find(organization, agent.id, *tool_id).await?;
-                // VAPI may know the tool by another id since.
+                // VAPI may know the tool by another id now.
                 let tool = found(self.tools.get(organization, *tool_id).await)?;
                 let attached = row.filter(|row| row.is_vapi_attached).and(tool).and_then(|tool| tool.external_tool_id);
                 let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
@@ -276,8 +274,7 @@ impl Attachments {
         Ok(Progress::Settled(outcome))
     }
 
-    /// Brings the assistants and rows of all agents that have the tool in line with what the tool is now; `former` are ids
-    /// VAPI knew it by before.
+    /// Makes assistants and rows of all agents with the tool consistent with it; `former` are its previous ids at VAPI.
     pub(super) async fn update_agents(
         &self,
         tool: &Tool,
@@ -295,7 +292,7 @@ impl Attachments {
         Ok(for_each_agent(rows, deadline, update).await)
     }
 
-    /// Takes the tool out of the assistants of all these agents; the rows stay.
+    /// Removes the tool from all these agents' assistants; the rows stay.
     pub(super) async fn remove_from_assistants(
         &self,
         rows: Vec<AgentTool>,
@@ -306,7 +303,7 @@ impl Attachments {
         for_each_agent(rows, deadline, remove).await
     }
 
-    /// Corrects one assistant under its agent's lease. An agent or assistant that is gone is fine.
+    /// Corrects one assistant under its agent's lease. A missing agent or assistant is ignored.
     async fn correct_tool_ids(
         &self,
         row: &AgentTool,
@@ -322,16 +319,15 @@ impl Attachments {
     }
 }
 
-/// What became of a change of many assistants.
 #[derive(Debug, Default)]
 pub(super) struct AgentsChanged {
     pub(super) done: Vec<AgentId>,
     pub(super) left: Vec<AgentId>,
-    /// The first.
     pub(super) error: Option<Error>,
 }
 
-/// Does the same for several attachments, a few at a time. After a failure, and near the deadline, nothing new is begun.
+/// Applies a change to several attachments, a few concurrently. After a failure, and near the deadline, no further one is
+/// started.
 async fn for_each_agent<F, Fut>(rows: Vec<AgentTool>, deadline: Deadline, change: F) -> AgentsChanged
 where
     F: Fn(AgentTool) -> Fut,

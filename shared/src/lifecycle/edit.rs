@@ -1,7 +1,7 @@
-//! An edit of a tool that is there: the stored configuration with some fields replaced.
+//! An edit of an existing tool: the stored configuration with some fields replaced.
 //!
-//! What is stored may be older than a rule of today's, and it may hold what only a newer version knows. The changes must keep
-//! today's rules; a field that stays need not, and what is not known here stays in the row as it is.
+//! Stored fields may violate a newer rule or be unknown to this version. Changed fields must satisfy today's rules; unchanged
+//! fields need not, and unknown fields stay in the row.
 
 use std::{collections::BTreeSet, mem::take};
 
@@ -16,17 +16,17 @@ use crate::{
 
 pub(super) struct Edit {
     pub(super) config: ToolConfig,
-    /// Another name, if one is asked for.
+    /// The new name, if changed.
     pub(super) name: Option<ToolName>,
-    /// The configuration before, as far as this version knows it.
+    /// The known part of the previous configuration.
     pub(super) known: ToolConfig,
-    /// The fields that are replaced, each as a whole.
+    /// Top-level fields to be replaced.
     changed: BTreeSet<String>,
 }
 
 impl Edit {
     /// # Errors
-    /// [`Error::Invalid`] with what is wrong with the changes.
+    /// [`Error::Invalid`] for invalid changes.
     pub(super) fn read(before: &Tool, changes: &Value) -> Result<Self> {
         let Value::Object(changes) = changes else {
             return Err(Error::invalid("body", "must be an object with the fields to be changed"));
@@ -37,7 +37,7 @@ impl Edit {
             name.ok_or_else(|| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))
         });
         let name = name.transpose()?;
-        // Another type has other fields: what is wrong with those would hide the reason.
+        // Checked first: errors in the other type's fields would hide this reason.
         let kind = changes.get("type").filter(|kind| !kind.is_null());
         if let Some(kind) = kind
             && kind.as_str().and_then(|kind| kind.parse().ok()) != Some(before.kind)
@@ -45,7 +45,7 @@ impl Edit {
             let problem = format!("cannot be changed from {}; make a new tool instead", before.kind);
             return Err(Error::invalid("type", problem));
         }
-        // Whoever sends back what they were given changes nothing.
+        // Sending back unchanged values changes nothing.
         changes.retain(|name, value| before.config_metadata.get(name) != Some(value));
         let changed = changes.keys().cloned().collect();
 
@@ -68,14 +68,14 @@ impl Edit {
         }) {
             held.add(field, problem);
         }
-        // A field that breaks a rule may have been read in part only; then it has to be put right.
+        // If a field that violates a rule was read only in part, the edit must correct it.
         match config.filter(|config| held.is_empty() && differing(config, &known).is_subset(&changed)) {
             Some(config) => Ok(Self { config, name, known, changed }),
             None => Err(Error::Invalid(if held.is_empty() { problems } else { held })),
         }
     }
 
-    /// Keeps in the edited row what this version does not know, except in fields that are replaced.
+    /// Preserves unknown fields of the row, except in replaced fields.
     pub(super) fn keep_unknown(&self, before: &Tool, after: &mut Tool) {
         let known = self.known.to_json();
         if before.config_metadata == known {
@@ -89,7 +89,7 @@ impl Edit {
             };
         }
         after.config_metadata = kept(&stored.into(), &known, take(&mut after.config_metadata));
-        // What follows from the configuration would lack what follows from its unknown part.
+        // The derived schemas need the parts derived from unknown fields, too.
         let known = self.known.function_schema(&before.name);
         after.function_schema = kept(&before.function_schema, &known, take(&mut after.function_schema));
         after.static_config = kept(&before.static_config, &self.known.static_config(), take(&mut after.static_config));
@@ -101,14 +101,13 @@ fn parse(body: &Value) -> (Option<ToolConfig>, Problems) {
     (ToolConfig::parse_edited(body, &mut problems), problems)
 }
 
-/// The fields in which two configurations differ.
 fn differing(one: &ToolConfig, other: &ToolConfig) -> BTreeSet<String> {
     let (one, other) = (one.to_json(), other.to_json());
     let names = [&one, &other].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
     names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
 }
 
-/// `new` with what of `stored` is not in `known`, which is what this version makes of it.
+/// `new`, extended by the fields of `stored` that `known`, this version's reading of it, lacks.
 pub(super) fn kept(stored: &Value, known: &Value, new: Value) -> Value {
     match (stored, known, new) {
         (stored, known, new) if *known == new => stored.clone(),
@@ -117,7 +116,7 @@ pub(super) fn kept(stored: &Value, known: &Value, new: Value) -> Value {
                 match (known.get(name), new.get_mut(name)) {
                     (Some(known), Some(new)) => *new = kept(value, known, take(new)),
                     (None, None) => drop(new.insert(name.clone(), value.clone())),
-                    // It is given up, or it has become known.
+                    // Removed by the edit, or known by now.
                     _ => {}
                 }
             }

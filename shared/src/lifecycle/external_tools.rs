@@ -1,4 +1,4 @@
-//! Our tools as VAPI has them.
+//! Our tools at VAPI.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub struct ExternalTools {
 }
 
 impl ExternalTools {
-    /// `public_url` is the base address under which VAPI reaches this API.
+    /// `public_url`: the base address at which VAPI reaches this API.
     pub fn new(vapi: Vapi, accounts: Accounts, tokens: Option<ToolTokens>, public_url: impl Into<String>) -> Self {
         Self { vapi, accounts, tokens, public_url: public_url.into() }
     }
@@ -35,15 +35,14 @@ impl ExternalTools {
         self.accounts.new_tool_secret(organization, tool)
     }
 
-    /// Makes VAPI's tool say what the row says: changes the one the row names, or makes one if it names none or VAPI lost
-    /// it. Gives VAPI's id and object, without the token. A creation whose answer is lost may have left a tool, which is for
-    /// [`ExternalTools::others_calling`] to find.
+    /// Updates VAPI's tool from the row, or creates one if the row has no id or VAPI lost the tool. Returns VAPI's id and
+    /// object, without the token. If the answer to a creation is lost, [`ExternalTools::others_calling`] finds the tool.
     pub(super) async fn upsert(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
         let read_only = !ToolConfig::stored(tool)?.action.has_effect();
         self.upsert_as(tool, read_only, deadline).await
     }
 
-    /// As [`ExternalTools::upsert`], when it is known whether the tool only reads.
+    /// Like [`ExternalTools::upsert`], with a known effect.
     pub(super) async fn upsert_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
         let token = self.tokens()?.issue(tool.id).await?;
@@ -60,13 +59,12 @@ impl ExternalTools {
         Ok((external.id, without_token(external.object, &token)))
     }
 
-    /// Of the key that signs tools' tokens and of the address that they call: another one if either has changed.
+    /// Changes with the tokens' signing key or the callback address.
     pub(super) async fn fingerprint(&self) -> Result<String> {
         self.tokens()?.fingerprint(&self.public_url).await
     }
 
-    /// Whether VAPI's tool calls the address that it would be given now, with that token and what else stands beside it. `None`:
-    /// VAPI has no such tool.
+    /// Whether VAPI's tool has the current address, token and static parameters. `None`: VAPI has no such tool.
     pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
         let Some(id) = &tool.external_tool_id else { return Ok(None) };
         let read_only = !ToolConfig::stored(tool)?.action.has_effect();
@@ -79,7 +77,7 @@ impl ExternalTools {
         Ok(Some(*of("url") == url && *of("parameters") == parameters))
     }
 
-    /// Changes VAPI's tool to what it would be given now. False: VAPI has no such tool, and none is made.
+    /// Updates VAPI's tool. False if VAPI has none; none is created.
     pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
         let Some(id) = &tool.external_tool_id else { return Ok(false) };
         let read_only = !ToolConfig::stored(tool)?.action.has_effect();
@@ -90,10 +88,10 @@ impl ExternalTools {
         Ok(self.vapi.update_tool(&account, id, &definition, deadline).await?.is_some())
     }
 
-    /// Deletes VAPI's tool; one that is gone already is fine.
+    /// Deletes VAPI's tool. Repeatable.
     ///
     /// # Errors
-    /// [`Error::Conflict`] that says what to do when VAPI keeps it pinned.
+    /// [`Error::Conflict`] with instructions if a published assistant pins the tool.
     pub(super) async fn delete(
         &self,
         organization: OrganizationId,
@@ -104,8 +102,8 @@ impl ExternalTools {
         self.vapi.delete_tool(&account, external_id, deadline).await.map_err(pinned)
     }
 
-    /// VAPI's ids of the tools that call back to this one, except `kept`: what lost answers, crashes and earlier kinds of the
-    /// tool left there.
+    /// VAPI's ids of other tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds
+    /// of the tool.
     pub(super) async fn others_calling(
         &self,
         organization: OrganizationId,
@@ -127,7 +125,6 @@ impl ExternalTools {
     }
 }
 
-/// What VAPI is told of a tool.
 fn definition<'a>(tool: &'a Tool, url: &'a str, token: &SecretString, read_only: bool) -> NewTool<'a> {
     let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
     NewTool {
@@ -140,7 +137,7 @@ fn definition<'a>(tool: &'a Tool, url: &'a str, token: &SecretString, read_only:
     }
 }
 
-/// VAPI's 409 `tool_pinned`: a published version of an assistant still names the tool.
+/// VAPI's 409 `tool_pinned`: a published version of an assistant still uses the tool.
 fn pinned(error: clients::Error) -> Error {
     match error.failure {
         Failure::Rejected { status: 409, .. } => Error::Conflict(
@@ -152,8 +149,8 @@ fn pinned(error: clients::Error) -> Error {
     }
 }
 
-/// What VAPI sends beside the model's arguments, out of the model's sight: who is on the line, our token, and what `execute`
-/// needs to claim the effect before it knows the tool (docs/adr/0001-speculative-claim.md).
+/// Parameters that VAPI adds to the model's arguments, invisible to the model: the phone numbers, our token, and the fields that
+/// `execute` needs to claim the effect before it reads the tool (docs/adr/0001-speculative-claim.md).
 fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> Value {
     let mut metadata = json!({
         "callerPhoneNumber": "{{ customer.number }}",
@@ -170,7 +167,7 @@ fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> V
     json!([{"key": "metadata", "value": metadata}])
 }
 
-/// VAPI's object as it is kept for reference.
+/// VAPI's object with the token hidden, to be stored.
 fn without_token(object: Value, token: &SecretString) -> Value {
     HiddenTexts::of_config(&json!({"token": token.expose_secret()})).replaced_in(object)
 }

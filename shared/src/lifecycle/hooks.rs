@@ -1,7 +1,7 @@
-//! Hooks: a row, and each of its secrets at Secrets Manager.
+//! Hooks: a row, and its secrets in Secrets Manager.
 //!
-//! A secret is made before the row names it and deleted after the row has left it, and its content never changes: each has a name
-//! of its own. What breaks off in between is on record as an intent, and settled.
+//! A secret is created before the row names it and deleted after the row drops it. Its content never changes: each secret has
+//! its own name. Interrupted changes are settled by their intents.
 
 use secrecy::SecretString;
 
@@ -16,30 +16,28 @@ use crate::{
     webhooks::{HookSecret, Scheme},
 };
 
-/// So many secrets prove a hook's requests: the present one, and the next or the last.
+/// Accepted secrets of a hook: the current one, and the next or the previous.
 pub const MOST_SECRETS: usize = 2;
 
-/// Makes, changes and deletes hooks, and reads their secrets.
 #[derive(Clone)]
 pub struct HookRegistry {
     pub hooks: Hooks,
     stored: StoredSecrets,
     secrets: Secrets,
-    /// What the names of organizations' secrets begin with.
+    /// The name prefix of organizations' secrets.
     prefix: String,
 }
 
-/// A hook that is to be made.
 #[derive(Debug, Clone)]
 pub struct NewHook {
-    /// Given beforehand where the service must be told the address before there is a secret.
+    /// Chosen in advance if the service must be told the address before there is a secret.
     pub id: HookId,
     pub service: String,
     pub label: String,
     pub tenant_key: Option<String>,
-    /// The one automation that its events are for.
+    /// The only automation that gets its events.
     pub automation_id: Option<AutomationId>,
-    /// None yet: the hook waits for it.
+    /// `None`: the hook is pending until it gets one.
     pub secret: Option<SecretString>,
 }
 
@@ -48,7 +46,7 @@ impl HookRegistry {
         Self { hooks, stored, secrets, prefix }
     }
 
-    /// The hook with its secret, both or neither.
+    /// Creates the hook and its secret, both or neither.
     pub async fn create(&self, organization: OrganizationId, new: NewHook, deadline: Deadline) -> Result<Hook> {
         let now = Timestamp::now();
         let secret = new.secret.as_ref().map(|_| HookSecretRef { id: SecretId::generate(), created_at: now });
@@ -77,10 +75,10 @@ impl HookRegistry {
         Ok(hook)
     }
 
-    /// Gives a hook a further secret, with which it is active. `unseen`: the service gave it, and its owner has not seen it.
+    /// Adds a secret, which activates the hook. `unseen`: the service provided the secret, and its owner has not seen it.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it has as many as it may have, or was changed since it was read.
+    /// [`Error::Conflict`] at the maximum number, or if the hook has changed since it was read.
     pub async fn add_secret(
         &self,
         read: &Hook,
@@ -110,15 +108,13 @@ impl HookRegistry {
         self.stored.store(&made, content, write).await?;
         match changed {
             Some(changed) => Ok(changed),
-            // Only the answer of the write was lost.
+            // Only the answer to the write was lost.
             None => self.hooks.get(read.organization_id, read.id).await,
         }
     }
 
-    /// Takes one of a hook's secrets from it.
-    ///
     /// # Errors
-    /// [`Error::Conflict`] for its last one, or if it was changed since it was read.
+    /// [`Error::Conflict`] for the last secret, or if the hook has changed since it was read.
     pub async fn remove_secret(
         &self,
         read: &Hook,
@@ -140,11 +136,10 @@ impl HookRegistry {
         Ok(changed)
     }
 
-    /// Deletes a hook with its secrets.
     pub async fn delete(&self, read: &Hook, deadline: Deadline) -> Result<()> {
         let left: Vec<Intent> = read.secrets.iter().map(|secret| self.intent(read, secret.id, deadline)).collect();
         if let Err(error) = self.hooks.delete(read, &left).await {
-            // The answer was lost, and the row went with its intents.
+            // Unless only the answer was lost and the row is gone.
             let Err(Error::NotFound(_)) = self.hooks.get(read.organization_id, read.id).await else {
                 return Err(error);
             };
@@ -155,7 +150,7 @@ impl HookRegistry {
         Ok(())
     }
 
-    /// What a hook's secrets hold; one that was deleted by hand is left out.
+    /// The contents of a hook's secrets; secrets deleted by hand are skipped.
     pub async fn secrets(&self, hook: &Hook) -> Result<Vec<HookSecret>> {
         let mut secrets = Vec::with_capacity(hook.secrets.len());
         for secret in &hook.secrets {

@@ -1,9 +1,10 @@
-//! The query tool of a knowledge base: attaching the base to an agent makes it, once per base, and it goes with the last agent
-//! that has it.
+//! The query tool of a knowledge base, one per base.
 //!
-//! The tool says `automatic_for`, and the base names it as its `query_tool_id`; only where both agree is it the base's. A query
-//! tool that somebody made over the same base has no `automatic_for`, so nothing here touches it. An intent goes ahead of
-//! whatever may leave the tool without an agent, and settling it asks whether one has it.
+//! Attaching the base to an agent creates it; detaching the last agent deletes it.
+//!
+//! The tool's `automatic_for` and the base's `query_tool_id` must both agree. Query tools created by users have no
+//! `automatic_for` and are not touched. Every change that may take the last agent records an intent, and settling it checks for
+//! agents.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +28,10 @@ use crate::{
     store::Lease,
 };
 
-/// Of the description that a model reads, in characters; what a `ToolConfig` takes at most.
+/// Characters of the description for models; a limit of `ToolConfig`.
 const LONGEST_DESCRIPTION: usize = 1_000;
 const LONGEST_LABEL: usize = 100;
 
-/// A base that was taken from an agent.
 #[derive(Debug)]
 pub struct DetachedBase {
     pub tool_id: ToolId,
@@ -40,22 +40,20 @@ pub struct DetachedBase {
 
 crate::described!(QueryToolStatus => {"enum": ["kept", "deleted", "pending"]});
 
-/// What became of a base's query tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryToolStatus {
-    /// Other agents have it.
     Kept,
     Deleted,
-    /// No other agent has it, or that could not be found out; what is to be done about it happens by itself.
+    /// No other agent has it, or that is unknown; settled asynchronously.
     Pending,
 }
 
 impl Lifecycle {
-    /// Gives a knowledge base to an agent: its query tool, which is made if there is none. Again is fine.
+    /// Attaches a knowledge base to an agent by its query tool, created on demand. Idempotent.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for what the organization does not have, [`Error::Conflict`] for a base that is being deleted.
+    /// [`Error::NotFound`] if the organization lacks agent or base, [`Error::Conflict`] for a base being deleted.
     pub async fn attach_knowledge_base(
         &self,
         organization: OrganizationId,
@@ -112,7 +110,7 @@ impl Lifecycle {
         attached
     }
 
-    /// Takes a knowledge base from an agent: its query tool is detached, and deleted if no other agent has it.
+    /// Detaches a knowledge base from an agent, and deletes its query tool if no other agent has it.
     ///
     /// # Errors
     /// [`Error::NotFound`] if it is not attached.
@@ -161,7 +159,7 @@ impl Lifecycle {
         Ok(DetachedBase { tool_id: tool.id, query_tool })
     }
 
-    /// The agents that a base is attached to: those that have its query tool.
+    /// The agents that have the base's query tool.
     pub async fn agents_of_base(&self, base: &KnowledgeBase, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         match base.query_tool_id {
             Some(tool) => self.agents_having(base, tool, deadline).await,
@@ -169,8 +167,8 @@ impl Lifecycle {
         }
     }
 
-    /// Of the agents that the base notes, those that have the tool as of now; and, as the index has them, those whose
-    /// assistant was given it at VAPI.
+    /// The agents with the tool, read consistently, among those listed by the base and by the index; the latter has agents whose
+    /// assistant got the tool directly at VAPI.
     async fn agents_having(&self, base: &KnowledgeBase, tool: ToolId, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         let agent_tools = &self.attachments.agent_tools;
         let indexed = agent_tools.of_tool(base.organization_id, tool).await?;
@@ -178,14 +176,14 @@ impl Lifecycle {
         agent_tools.among(base.organization_id, tool, &asked, deadline).await
     }
 
-    /// Deletes the base's query tool unless an agent has it. The base's lease is held.
+    /// Deletes the base's query tool unless an agent has it. Requires the base's lease.
     pub async fn delete_unused_query_tool(
         &self,
         base: &KnowledgeBase,
         lease: &Lease,
         deadline: Deadline,
     ) -> Result<QueryToolStatus> {
-        // Not the base as it was read first: it may not have had a tool then.
+        // Read again: the base may have had no tool at the first read.
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
         let Some(tool) = base.query_tool_id else { return Ok(QueryToolStatus::Deleted) };
         let acquired = self.tools.acquire(base.organization_id, tool, deadline.at_most(SETTLING)).await;
@@ -201,7 +199,7 @@ impl Lifecycle {
         dropped
     }
 
-    /// Under the tool's lease nothing is attached any more, so the base's `agent_ids` name every agent that may have it.
+    /// The tool's lease blocks attachments, so the base's `agent_ids` contain every agent that may have it.
     async fn delete_unused_leased(
         &self,
         base: &KnowledgeBase,
@@ -219,10 +217,10 @@ impl Lifecycle {
             }
             return Ok(QueryToolStatus::Kept);
         }
-        // Once this is written the deletion is certain, and whoever attaches the base gets another tool.
+        // After this write the deletion is certain, and the next attachment creates another tool.
         let deletion = Intent::new(base.organization_id, Change::DeleteTool { tool_id: tool.id }, ownership(deadline));
         if let Err(error) = self.knowledge_bases.give_up_tool(lease, tool_lease, &deletion).await {
-            // Perhaps the answer alone was lost: the row decides.
+            // Only the answer may have been lost: the row decides.
             let row = self.knowledge_bases.get(base.organization_id, base.id).await;
             if !row.is_ok_and(|row| row.query_tool_id != Some(tool.id)) {
                 return Err(error);
@@ -254,7 +252,6 @@ impl Lifecycle {
         settled
     }
 
-    /// Whether an agent has the base's query tool decides whether it stays.
     async fn settle_base_leased(&self, base: &KnowledgeBase, lease: &Lease, deadline: Deadline) -> Result<Progress> {
         let query_tool = Box::pin(self.delete_unused_query_tool(base, lease, deadline)).await?;
         Ok(Progress::Settled(match query_tool {
@@ -264,7 +261,6 @@ impl Lifecycle {
         }))
     }
 
-    /// The base's query tool, if there is one.
     async fn query_tool(&self, base: &KnowledgeBase) -> Result<Option<Tool>> {
         let Some(id) = base.query_tool_id else { return Ok(None) };
         let tool = found(self.tools.get(base.organization_id, id).await)?;
@@ -276,7 +272,7 @@ impl Lifecycle {
     }
 }
 
-/// What a model is to know of the base, and filters by all of its fields.
+/// A tool configuration with the base's description, and filters for all its fields.
 fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
     let label: String = format!("Search {}", base.name).chars().take(LONGEST_LABEL).collect();
     let label = label.trim_end().to_owned();

@@ -1,4 +1,4 @@
-//! What a configuration names must exist, and be the organization's.
+//! Checks that resources named by a configuration exist and belong to the organization.
 
 use futures_util::{future::try_join_all, try_join};
 
@@ -20,16 +20,16 @@ pub struct References {
     /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub secrets: Secrets,
-    /// Says which addresses can be called at all.
+    /// Decides which addresses may be called.
     pub outbound: Outbound,
 }
 
 impl References {
-    /// Checks what the configuration names; a Pipedream action is pinned to the version that is there now. `known` is the
-    /// configuration as it was saved before, if it was.
+    /// Checks the references of a configuration, and pins a Pipedream action to its current version. `known`: the previously
+    /// saved configuration.
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming the field.
+    /// [`Error::Invalid`] with the field.
     pub async fn check(
         &self,
         organization: OrganizationId,

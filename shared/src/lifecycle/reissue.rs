@@ -1,10 +1,9 @@
-//! Giving the tools at VAPI a new token and address after the key of the tokens or our public address has changed.
+//! Reissues tokens and addresses of tools at VAPI after a change of key or address.
 //!
-//! `settle` remembers a fingerprint of both. When it is another one, every tool that VAPI has is compared with what it should
-//! be, and changed under its lease where it differs; the rows say nothing of either, so they stay as they are. The table is
-//! read in pages, and how far it was read is written down after each. What fails is tried again in later runs, and costs the
-//! others nothing. When all is done VAPI is asked nothing more. Until then calls get through with the old token: the former
-//! key holds, too (`actions/token.rs`).
+//! `settle` stores a fingerprint of both. When it changes, every tool at VAPI is compared and, if different, changed under its
+//! lease; the rows do not contain either. The table is read in pages, with the progress saved after each. Failed tools are
+//! retried in later runs without blocking others. Meanwhile calls succeed with the old token, because the former key stays valid
+//! (`actions/token.rs`).
 
 use std::time::Duration;
 
@@ -16,21 +15,20 @@ use crate::{
     models::{Reissue, Timestamp, ToolToReissue},
 };
 
-/// Items of the table that are read between two notes of how far it is.
+/// Items per page of the table.
 const PAGE: i32 = 50;
-/// Tools that are compared at the same time; VAPI limits the rate.
+/// Concurrent comparisons; VAPI limits the rate.
 const AT_ONCE: usize = 4;
-/// So many tools that failed in one run: VAPI is down, or does not let us in any more.
+/// Failures that end a run: VAPI is down or refuses our key.
 const MOST_FAILURES: usize = 20;
-/// So many tools that wait to be tried again: no more are looked at until some have got through.
+/// Tools waiting for a retry before the table is read further.
 const MOST_LEFT: usize = 500;
-/// What one tool gets, and what must be left for one more page.
+/// The time for one tool, and the least remaining time for another page.
 const ONE: Duration = Duration::from_secs(20);
-/// By now every process knows of the change: each reads secrets again after five minutes. A tool that is given a new token
-/// earlier could show it to one that does not know the key.
+/// Every process has read the new key by then, since secrets are read again after five minutes. An earlier token could reach a
+/// process without its key.
 const KNOWN_AFTER: Duration = Duration::from_secs(6 * 60);
 
-/// What became of the tools of one run.
 #[derive(Default)]
 struct Tally {
     compared: usize,
@@ -39,7 +37,7 @@ struct Tally {
 }
 
 impl Lifecycle {
-    /// Goes on with the reissue of tools, if there is anything to do and while there is time.
+    /// Continues a reissue while there is work and time.
     pub async fn reissue(&self, deadline: Deadline) -> Result<()> {
         let fingerprint = self.external.fingerprint().await?;
         let mut reissue = match self.reissues.find().await? {
@@ -91,7 +89,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// Compares some tools, a few beside each other; those that fail are left for later.
+    /// Compares tools concurrently and keeps failed ones for later.
     async fn compare_each(
         &self,
         tools: Vec<ToolToReissue>,
@@ -118,7 +116,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the tool was changed at VAPI. One that is gone there or here needs no change.
+    /// Whether the tool was changed at VAPI. A tool missing on either side needs no change.
     async fn reissue_one(&self, tool: ToolToReissue, deadline: Deadline) -> Result<bool> {
         let ToolToReissue { organization_id: organization, tool_id: id } = tool;
         let Some(tool) = found(self.tools.get(organization, id).await)? else { return Ok(false) };

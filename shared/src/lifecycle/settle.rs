@@ -1,7 +1,7 @@
-//! Settling a change: comparing VAPI, Secrets Manager or Scheduler with our tables, and making both sides agree.
+//! Settling: making VAPI, Secrets Manager or Scheduler agree with our tables.
 //!
-//! There is no second way to undo. A change that fails is settled at once ([`settle_now`]); one whose process died is settled
-//! by [`Lifecycle::settle`]. The code that compares stands beside the change it settles.
+//! A failed change is settled at once ([`settle_now`]), an abandoned one by [`Lifecycle::settle`], both by the same code, which
+//! is next to each change.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,21 +15,19 @@ use crate::{
     store::{Intents, unreadable},
 };
 
-/// What a run of `settle` did.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub settled: Vec<ReportLine>,
-    /// Still open; the next run tries again.
+    /// Still open, for the next run.
     pub left: Vec<ReportLine>,
-    /// Some of it is open only because time ran out.
+    /// Some intents are open only for lack of time.
     #[serde(skip)]
     pub unfinished: bool,
-    /// Those of `left` that failed.
+    /// The number of failures among `left`.
     #[serde(skip)]
     pub failures: usize,
 }
 
-/// One intent, and what became of it.
 #[derive(Debug, Serialize)]
 pub struct ReportLine {
     pub intent: IntentId,
@@ -37,27 +35,26 @@ pub struct ReportLine {
     pub outcome: String,
 }
 
-/// The time one intent gets in one run; what is left then goes on in the next. When there are many, they share the time there
-/// is, but none gets less than it takes to change something.
+/// The time per intent and run. Many intents share the time, but none gets less than a change takes.
 const ONE: Duration = Duration::from_secs(25);
 const LEAST: Duration = Duration::from_secs(10);
-/// No change takes this long, and `settle` comes by every five minutes: one that is still open needs somebody.
+/// Longer than any change, with `settle` every five minutes: an intent this old needs an operator.
 const LONG: Duration = Duration::from_mins(15);
 
-/// How far settling a change came, with a few words for the report.
+/// The progress of settling, with a text for the report.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress {
     /// Both sides agree.
     Settled(&'static str),
-    /// There is more to do than there was time for.
+    /// Out of time; to be continued.
     Unfinished(&'static str),
 }
 
 use Progress::{Settled, Unfinished};
 
-/// Settles changes of layers above this one.
+/// Settles changes of the layers above.
 pub trait SettleAbove: Send + Sync {
-    /// Makes what starts an automation be as its row and version say.
+    /// Makes an automation's trigger follow its row and version.
     fn settle_trigger(
         &self,
         organization: OrganizationId,
@@ -66,8 +63,8 @@ pub trait SettleAbove: Send + Sync {
     ) -> BoxFuture<'_, Result<&'static str>>;
 }
 
-/// Settles a change that failed with `cause`, under the leases it holds. False: it stays on record for `settle`, and why is
-/// logged behind the cause. The caller reports the cause, whatever happens here.
+/// Settles a change that failed with `cause`, under its leases. False: the change stays open for `settle`, and the reason is
+/// logged. The caller reports the cause in any case.
 pub(crate) async fn settle_now(
     intents: &Intents,
     intent: &Intent,
@@ -99,7 +96,7 @@ pub(crate) async fn settle_now(
     }
 }
 
-/// Records a change before it begins. If that fails, it may be on record all the same, and is taken off it.
+/// Records a change before it begins. A failed write may have succeeded, so the intent is then closed.
 pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     match intents.open(intent).await {
         Ok(()) => Ok(()),
@@ -107,21 +104,21 @@ pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     }
 }
 
-/// Ends a change that failed before it changed anything.
+/// Ends a change that failed before any effect.
 pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error: Error) -> Result<T> {
     settle_now(intents, intent, &error, async { Ok(Settled("nothing was changed")) }).await;
     Err(error)
 }
 
-/// Closes the intent of a change that is complete. If that fails, `settle` finds nothing to do and closes it.
+/// Closes a completed change's intent. If that fails, `settle` closes it later.
 pub(crate) async fn close(intents: &Intents, intent: &Intent) {
     if let Err(error) = intents.close(intent.id).await {
         tracing::warn!(intent.id = %intent.id, "a complete change could not be closed: {}", error::chain(&error));
     }
 }
 
-/// Intents in the order in which they are settled: first whichever was left alone longest, since a try that fails puts its
-/// owner's time off. Whether a query tool still has an agent shows when the attachments of its organization are settled.
+/// Orders intents by the expiry of their ownership, which every failed attempt extends. Query tools come after the other changes
+/// of their organization: those decide whether the tool still has an agent.
 fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
     let is_last = |intent: &Intent| matches!(intent.change, Change::QueryTool { .. });
     let mut others: HashMap<OrganizationId, i64> = HashMap::new();
@@ -137,8 +134,8 @@ fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
 }
 
 impl Lifecycle {
-    /// Settles every abandoned intent, one after the other, while there is time. One that fails each time, however long that
-    /// takes, costs the others nothing: it is last in turn when it comes again.
+    /// Settles abandoned intents in sequence while there is time. An intent that keeps failing moves to the back, so it cannot
+    /// block the others.
     pub async fn settle(&self, above: &dyn SettleAbove, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
         let abandoned = in_turn(self.intents.abandoned().await?);
@@ -153,7 +150,7 @@ impl Lifecycle {
                 report.left.push(line("no time left".into()));
                 continue;
             }
-            // Shorter than a lease: what it takes for one change must not run out on it.
+            // Shorter than a lease, so that it cannot expire during one change.
             let one = deadline.at_most(share.clamp(LEAST, ONE));
             match Box::pin(self.settle_abandoned(&intent, above, one)).await {
                 Ok(Some(Settled(outcome))) => {
@@ -164,7 +161,7 @@ impl Lifecycle {
                     report.unfinished = true;
                     report.left.push(line(outcome.into()));
                 }
-                // Another run is at it.
+                // Another run is working on it.
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(intent.id = %id, change, "could not be settled: {}", error::chain(&error));
@@ -176,7 +173,7 @@ impl Lifecycle {
         Ok(report)
     }
 
-    /// How many changes have been open for longer than 15 minutes, also those whose turn is not now.
+    /// The number of changes open for more than 15 minutes, including owned ones.
     pub async fn open_for_long(&self) -> Result<usize> {
         self.intents.older_than(LONG).await
     }
@@ -188,7 +185,7 @@ impl Lifecycle {
         above: &dyn SettleAbove,
         deadline: Deadline,
     ) -> Result<Option<Progress>> {
-        // A change of a newer version is left to a program that knows it.
+        // A change written by a newer version is left to that version.
         let known = intent.change != Change::Unknown;
         if known && !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
             return Ok(None);
@@ -206,7 +203,7 @@ impl Lifecycle {
         Ok(Some(progress))
     }
 
-    /// Acquires the lease that the change was made under, and settles it.
+    /// Acquires the change's lease and settles it.
     async fn settle_change(&self, intent: &Intent, deadline: Deadline) -> Result<Progress> {
         let organization = intent.organization_id;
         match &intent.change {
@@ -219,7 +216,7 @@ impl Lifecycle {
             }
             Change::DetachTool { agent_id, tool_id, .. } => {
                 let detached = self.attachments.settle(*agent_id, intent, deadline).await?;
-                // A base's own tool may have lost its last agent.
+                // A base's query tool may have lost its last agent.
                 let tool = found(self.tools.get(organization, *tool_id).await)?;
                 if let Some(base) = tool.and_then(|tool| tool.automatic_for) {
                     self.settle_base(organization, base, deadline).await?;

@@ -1,4 +1,4 @@
-//! Waking `settle` before its schedule does.
+//! Wakes `settle` before its schedule.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use crate::{
     error,
 };
 
-/// The queue that runs `settle`.
+/// The queue that triggers `settle`.
 #[derive(Clone)]
 pub struct Settling(Queue<Unfinished>);
 
-/// A message to `settle`, which looks at all intents whatever it says.
+/// Triggers `settle`, which looks at all intents whatever the message says.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// What was given up for lack of time, for whoever reads the queue.
+    /// The unfinished change, for operators who read the queue.
     pub change: String,
 }
 
@@ -25,7 +25,7 @@ impl Settling {
         Self(queue)
     }
 
-    /// Has `settle` go on with what is left. If it cannot be woken, its schedule comes by within five minutes.
+    /// Wakes `settle` to continue unfinished changes. If that fails, its schedule runs within five minutes.
     pub async fn wake(&self, change: &str) {
         if let Err(error) = self.0.send(&Unfinished { change: change.to_owned() }).await {
             tracing::warn!("settle could not be woken: {}", error::chain(&error));

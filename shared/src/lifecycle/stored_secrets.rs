@@ -1,8 +1,7 @@
-//! Secrets at Secrets Manager that belong to rows of ours, which no transaction spans either.
+//! Secrets in Secrets Manager that belong to rows of our tables.
 //!
-//! A secret is made under an intent that the row's transaction closes; one whose row goes, or takes another, is deleted under
-//! an intent that the row's transaction opens. So at any moment a secret is named by a row or by an intent, and settling keeps
-//! the one and deletes the other.
+//! A secret is created under an intent that the row's transaction closes, and deleted under an intent that the row's transaction
+//! opens. So a row or an intent always names it; settling keeps secrets with a row and deletes the others.
 
 use secrecy::SecretString;
 
@@ -37,7 +36,7 @@ impl StoredSecrets {
         }
     }
 
-    /// What is to be recorded of a secret: that it is being made, or that its row leaves it.
+    /// The intent to create or delete a secret.
     pub fn intent(
         organization: OrganizationId,
         secret: impl Into<String>,
@@ -47,11 +46,11 @@ impl StoredSecrets {
         Intent::new(organization, Change::StoreSecret { secret: secret.into(), of }, ownership(deadline))
     }
 
-    /// Makes the secret of an intent, lets `write` write the row that names it and closes the intent, and deletes the secret
-    /// if the row does not name it in the end.
+    /// Creates the secret of an intent, runs `write`, which writes the row and closes the intent, and deletes the secret if the
+    /// row does not name it in the end.
     ///
     /// # Errors
-    /// As `write` fails. One that failed and is found to have happened, because only its answer was lost, has not failed.
+    /// The error of `write`, unless the row shows that only its answer was lost.
     pub async fn store(
         &self,
         intent: &Intent,
@@ -71,12 +70,12 @@ impl StoredSecrets {
         Err(error)
     }
 
-    /// Makes the secret of an intent, which is recorded first.
+    /// Records the intent, then creates its secret.
     async fn make(&self, intent: &Intent, secret: &str, content: &SecretString) -> Result<()> {
         self.intents.open(intent).await?;
         let Err(error) = self.secrets.create(secret, content).await else { return Ok(()) };
         if error.effect_possible() {
-            // The intent stays: what was sent may still arrive.
+            // The intent stays: the creation may still arrive.
             if let Err(left) = self.secrets.delete(secret).await {
                 left_open("a secret without a row", &left.into());
             }
@@ -86,7 +85,7 @@ impl StoredSecrets {
         Err(error.into())
     }
 
-    /// Deletes the secret of an intent that is on record: no row names it. What fails is left to settle.
+    /// Deletes the secret of a recorded intent, which no row names. `settle` retries failures.
     pub async fn discard(&self, intent: &Intent) {
         let Change::StoreSecret { secret, .. } = &intent.change else { return };
         let discarded = async {
@@ -98,12 +97,12 @@ impl StoredSecrets {
         }
     }
 
-    /// What is in the secret of a tool's values: nothing, if it was deleted by hand.
+    /// The values in a tool's secret; empty if it was deleted by hand.
     pub(super) async fn values(&self, secret: &str) -> Result<SecretValues> {
         Ok(self.secrets.find(secret).await?.unwrap_or_default())
     }
 
-    /// The row decides whether the secret stays.
+    /// Keeps the secret if the row names it, else deletes it.
     pub(super) async fn settle(
         &self,
         organization: OrganizationId,
@@ -120,13 +119,13 @@ impl StoredSecrets {
         Ok("the secret was deleted")
     }
 
-    /// Whether the row names the secret, as of now.
+    /// Whether the row names the secret, read consistently.
     async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOwner) -> Result<bool> {
         let named = match of {
             SecretOwner::PhoneNumber(id) => {
                 self.phone_numbers.get(organization, id).await.map(|row| {
                     let named = row.credentials_secret;
-                    // An ARN ends in the name, a dash and six characters of AWS's.
+                    // An ARN ends in the name, a dash and six characters chosen by AWS.
                     named == secret || named.contains(&format!(":secret:{secret}-"))
                 })
             }

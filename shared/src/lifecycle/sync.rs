@@ -1,4 +1,4 @@
-//! Bringing `agent_tools` in line with an assistant's tools at VAPI, when an agent's tools are looked at.
+//! Makes `agent_tools` follow an assistant's tools at VAPI when they are listed.
 
 use futures_util::{future::join_all, join, try_join};
 
@@ -9,34 +9,33 @@ use crate::{
     models::{Agent, AgentId, AgentTool, OrganizationId, Tool, ToolId},
 };
 
-/// An agent's attachments, compared with VAPI.
 #[derive(Debug)]
 pub struct Synced {
     /// Oldest first, each with its tool.
     pub attached: Vec<(AgentTool, Tool)>,
-    /// False: VAPI could not be read, and this is what the table says; nothing was changed.
+    /// False if VAPI could not be read: the table's content, unchanged.
     pub synced: bool,
-    /// Tools of the assistant, by VAPI's ids, that are none of the organization's.
+    /// VAPI's ids of the assistant's tools that are not the organization's.
     pub unmanaged: Vec<String>,
-    /// Tools of the assistant, by VAPI's ids, that VAPI no longer has: with one of these none of its calls work.
+    /// VAPI's ids of the assistant's tools that VAPI no longer has: any of these breaks the assistant's calls.
     pub dead: Vec<String>,
 }
 
-/// How table and VAPI differ.
+/// Differences between table and VAPI.
 #[derive(Default)]
 struct Difference {
     /// In VAPI, not in the table.
     missing: Vec<Tool>,
-    /// In the table as VAPI's, not in VAPI; or of a tool that is gone.
+    /// In the table as VAPI's, but not in VAPI; or of a deleted tool.
     stale: Vec<AgentTool>,
     unmanaged: Vec<String>,
 }
 
 impl Attachments {
-    /// The attachments of an agent after inserting what VAPI has and the table lacks, and removing what is stale. A failed
-    /// read from VAPI changes nothing.
+    /// Lists an agent's attachments after inserting those that only VAPI has and removing stale ones. If VAPI cannot be read,
+    /// nothing is changed.
     pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
-        // The rows before VAPI: one written meanwhile is in VAPI already, and looks missing at worst.
+        // Rows are read first: a row written meanwhile is in VAPI already, and at worst looks missing.
         let (agent, rows) =
             try_join!(self.agents.get(organization, agent), self.agent_tools.of_agent(organization, agent))?;
         let Some(model) = self.readable_model(&agent, deadline).await else {
@@ -52,8 +51,8 @@ impl Attachments {
         Ok(Synced { dead, ..self.repair(&agent, deadline).await? })
     }
 
-    /// Looks again under the agent's lease, when nobody else can be in the middle of a change, and repairs what still
-    /// differs. If somebody else holds it until the end, nothing is changed either.
+    /// Compares again under the agent's lease, when no change is in progress, and repairs remaining differences. If the lease
+    /// stays taken, nothing is changed.
     async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
         let organization = agent.organization_id;
         let (agent, lease) = match self.agents.acquire(organization, agent.id, deadline.reserving(SETTLING)).await {
@@ -90,7 +89,7 @@ impl Attachments {
         Ok(Synced { attached, synced: true, unmanaged, dead: Vec::new() })
     }
 
-    /// The assistant's model, if VAPI has it and says so.
+    /// The assistant's model; failures are only logged.
     async fn readable_model(&self, agent: &Agent, deadline: Deadline) -> Option<AssistantModel> {
         match self.assistants.model(agent, deadline).await {
             Ok(Some(model)) => Some(model),
@@ -105,7 +104,7 @@ impl Attachments {
         }
     }
 
-    /// What VAPI lost of the assistant's tools, as far as it can be found out.
+    /// The assistant's tools that VAPI lost, as far as known.
     async fn dead(&self, agent: &Agent, model: &AssistantModel, deadline: Deadline) -> Vec<String> {
         let ids = model.tool_ids().into_iter().map(str::to_owned).collect();
         match self.assistants.dead(agent.organization_id, ids, deadline).await {
@@ -128,11 +127,11 @@ impl Attachments {
         let mut difference = Difference::default();
         for row in rows {
             let stale = match tools.iter().find(|tool| tool.id == row.tool_id) {
-                // One that cannot be read is there.
+                // An unreadable tool exists.
                 None => matches!(self.tools.get(organization, row.tool_id).await, Err(Error::NotFound(_))),
                 Some(tool) => {
                     let there = tool.external_tool_id.as_deref().is_some_and(|id| at_vapi.contains(&id));
-                    // A tool that stopped being attachable is not stale: an edit that is not finished will say so.
+                    // A tool that is no longer attachable is not stale: its unfinished edit will detach it.
                     row.is_vapi_attached && tool.attach_to_agent && !there
                 }
             };
@@ -162,7 +161,7 @@ impl Attachments {
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new(), dead: Vec::new() })
     }
 
-    /// As [`Self::tools_of`]; fails if one of them cannot be read.
+    /// Like [`Self::tools_of`]; fails if any tool is unreadable.
     pub(super) async fn all_tools_of(
         &self,
         organization: OrganizationId,
@@ -184,7 +183,7 @@ impl Attachments {
     }
 }
 
-/// Each row with its tool, in the order of attaching.
+/// Each row with its tool, in order of attachment.
 fn pair(mut rows: Vec<AgentTool>, mut tools: Vec<Tool>) -> Vec<(AgentTool, Tool)> {
     rows.sort_by_key(|row| row.created_at);
     let with_tool = |row: AgentTool| {

@@ -1,4 +1,4 @@
-//! Making, editing and deleting tools.
+//! Creates, edits and deletes tools.
 
 use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
@@ -23,13 +23,13 @@ use crate::{
     store::{Database, Intents, KnowledgeBases, Lease, Reissues, Tools},
 };
 
-/// Numbered names that are tried before a random ending is taken: `send_sms_2` … `send_sms_5`.
+/// Numbered names tried before a random suffix: `send_sms_2` … `send_sms_5`.
 const NUMBERED: u32 = 5;
 
-/// Attachments deleted with the tool itself; DynamoDB takes 100 actions in one transaction.
+/// Attachments deleted together with the tool; DynamoDB takes 100 actions per transaction.
 const WITH_THE_TOOL: usize = 90;
 
-/// Makes, edits and deletes tools, and settles what was left open.
+/// Creates, edits and deletes tools, and settles open changes.
 #[derive(Clone)]
 pub struct Lifecycle {
     pub tools: Tools,
@@ -41,37 +41,34 @@ pub struct Lifecycle {
     pub reissues: Reissues,
 }
 
-/// An edited tool.
 #[derive(Debug)]
 pub struct Updated {
     pub tool: Tool,
-    /// False: the edit is saved, and some agents are still being brought in line; that happens by itself.
+    /// False: the edit is saved, and its agents are updated asynchronously.
     pub settled: bool,
 }
 
-/// A secret that is to be made for a tool.
 struct NewSecret {
     name: String,
     content: SecretString,
-    /// Recorded first, closed with the row.
+    /// Opened first, closed with the row.
     intent: Intent,
 }
 
-/// What an edit makes of a tool's secret.
+/// The effect of an edit on a tool's secret.
 struct EditedSecrets {
-    /// The one that the row is to name.
+    /// The secret named by the new row.
     name: Option<String>,
     made: Option<NewSecret>,
-    /// Opened with the row, which leaves this one.
+    /// Opened in the row's transaction, for the replaced secret.
     left: Option<Intent>,
 }
 
-/// A deletion.
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Deleted {
     Deleted,
-    /// Time ran out; the rest happens by itself.
+    /// Out of time; continued asynchronously.
     Deleting {
         agents_done: Vec<AgentId>,
         agents_left: Vec<AgentId>,
@@ -91,14 +88,13 @@ impl Lifecycle {
         }
     }
 
-    /// Makes a tool: at VAPI, unless it only runs on call start, and in the table. The references have been checked.
+    /// Creates a tool in the table and, unless it only runs at call start, at VAPI. The caller has checked its references.
     pub async fn create(&self, organization: OrganizationId, config: &ToolConfig, deadline: Deadline) -> Result<Tool> {
         let name = ToolName::from_label(&config.label);
         self.create_for(organization, config, name, None, deadline).await
     }
 
-    /// As [`Lifecycle::create`], with this name or one like it; the tool may be made for a knowledge base, whose lease is
-    /// held.
+    /// Like [`Lifecycle::create`], under this name or a similar one, optionally for a knowledge base, whose lease is held.
     pub(super) async fn create_for(
         &self,
         organization: OrganizationId,
@@ -143,7 +139,7 @@ impl Lifecycle {
         self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
     }
 
-    /// A secret to be made for a tool's values, under a name that no other has; none if there are no values.
+    /// A secret for a tool's values under a unique name; `None` without values.
     fn new_secret(
         &self,
         organization: OrganizationId,
@@ -160,7 +156,7 @@ impl Lifecycle {
         Ok(Some(NewSecret { name, content, intent }))
     }
 
-    /// Makes a secret, if there is one to be made, and lets `write` write the row that names it.
+    /// Creates the secret, if any, and runs `write`, which writes the row.
     async fn with_secret(&self, secret: Option<&NewSecret>, write: impl Future<Output = Result<()>>) -> Result<()> {
         match secret {
             Some(secret) => self.secrets.store(&secret.intent, &secret.content, write).await,
@@ -168,7 +164,7 @@ impl Lifecycle {
         }
     }
 
-    /// A row that is there closed its intent in its own transaction. Otherwise nothing is left at VAPI, and the name is free.
+    /// An existing row has closed its intent. Otherwise deletes leftovers at VAPI and releases the name.
     pub(super) async fn settle_creation(
         &self,
         organization: OrganizationId,
@@ -187,8 +183,7 @@ impl Lifecycle {
         Ok(Progress::Settled(if left.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
-    /// This name or one like it that no other tool of the organization has, reserved for this one beside the intent to make
-    /// it.
+    /// Reserves this name, or a similar one if taken, and opens the intent to create the tool.
     async fn reserve_name(
         &self,
         organization: OrganizationId,
@@ -197,7 +192,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<(ToolName, Intent)> {
         let numbered = (2..=NUMBERED).map(|number| plain.with_suffix(&number.to_string()));
-        // The end of the id is random; with it the name is as good as unique.
+        // The end of the id is random, so the name is practically unique.
         let tail: String = id.to_string().chars().rev().take(8).collect();
         for name in std::iter::once(plain.clone()).chain(numbered).chain([plain.with_suffix(&tail)]) {
             let change = Change::CreateTool { tool_id: id, name: name.clone() };
@@ -215,11 +210,11 @@ impl Lifecycle {
         Err(Error::Conflict(format!("no free name could be found like \"{plain}\"; choose another label")))
     }
 
-    /// Edits a tool. `changes` holds the fields of a `ToolConfig` to be replaced, and perhaps `name`; `seen` is the version
-    /// the editor saw. VAPI is changed first, then the row, then the agents that have the tool.
+    /// Edits a tool. `changes`: the fields of a `ToolConfig` to be replaced, and optionally `name`; `seen`: the version the
+    /// editor saw. Changes VAPI, then the row, then the agents with the tool.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody else edits or edited it, [`Error::Invalid`] for what is wrong with it.
+    /// [`Error::Conflict`] if another edit came in between, [`Error::Invalid`] for invalid fields.
     pub async fn update(
         &self,
         references: &References,
@@ -261,7 +256,7 @@ impl Lifecycle {
         edit.keep_unknown(&before, &mut after);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
-        // One that searches another base from now on is its author's own.
+        // A tool that now searches another base is no longer automatic.
         after.automatic_for = before.automatic_for.filter(|base| searches(config, *base));
         after.values_secret.clone_from(&secrets.name);
 
@@ -308,7 +303,7 @@ impl Lifecycle {
         Ok(Updated { tool: after, settled })
     }
 
-    /// VAPI's tool, then the row.
+    /// Updates VAPI's tool, then the row.
     async fn save(
         &self,
         before: &Tool,
@@ -327,13 +322,13 @@ impl Lifecycle {
         self.tools.replace(after, before, lease, made, secrets.left.as_ref()).await
     }
 
-    /// Takes the secrets out of an edited configuration. What it masks as it was shown stays; a change of any makes another
-    /// secret of all, so that a row always names the secret that belongs to it.
+    /// Moves the secrets out of an edited configuration. Masked values keep their content. Any change creates a new secret with
+    /// all values, so that a row always names its own version.
     async fn edit_secrets(&self, before: &Tool, edit: &mut Edit, deadline: Deadline) -> Result<EditedSecrets> {
         let organization = before.organization_id;
         let (action, known) = (&mut edit.config.action, &edit.known.action);
         let named = &before.values_secret;
-        // An older version may have left some in clear.
+        // An older version may have left secrets in clear text.
         if *action == *known && *known == known.masked() {
             return Ok(EditedSecrets { name: named.clone(), made: None, left: None });
         }
@@ -351,8 +346,8 @@ impl Lifecycle {
         Ok(EditedSecrets { name: made.as_ref().map(|made| made.name.clone()), made, left })
     }
 
-    /// The row is the truth: VAPI's tool is made to say the same, and the agents are brought in line. `reserved` is a name that
-    /// the edit reserved; `agents_have` the tool as its agents have it, if that is known.
+    /// Makes VAPI's tool and the agents follow the row. `reserved`: a name reserved by the edit; `agents_have`: the version its
+    /// agents have, if known.
     pub(super) async fn settle_update(
         &self,
         agents_have: Option<&Tool>,
@@ -380,8 +375,7 @@ impl Lifecycle {
         Ok(Progress::Settled("VAPI and the agents follow the table"))
     }
 
-    /// Brings the agents in line that have the tool, when it became another kind of tool or another one at VAPI; then deletes
-    /// what it was there before. False: there are more agents than time.
+    /// Updates the agents after a change of kind or of VAPI's id, then deletes former tools at VAPI. False if out of time.
     async fn follow(
         &self,
         agents_have: Option<&Tool>,
@@ -392,7 +386,7 @@ impl Lifecycle {
         let same = |before: &Tool| {
             before.external_tool_id == tool.external_tool_id && before.attach_to_agent == tool.attach_to_agent
         };
-        // Assistants that pin versions of their tools have the former one still.
+        // Assistants that pin versions still have the former one.
         let versioned = vapi::latest_version(&tool.data).is_some();
         if former.is_empty() && !versioned && agents_have.is_some_and(same) {
             return Ok(true);
@@ -404,17 +398,17 @@ impl Lifecycle {
         if !changed.left.is_empty() {
             return Ok(false);
         }
-        // Only when no assistant names it any more: a toolId of a deleted tool breaks the assistant's calls.
+        // Only now that no assistant names it: the id of a deleted tool breaks an assistant's calls.
         for former in former {
             self.external.delete(tool.organization_id, former, deadline).await?;
         }
         Ok(true)
     }
 
-    /// Deletes a tool: from every assistant, from VAPI, from the tables.
+    /// Deletes a tool from all assistants, from VAPI and from the tables.
     ///
     /// # Errors
-    /// [`Error::Partly`] when VAPI fails on the way, naming the agents that are done and those that are left.
+    /// [`Error::Partly`] if VAPI fails midway, with the agents done and left.
     pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<Deleted> {
         let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(SETTLING)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
@@ -441,7 +435,7 @@ impl Lifecycle {
             Ok(Deleted::Deleting { .. }) => self.leave(intent).await,
             Err(error) => {
                 let settling = async {
-                    // The answer to our own deleting may have been lost.
+                    // The answer to our own deletion may have been lost.
                     match found(self.tools.get(tool.organization_id, tool.id).await)? {
                         Some(tool) => self.settle_deletion(&tool, lease, intent, deadline).await,
                         None => Ok(Progress::Settled("the tool is gone")),
@@ -453,7 +447,7 @@ impl Lifecycle {
         deleted
     }
 
-    /// A deletion is finished, because somebody asked for it.
+    /// Completes a deletion.
     pub(super) async fn settle_deletion(
         &self,
         tool: &Tool,
@@ -478,7 +472,7 @@ impl Lifecycle {
     ) -> Result<Deleted> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
-            // Until the index shows no agent that is not done: it may have missed one of a moment before the lease.
+            // Until the index has no further agents: it may lag behind an attachment just before the lease.
             let mut done: Vec<AgentId> = Vec::new();
             loop {
                 let mut rows = store.of_tool(tool.organization_id, tool.id).await?;
@@ -513,7 +507,7 @@ impl Lifecycle {
         Ok(Deleted::Deleted)
     }
 
-    /// Leaves a change to whoever settles next; if that cannot be noted, the change is free when its time is over.
+    /// Releases a change to the next settler; if that fails, ownership expires.
     async fn leave(&self, intent: &Intent) {
         if let Err(error) = self.intents.leave(intent.id).await {
             tracing::warn!(intent.id = %intent.id, "an intent could not be left to settle: {}", error::chain(&error));
@@ -521,12 +515,12 @@ impl Lifecycle {
     }
 }
 
-/// A tool as it would be saved, to be tried out. The same configuration of an organization's gives the same id, so that its
-/// effects and its limits are those of one tool. Nobody calls it by its name, so that is not made of the label: the tables
-/// which that takes would be a good part of a small function.
+/// A tool as it would be saved, for a trial. Equal configurations of an organization get the same id, so effects and limits
+/// count as one tool's. The name is fixed: deriving it from the label would need tables that are a good part of a small
+/// function.
 ///
 /// # Errors
-/// [`Error::Invalid`] where something masked was sent back: there is no secret to put there.
+/// [`Error::Invalid`] for masked values, which have no stored secret.
 pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool> {
     config.action.clone().take_secrets(None)?;
     let content = format!("unsaved {organization} {}", config.to_json());
@@ -536,7 +530,7 @@ pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool
     Ok(row(organization, ToolId::of_digest(half), name, config))
 }
 
-/// The row of a tool with this configuration, as VAPI has not seen it.
+/// The row of a tool with this configuration, not yet known to VAPI.
 fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolConfig) -> Tool {
     let now = Timestamp::now();
     Tool {
@@ -563,7 +557,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
     }
 }
 
-/// A tool as it is answered, whoever asks: without its secrets, which an older version may have left in the row.
+/// The public form of a tool: without secrets, which an older version may have left in the row.
 #[must_use]
 pub fn shown(mut tool: Tool) -> Tool {
     (tool.values_secret, tool.unchanged) = (None, None);

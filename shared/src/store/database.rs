@@ -83,7 +83,6 @@ pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
     items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()
 }
 
-///
 /// # Errors
 /// [`Error::NotFound`] (`what`) if the row is missing or another organization's.
 pub(super) fn owned<T: DeserializeOwned>(

@@ -118,7 +118,6 @@ impl Erasure {
         }
     }
 
-    ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; deleted rows stay deleted, and a
     /// repetition resumes.

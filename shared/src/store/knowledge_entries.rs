@@ -88,7 +88,6 @@ impl KnowledgeEntries {
         }
     }
 
-    ///
     /// # Errors
     /// [`Error::NotFound`] if there is none, [`Error::Unavailable`] if other changes interfere until `deadline`.
     pub async fn delete(

@@ -1,4 +1,4 @@
-//! Signatures of tokens, verified by ring: what `jsonwebtoken` asks of a provider (docs/adr/0017-tokens-in-the-function.md).
+//! Signature checks by ring, as a provider for `jsonwebtoken` (docs/adr/0017-tokens-in-the-function.md).
 
 use jsonwebtoken::{
     Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -14,13 +14,13 @@ use ring::signature::{
 static RING: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Makes ring what verifies in this process.
+/// Installs ring as this process's provider.
 pub(super) fn install() {
-    // An error says that it is so already.
+    // An error means that it is installed already.
     let _installed = RING.install_default();
 }
 
-/// Nothing is signed here.
+/// Signing is not supported.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the library asks for this signature")]
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::InvalidAlgorithm.into())
@@ -28,7 +28,7 @@ fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the library asks for this signature")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    // Nothing else decodes a token into a header; what has no entry here is refused, HMAC above all.
+    // Every token is decoded by this table; unlisted algorithms are refused, above all HMAC.
     let rule = match (algorithm, key.family()) {
         (Algorithm::RS256, AlgorithmFamily::Rsa) => Rule::Rsa(&RSA_PKCS1_2048_8192_SHA256),
         (Algorithm::RS384, AlgorithmFamily::Rsa) => Rule::Rsa(&RSA_PKCS1_2048_8192_SHA384),
@@ -49,7 +49,7 @@ struct ByRing {
 
 enum Rule {
     Rsa(&'static RsaParameters),
-    /// A key that is a point of a curve.
+    /// A public key that is a point on a curve.
     Point(&'static dyn VerificationAlgorithm),
 }
 
