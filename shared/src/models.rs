@@ -89,7 +89,6 @@ pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
 pub use verified_tool::VerifiedTool;
 
-/// The value of an enum that is stored as this text.
 fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
     let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();
     T::deserialize(text).ok()

@@ -1,8 +1,8 @@
 //! Streamed answers: server-sent events written while the work is in progress.
 //!
 //! After the head only events can report a failure, and the Lambda runtime prints a body's error into the stream and ends a
-//! panicking body as if complete. So the body never fails: whatever happens to the work, the stream ends with an event of its
-//! own.
+//! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the stream's last
+//! event.
 
 use std::{
     convert::Infallible,

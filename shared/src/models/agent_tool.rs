@@ -1,4 +1,4 @@
-//! That a tool is attached to an agent.
+//! Attachments of tools to agents.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

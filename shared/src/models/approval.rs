@@ -27,7 +27,7 @@ pub struct Approval {
     pub recipients: Vec<String>,
     /// [`arguments_hash`] of the real arguments.
     pub arguments_hash: String,
-    /// The reason for asking: a sentence.
+    /// A sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ApprovalStatus,
@@ -37,7 +37,6 @@ pub struct Approval {
     pub decided_by: Option<UserId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// The deciding person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
     /// When the run used the approval.
