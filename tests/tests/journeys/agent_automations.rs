@@ -1,4 +1,4 @@
-//! What an agent does over MCP with the automations that there are: finds, reads, changes, starts and follows them.
+//! Automations over MCP: an agent finds, reads, changes, starts and follows them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -133,7 +133,7 @@ async fn roles_and_tenants_hold_for_automations_over_mcp_as_over_http() {
         assert_eq!(said(&answer).0, !may, "{tool}: {answer}");
         assert!(may || said(&answer).1.contains("role member"), "{tool}: {answer}");
     }
-    // A member runs what is active; another version is for administrators.
+    // A member runs the active version; administrators may run another one.
     world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
     let mut second = definition("Ours");
     second["description"] = json!("Another.");

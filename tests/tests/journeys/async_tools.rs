@@ -1,4 +1,4 @@
-//! Tools that run while the conversation goes on: execute puts them on the queue, run-tool carries them out.
+//! Asynchronous tools: execute queues them, run-tool runs them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::standins::Fault;
@@ -210,7 +210,7 @@ async fn the_function_dies_between_effect_and_record_and_the_effect_is_not_repea
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     let message = world.aws.messages("executions").remove(0).to_string();
-    // The claim is written; what became of it never is.
+    // The claim is written, its outcome never is.
     world.aws.inject(aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::StallBefore).after(1));
     tokio::select! {
         _ = world.run_queued() => panic!("nothing stalled"),

@@ -1,4 +1,4 @@
-//! POST /api/{slug}/agents/{id}/tools/attach: VAPI and the table say the same, whoever else is at it.
+//! POST /api/{slug}/agents/{id}/tools/attach: VAPI and the table agree, also under concurrency.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;

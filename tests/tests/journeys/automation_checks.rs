@@ -1,4 +1,4 @@
-//! What a definition is held against beyond names and types, and what a second try of a change does.
+//! Checks of definitions beyond names and types, and repeated changes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn world() -> World {
     world
 }
 
-/// What is told, as `severity pointer code`.
+/// The diagnostics, as `severity pointer code`.
 fn told(body: &Value) -> Vec<String> {
     let text = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
     let one = |one: &Value| format!("{} {} {}", text(one, "severity"), text(one, "pointer"), text(one, "code"));

@@ -1,4 +1,4 @@
-//! How people control what automations do: by hand, within limits, and by looking at what they did.
+//! Manual runs, limits and history of automations.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod agent;
@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, Options, World, automation::AMPLE, automation_event, http_server::Server};
 
-/// Books that enter what they are given, unless it is `refused`; and a world with a service for them.
+/// A world with a service for books, which enter every item except `refused`.
 async fn books_with(options: Options) -> (World, Server) {
     let entry = |Path(entry): Path<String>| async move { answer(&entry) };
     let books = Server::start(Router::new().route("/ledger/{entry}", any(entry))).await;
@@ -168,7 +168,7 @@ async fn runs_beyond_the_limit_of_an_hour_are_written_down_and_never_begin() {
     let third = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(202);
     assert_eq!(third["status"], "run_limit");
     assert!(text(&third["error"]).contains("2 runs an hour (quotas.runs_per_hour)"), "{third}");
-    // What caused it comes again, as a service sends an event again.
+    // The cause comes again, as a service sends an event again.
     let again = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(200);
     assert_eq!((&again["id"], &again["status"]), (&third["id"], &json!("run_limit")));
     // The same as before takes no room, and a dry run has its own.

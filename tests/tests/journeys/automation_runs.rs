@@ -1,4 +1,4 @@
-//! Runs of automations: actions in order, what they pass on, and what becomes of those that fail.
+//! Runs of automations: the order of actions, their outputs, and failures.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod dry_run;
@@ -150,7 +150,7 @@ async fn what_was_always_false_elsewhere_holds_here() {
     assert_eq!(entered(&books), ["e0", "e1", "e2", "e3"]);
 }
 
-/// What comes twice acts once.
+/// A repeated cause or message acts once.
 #[tokio::test]
 async fn the_same_cause_and_every_message_of_it_act_once() {
     let (world, books) = books().await;
@@ -176,7 +176,7 @@ async fn the_same_cause_and_every_message_of_it_act_once() {
     assert_eq!(entered(&books), ["one", "two", "one", "two"]);
 }
 
-/// Two actions that do the same do it twice; what tells them apart is their ids.
+/// Two equal actions act twice; their ids distinguish them.
 #[tokio::test]
 async fn each_action_acts_for_itself() {
     let (world, books) = books().await;
@@ -218,7 +218,7 @@ async fn a_failing_action_does_not_stop_the_run_unless_it_says_so() {
     assert!(error.ends_with("The last 2 were not started: the run was to stop if a fails."), "{error}");
     let run = carried_out(&world, &json!([post("b", "refused"), post("c", "broken")]), &json!({})).await;
     assert_eq!((run.status, run.actions_failed), (RunStatus::Failed, 2));
-    // Nobody knows what a service that breaks down has done.
+    // The effect of a failing service is unknown.
     assert_eq!(statuses(&world, &run).await, ["b failed", "c unknown"]);
     assert_eq!(entered(&books), ["refused", "two", "refused", "refused", "broken"]);
 }

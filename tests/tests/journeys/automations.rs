@@ -14,7 +14,7 @@ async fn world() -> World {
     world
 }
 
-/// What is told, as `pointer code`.
+/// The diagnostics, as `pointer code`.
 fn told(body: &Value) -> Vec<String> {
     let one = |one: &Value| format!("{} {}", one["pointer"].as_str().unwrap(), one["code"].as_str().unwrap());
     body["diagnostics"].as_array().unwrap().iter().map(one).collect()
@@ -116,7 +116,7 @@ async fn versions_are_kept_compared_activated_and_rolled_back() {
     let mut second = world.urgent_messages();
     second["variables"]["team"] = json!("C0TEAM");
     second["actions"][0]["output_as"] = json!("sent");
-    // What was read is not there any more.
+    // The ETag that was read is outdated.
     let stale = world.put_automation(&id, &etag, &second).await.expect(409);
     assert!(stale["detail"].as_str().unwrap().contains("its ETag is \"2\" now, with version 1"), "{stale}");
     assert_eq!(world.automation("PUT", &at(""), &second).await.wrong_fields(), ["If-Match"]);
@@ -316,7 +316,7 @@ async fn an_automation_says_that_its_service_still_needs_a_hook() {
     assert_eq!(waits(id).await, Value::Null);
     assert_eq!(told(&world.deploy(&world.urgent_messages()).await.expect(200)), Vec::<String>::new());
 
-    // What Pipedream brings, and what nobody has to bring, waits for no hook.
+    // Events by Pipedream's triggers or by polling wait for no hook.
     world.catalogue_service("google_sheets");
     let sheet = json!({
         "name": "Rows", "trigger_type": "webhook",
@@ -446,7 +446,7 @@ async fn a_prompt_with_tools_is_an_automation_too() {
     assert_eq!(told(&refused), ["/tools/1 unknown_tool", "/limits/calls invalid_value"]);
 }
 
-/// A schedule that names no zone is in that of its author, and stays there whoever saves or runs it later.
+/// A schedule without a zone gets its author's, and keeps it when another member saves or runs it later.
 #[tokio::test]
 async fn a_schedule_without_a_zone_is_saved_in_its_authors() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! What an organization may use: runs and executions within an hour, money within a month, and of the platform's key.
+//! Budgets: runs and executions within an hour, cost within a month, the platform's key.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -268,7 +268,7 @@ async fn executions_beyond_those_of_the_hour_are_a_sentence_and_nothing_is_sent(
     world.call_tool(&elsewhere).await.result();
 }
 
-/// Only what it has counted itself is known to a process: the price of no round trip before the effect.
+/// A process knows only its own counts: the price of no round trip before the effect.
 #[tokio::test]
 async fn a_new_process_lets_one_through_and_knows_then() {
     let mut world = with_budgets(json!({"executions_per_hour": 1})).await;

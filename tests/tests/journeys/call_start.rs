@@ -1,4 +1,4 @@
-//! POST /api/phone-number/{id}/incoming: a call comes in, its tools run, and the model is told what they found out.
+//! POST /api/phone-number/{id}/incoming: a call comes in, and its tools inform the model.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -20,7 +20,7 @@ use tests::{
 
 const HEADING: &str = "Customer context from CRM lookup:";
 
-/// Any HTTP address: it answers what it is told, 404 if it is told nothing.
+/// Any HTTP address: gives the prepared answers, otherwise 404.
 type Crm = Standin<twilio::Twilio>;
 
 fn crm() -> Crm {
@@ -53,7 +53,7 @@ fn call_id(answer: &Answer) -> String {
     before.rsplit('/').next().unwrap().to_owned()
 }
 
-/// What the call was told, each message's content.
+/// The contents of the messages to the call.
 fn told(world: &World, call: &str) -> Vec<String> {
     let content = |message: Value| {
         assert_eq!((&message["type"], &message["triggerResponseEnabled"]), (&json!("add-message"), &json!(false)));
@@ -63,7 +63,7 @@ fn told(world: &World, call: &str) -> Vec<String> {
     world.vapi.heard(call).into_iter().map(content).collect()
 }
 
-/// The moment comes at which what there is has to be told.
+/// The deadline for sending the results so far.
 async fn due(world: &World) {
     let batch = world.aws.receive("executions", 3).unwrap();
     assert_eq!(world.run_batch(batch).await, 0);
@@ -152,7 +152,7 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
     assert_eq!(world.send("call-start", &missing).await.wrong_fields(), ["From"]);
     assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
-    // What was refused does not stand in the way of what is Twilio's.
+    // Refused requests do not block Twilio's own.
     call_id(&world.send("call-start", &incoming).await);
 }
 
@@ -302,7 +302,7 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
         ] {
             world.vapi.inject(fault);
             let call = world.caller(&phone(1));
-            // Instead of VAPI's ten seconds: what is left of the function's time.
+            // In place of VAPI's ten seconds: the rest of the function's time.
             let answer = world.send("call-start", &world.incoming(&call).within(Duration::from_secs(2))).await;
             let twiml = answer.body.as_str().unwrap();
             assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"));
@@ -504,7 +504,7 @@ async fn a_moment_of_trouble_at_vapi_costs_no_caller_the_call() {
             let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
             let call = call_id(&answer);
             assert!(world.vapi.faults().is_empty());
-            // What VAPI had begun before its answer was lost is the call.
+            // The call that VAPI began before its answer was lost is the call.
             assert_eq!(world.vapi.calls_begun(), begun + 1, "{trouble:?}");
             assert_eq!(world.aws.row("calls", &call).unwrap()["id"], json!(call));
             assert_eq!(world.aws.messages("executions").len(), 2 * (begun + 1), "{trouble:?}");

@@ -1,5 +1,4 @@
-//! A person asks, the planner chooses tools, an answer comes. Both ways of choosing, a plan in text and calls of functions, are held
-//! to the same.
+//! Chats with the planner: a plan in text and function calls must behave alike.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,7 +38,7 @@ impl Way {
         World::with(Options { variables, ..Options::default() }).await
     }
 
-    /// What the model says to call a tool.
+    /// The model's turn that calls a tool.
     pub(crate) fn call(self, tool: &str, arguments: Value) -> Turn {
         match self {
             Self::Written => {
@@ -49,7 +48,7 @@ impl Way {
         }
     }
 
-    /// What the model says where no tool is needed.
+    /// The model's turn without a tool.
     pub(crate) fn none(self) -> Turn {
         match self {
             Self::Written => Turn::text(r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#),
@@ -193,7 +192,7 @@ async fn a_model_that_never_stops_choosing_is_stopped() {
         let world = way.world().await;
         find(&world).await;
         let again = way.call("find", json!({"query": "more"}));
-        // Six choices; then no tool is offered, and what it says is the answer.
+        // After six choices no tool is offered, and the model's words are the answer.
         let turns = vec![again; 6].into_iter().chain([Turn::text("That is all I found.")]);
         world.llm.script(turns);
         let answer = world.chat("Tell me everything").await.expect(200);

@@ -29,7 +29,7 @@ fn allowed(answer: &Answer, directive: &str) -> BTreeSet<String> {
     directive.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What the page names below `console/`.
+/// The files below `console/` that the page names.
 fn files(page: &Answer) -> BTreeSet<String> {
     let page = page.body.as_str().unwrap();
     let named = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next());
@@ -184,7 +184,7 @@ async fn the_settings_say_where_to_sign_in_and_where_answers_stream_from() {
     assert_eq!(get(&least, "/console/settings.json").await.body, expected);
 }
 
-/// Whether there is a Node that knows what the page is written in; says so if not.
+/// Whether Node understands the page's JavaScript; prints a note if not.
 fn has_node() -> bool {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default();

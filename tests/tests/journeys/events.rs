@@ -185,7 +185,7 @@ async fn a_body_alone_never_says_whose_it_is() {
     // Signed by somebody else, of whom the body says nothing.
     let forged = world.signed("/api/hooks/slack", Signer::Slack("their-own-secret"), &body);
     assert_eq!(world.send("trigger", &forged).await.status, 401);
-    // By a hook of theirs: it is authentic, and what it says is of others is not theirs.
+    // Through their own hook it is authentic, but its tenant is another's.
     let by_theirs = world.deliver_signed(&theirs, Signer::Slack("their-own-secret"), &body).await;
     by_theirs.expect(200);
     // A tenant is one hook's, also where somebody knows the app's secret.
@@ -330,7 +330,7 @@ async fn an_app_that_was_uninstalled_ends_the_hook() {
     assert_eq!(shown["status"], "ended");
     assert_eq!(world.slack_says(&hook, "Ev3", "urgent").await.status, 401);
     assert_eq!(world.runs_of(&automation).len(), 1);
-    // One that takes the events of every workspace goes on with the others'.
+    // A hook for every workspace continues with the others' events.
     world.deliver_signed(&all, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
     world.slack_says(&all, "Ev4", "urgent").await.expect(200);
     assert_eq!(world.runs_of(&automation).len(), 2);
@@ -463,8 +463,8 @@ fn manual_body(service: &str, event_type: &str, filters: &Value) -> Value {
     })
 }
 
-/// Whatever discovery lists can fire: each event of the catalogue, in a request as its service makes it, begins a run of an
-/// automation with the example's own condition.
+/// Every listed event can fire: each event of the catalogue, in its service's own request, starts a run of an automation with
+/// the example's condition.
 #[tokio::test]
 async fn every_event_of_the_catalogue_begins_a_run() {
     let files = tests::catalogue::files().unwrap();
@@ -619,7 +619,7 @@ async fn by_hook(world: &World, hook: &Value, service: &str, event_type: &str, e
     }
 }
 
-/// Twilio, Telegram and Linear: what is not theirs, not ours, or was there before.
+/// Twilio, Telegram and Linear: foreign, misdirected and repeated requests.
 #[tokio::test]
 async fn a_request_of_twilio_telegram_or_linear_is_taken_once_and_only_if_it_is_theirs() {
     for (file, service, event_type) in [
@@ -736,7 +736,7 @@ async fn many_events_at_once_are_a_run_each_in_the_organizations_group() {
         async move { world.slack_says(hook, &format!("Ev{number}"), "urgent").await }
     });
     for answer in join_all(sent).await {
-        // What was not done in time comes again.
+        // An event without a timely answer comes again.
         assert!([200, 503].contains(&answer.status), "{}", answer.body);
     }
     for number in 0..EVENTS {

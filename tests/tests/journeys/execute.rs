@@ -1,4 +1,4 @@
-//! POST /api/tools/{id}/execute for SMS: who is let in, whose call it is, what the model is told.
+//! POST /api/tools/{id}/execute for SMS: access, the call's owner, the model's sentences.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use base64::Engine;

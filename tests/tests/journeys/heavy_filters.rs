@@ -1,4 +1,4 @@
-//! Filters that take long: the service has its answer in time, and what was not looked at then is looked at from the queue.
+//! Expensive filters: the service gets a timely answer, and the queue evaluates the rest.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ async fn event(world: &World) -> Value {
 #[tokio::test]
 async fn the_service_has_its_answer_and_every_automation_its_run() {
     let mut world = World::start().await;
-    // What a test takes on a busy machine says nothing of Lambda: what is bounded is counted.
+    // A test's time on a busy machine says nothing about Lambda, so the work is counted.
     world.process.trigger.answer_within = Some(Duration::from_secs(60));
     let automations = listeners(&world, 60, 99).await;
     let hook = world.slack_hook().await;
@@ -92,7 +92,7 @@ async fn filters_that_take_little_are_looked_at_before_the_answer() {
     assert_eq!(event(&world).await["waiting"], json!([]));
 }
 
-/// What a fault leaves behind at each step, the service or the queue completes.
+/// After a fault at each step, the service or the queue completes the work.
 #[tokio::test]
 async fn what_a_fault_leaves_is_completed_and_starts_each_run_once() {
     for (action, table) in [

@@ -1,4 +1,4 @@
-//! What became of the runs of a tool and in a call: who sees it, in which order, and what of it is hidden.
+//! History of a tool's and a call's executions: access, order, redaction.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -245,7 +245,7 @@ async fn runs_of_another_organization_are_shown_to_nobody_else() {
     let page = world.list_as(&world.other, &format!("/tools/{}/executions", id(&theirs))).await.expect(200);
     assert_eq!(all(&page, "tool_id"), [&theirs["id"]]);
 
-    // And if the call is known to nobody, each sees what its own tools did in it.
+    // If the call is unknown, each organization sees its own tools' executions.
     world.aws.delete("calls", &call_id);
     assert_eq!(all(&of_call(&world, &call).await, "tool_id"), [&tool["id"]]);
     let page = world.executions_of_call_as(&world.other, &call_id).await.expect(200);
@@ -354,7 +354,7 @@ async fn every_name_of_a_secret_hides_its_value() {
     }
 }
 
-/// What an address repeats of the tool's configuration is no business of the model's.
+/// Configured values that an address repeats are hidden from the model.
 #[tokio::test]
 async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
     let crm = address();

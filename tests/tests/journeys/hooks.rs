@@ -208,7 +208,7 @@ async fn a_tenant_is_one_active_hooks_of_all_organizations() {
         }
         body
     };
-    // What waits for its secret holds nobody up.
+    // A pending hook delays nobody.
     for _pending in 0..12 {
         let theirs = world.hooks(&world.other, "POST", "", &new("")).await.expect(201);
         assert_eq!(theirs["status"], "pending");
@@ -308,7 +308,7 @@ async fn everything_wrong_with_a_hook_is_named_at_once() {
         (json!({"service": "Slack", "tenant": "T061EG9R6", "audience": "x"}), vec!["audience", "tenant"]),
         (json!({"service": "Webhooks", "tenant": "x", "secret": "short"}), vec!["secret", "tenant"]),
         (json!({"service": "Gmail"}), vec!["service_account"]),
-        // Whoever pushes for an account that is known could claim anybody's mailbox.
+        // A push for a known account could claim anybody's mailbox.
         (json!({"service": "Gmail", "service_account": "push@p", "tenant": "ana@example.com"}), vec!["tenant"]),
         (json!({"service": "Pipedream"}), vec!["service"]),
     ] {

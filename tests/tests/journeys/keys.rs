@@ -1,4 +1,4 @@
-//! /api/{slug}/keys: an organization's own accounts, and that what is its goes to them and to no other.
+//! /api/{slug}/keys: an organization's own accounts, and the separation from all others.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -183,7 +183,7 @@ async fn another_account_is_refused_while_tools_are_at_the_old_one() {
     assert!(text(&refused["detail"]).contains("delete the tools"), "{refused}");
     put(&world, SECOND_PLATFORM_KEY).await.expect(200);
     world.delete(&tool).await.expect(200);
-    // What only runs on call start is at no account.
+    // A tool for call start only is at no account.
     world.tool(&tests::preemptive_sms()).await;
     put(&world, OWN_KEYS[0]).await.expect(200);
 
@@ -295,7 +295,7 @@ async fn the_llms_account_is_kept_for_who_speaks_to_it() {
     assert!(world.aws.secret_names(SECRETS).is_empty());
 }
 
-/// What the organization's LLM answers, as a function asks it.
+/// The answer of the organization's LLM, as a function asks it.
 async fn ask(world: &World, tenant: &Tenant) -> Result<String, Error> {
     let accounts = world.process.keys.accounts.clone().with_llm("switchboard/llm", "the/default");
     let client = Llm::new(http_client()?, world.process.keys.outbound.clone());

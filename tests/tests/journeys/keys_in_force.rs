@@ -1,4 +1,4 @@
-//! A key that was taken away or changed in one process holds no more in any other, from its next request on.
+//! A removed or changed key stops working in every process with its next request.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -67,7 +67,7 @@ async fn an_llms_key_that_is_removed_is_used_by_no_process_any_more() {
     world.llm.script(says("From the platform's."));
     assert_eq!(world.chat("Hello again").await.expect(200)["message"], "From the platform's.");
     assert!(own.requests().is_empty(), "the key that was removed is not used");
-    // What began with it, and asks again, does not go on with it.
+    // Work that began with the key, and asks again, does not continue with it.
     let in_use = LlmInUse { accounts: &mine, organization, account: &begun };
     assert!(in_use.now().await.is_err());
 }

@@ -1,4 +1,4 @@
-//! Knowledge bases: what is loaded, what is refused, and what a model finds in them.
+//! Knowledge bases: loading, refusals, and the model's results.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -48,7 +48,7 @@ async fn load_csv(world: &World, base: &str, table: &str) -> Answer {
     world.send("knowledge", &event).await
 }
 
-/// What the base's row counts, which must be what is there.
+/// The row's counts, which must equal the stored entries.
 async fn held(world: &World, base: &str) -> (u64, u64) {
     let row = world.knowledge("GET", &format!("/{base}"), &Value::Null).await.expect(200);
     let there =

@@ -307,7 +307,7 @@ async fn when_the_agent_cannot_be_given_it_no_tool_is_left() {
     }
     // The base may be asked for again at once: its lease was given back.
     attach(&world, agent, &base).await.expect(201);
-    // A tool that was there stays, whatever becomes of the next agent.
+    // An attached tool stays even if the next agent's attachment fails.
     let other = &world.agents(1).await[0];
     world.vapi.inject(standins::Fault::status(500).on("PATCH", "/assistant").times(9));
     attach(&world, other, &base).await.expect(502);
@@ -437,7 +437,7 @@ async fn a_lease_left_by_a_crash_frees_itself() {
     let event = Event::post(&path, &json!({"knowledge_base_id": base})).user(&world.home.user_id);
     let refused = world.send("knowledge", &event.within(std::time::Duration::from_secs(6))).await.expect(409);
     assert!(text(&refused["detail"]).contains("try again"), "{refused}");
-    // What is loaded and looked up meanwhile needs no lease.
+    // Loading and queries need no lease.
     world.knowledge("POST", &format!("/{base}/entries"), &json!({"entries": [{"text": "x"}]})).await.expect(200);
     world.later();
     attach(&world, agent, &base).await.expect(201);

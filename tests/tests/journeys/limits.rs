@@ -1,4 +1,4 @@
-//! A tool's limits: how often it runs, and whom it writes to, whatever the model says.
+//! A tool's limits: its executions and its recipients, against the model's will.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;

@@ -152,7 +152,7 @@ async fn an_agent_with_more_tools_than_one_batch_shows_all() {
 #[tokio::test]
 async fn rows_of_an_older_version_still_show() {
     let world = World::start().await;
-    // Only what every version wrote.
+    // Only attributes that every version wrote.
     let id = Uuid::new_v4().to_string();
     let at = "2025-01-01T00:00:00.000Z";
     world.aws.put("tools", &json!({

@@ -1,4 +1,4 @@
-//! The MCP server as its clients meet it: who is let in, what is listed, and what calls of tools answer.
+//! The MCP server for its clients: access, lists, answers of tool calls.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -237,7 +237,7 @@ async fn without_a_good_token_a_client_is_told_where_it_gets_one() {
             if let Some(authorization) = &authorization {
                 event = event.header("authorization", authorization);
             }
-            // Nobody is let in by what only an authorizer may say, or by another header.
+            // Claims that only an authorizer may set, and other headers, do not let anybody in.
             let mut raw = event.header("x-vapi-secret", &world.issuer.token(&world.home.user_id)).to_json();
             raw["requestContext"]["authorizer"] = json!({"jwt": {"claims": {"sub": world.home.user_id}}});
             let answer = world.send_json("mcp", &raw).await;
@@ -411,7 +411,7 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
     assert!(!said(&first).0, "{first}");
     let runs = || world.pipedream.requests().iter().filter(|request| request.path.ends_with("/actions/run")).count();
     assert_eq!(runs(), 1);
-    // The same call of the same user is the same effect, whatever the id of its message.
+    // The same call of the same user is the same effect, with any message id.
     let again = world.mcp_call("call_tool", &call).await;
     assert_eq!((said(&again), runs()), (said(&first), 1));
     // With a key of its own it is another one, and that once.
@@ -505,7 +505,7 @@ async fn the_same_tools_are_definitions_of_functions_and_can_be_called() {
     assert_eq!(of("xml").await.wrong_fields(), ["format"]);
 
     let user = &world.home.user_id;
-    // What a model writes in the strict form: everything is there, null where it means nothing.
+    // A model's strict form: every member is there, null where it is unset.
     let search = json!({"q": "post a message", "services": null, "category": null, "trigger": null, "connected": null, "limit": 1, "cursor": null});
     let found = world.agent_tool_of(user, "search_tools", &search).await.expect(200);
     assert_eq!(
@@ -657,7 +657,7 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
         (1, &json!(world.home.user_id), &json!("pending_review"))
     );
 
-    // Whoever began the run has lost the role meanwhile.
+    // The user lost the role meanwhile.
     let member = world.member(&world.home, Some("member"));
     world.llm.script(turns());
     let event = Event::post(&format!("/api/{}/runs", world.home.slug), &json!({"prompt": "Alert me", "tools": tools}));

@@ -87,7 +87,7 @@ async fn a_member_comes_is_changed_and_goes() {
     let expected = json!({"id": ANA, "name": "Ana Ruiz", "phone": "+14155550101", "timezone": "Europe/Madrid"});
     assert_eq!(person, expected);
 
-    // Out with the next request, whatever knew them.
+    // Removed with the next request, in every process.
     assert_eq!(
         ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.expect(200),
         json!({"status": "deleted"})
@@ -332,7 +332,7 @@ async fn what_a_lost_answer_has_done_is_found_by_the_next() {
     ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.expect(200);
     world.aws.clear_faults();
     assert_eq!(role(&world, ANA), None);
-    // One that did nothing says so.
+    // A failed removal says so.
     add(&world, ANA, "member").await;
     world.aws.inject(Fault::throttled("TransactWriteItems", "organization_members").times(9));
     assert_eq!(ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.status, 503);

@@ -1,5 +1,7 @@
-//! Rows that a newer version wrote, in every table: what this version knows of them works and the rest stays; a row that it
-//! cannot read costs that row, is reported, and holds up nothing else. And rows that an older version wrote under other limits.
+//! Rows of a newer version in every table, and rows of an older one.
+//!
+//! The known part of a newer row works and the rest stays. An unreadable row is reported and affects only itself. Rows of an
+//! older version may exceed today's limits.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -19,7 +21,7 @@ use tests::{
 };
 use uuid::Uuid;
 
-/// What stands in rows and must stand in no answer and no line of the log.
+/// Content of rows that must appear in no answer and no log line.
 const CONTENT: &str = "only-a-newer-version-knows";
 
 fn text(value: &Value) -> &str {
@@ -64,8 +66,7 @@ fn reported(logs: &Logs) -> Vec<String> {
     lines.filter(|line| line.starts_with("a row is left out: ")).collect()
 }
 
-/// A list whose one row is readable, beside a copy of it that a newer version has written: `spoil` is what this one cannot
-/// read of it.
+/// A list with one readable row, beside a copy from a newer version: `spoil` is its unreadable part.
 async fn list_of(world: &World, table: &str, function: &str, path: &str, spoil: &Value) {
     let list = get(world, function, path).await.expect(200);
     assert_eq!(list["items"].as_array().unwrap().len(), 1, "{table}: {list}");
@@ -276,7 +277,7 @@ async fn a_member(world: &World) {
     assert_eq!((&row["role"], &row["newer"], &row["name"]["of"]), (&json!("member"), &json!(CONTENT), &json!(CONTENT)));
 }
 
-/// What is deployed for an automation is taken away by a program that does not know all that is written of it.
+/// A program deletes an automation's trigger although it knows only a part of its row.
 async fn a_deployed_trigger(world: &World) {
     world.catalogue_service("gmail.json");
     world.service("Gmail", Some("gmail"));
@@ -306,7 +307,7 @@ async fn a_schedule(world: &World) {
         world.aws.change("schedules", id, late.clone());
     }
     world.aws.change("schedules", &ids[1], json!({"rule": {"of": CONTENT}}));
-    // The sweep leaves out what it cannot read, and what it can is carried out.
+    // The sweep skips unreadable rows and handles the others.
     let logs = Logs::capture();
     world.settle().await;
     assert_eq!(reported(&logs).len(), 1);
@@ -337,7 +338,7 @@ async fn a_count(world: &World) {
     world.start_run(&body).await.expect(202);
     assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 2);
     assert_eq!(world.aws.rows("usage")[0]["newer"], CONTENT);
-    // One that cannot be read is left out of what is shown.
+    // An unreadable row is left out of the view.
     world.aws.put("usage", &extended(row, &json!({"used": CONTENT})));
     assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 0);
 }
@@ -365,7 +366,7 @@ async fn a_run(world: &World) {
         let key = json!({"id": bad["id"], "part": "run", "organization_id": world.other.organization_id});
         world.aws.put("automation_runs", &key);
     }
-    // One that this version carries on keeps what it does not know.
+    // A run that this version continues keeps its unknown part.
     let mut row =
         world.aws.rows("automation_runs").into_iter().find(|row| row["id"] == run["id"] && row["part"] == "run");
     let row = extended(row.take().unwrap(), &json!({"newer": {"deep": [CONTENT]}}));
@@ -408,7 +409,7 @@ async fn an_attachment(world: &World) {
     assert_eq!(world.detach(text(&good["id"])).await.status, 200);
 }
 
-/// Of three services one row each: one that a newer version extended, one that this one cannot read.
+/// One row for each of three services: one extended by a newer version, one unreadable here.
 async fn a_catalogue(world: &World, table: &str) {
     let capabilities = json!({"supports_webhooks": true, "webhook_events": ["message"]});
     for (service, tool) in [("Slack", "slack_post"), ("Notion", "notion_post"), ("Gmail", "gmail_post")] {
@@ -478,7 +479,7 @@ async fn an_organization(world: &World) {
     assert_eq!(row["own_keys"]["pipedream"]["deep"], CONTENT, "another service's key was dropped");
     assert!(row["own_keys"]["llm"]["id"].is_string());
     assert_marked(world, "organizations", &home.organization_id);
-    // Nor does a credential that is stored take from another one what a newer version wrote there.
+    // Storing a credential does not remove a newer version's part of another one.
     let fields = json!([{"name": "key", "description": "There."}]);
     for service in ["Stripe", "Oura"] {
         world.service_with(service, &json!({"connection": {"type": "credential", "fields": fields}}));
@@ -538,7 +539,7 @@ async fn intents(world: &World) {
     for intent in &unknown {
         assert_eq!(world.aws.row("intents", text(&intent["id"])).as_ref(), Some(intent));
     }
-    // An open change, whatever it is, is in the way of another VAPI account.
+    // Any open change blocks another VAPI account.
     let own = world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": tests::SECOND_PLATFORM_KEY})).await;
     assert!(own.status == 503 || own.status == 409, "{}", own.body);
     for intent in &unknown[..2] {
@@ -578,7 +579,7 @@ async fn a_tool_of_an_unknown_type_is_neither_shown_nor_taken_from_its_agent() {
         assert_eq!((shown, &list["unmanaged"], &list["synced"]), (vec![&good["id"]], &json!([]), &json!(true)));
     }
     assert_eq!((world.aws.rows("agent_tools"), world.tool_ids()), (rows, at_vapi));
-    // What needs the tool itself says why it cannot be had, and leaves everything as it is.
+    // Requests for the tool itself report the reason, and change nothing.
     let id = text(&bad["id"]);
     let agent = Event::new("DELETE", &format!("/api/{}/agents/{}", world.home.slug, world.home.agent_id));
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"agent_id": null}));
@@ -601,7 +602,7 @@ async fn a_tool_of_an_unknown_type_is_neither_shown_nor_taken_from_its_agent() {
     assert_eq!(world.delete_as(&world.other, &bad).await.status, 404);
 }
 
-/// A configuration with what only a newer version knows, at the top and within.
+/// A configuration with unknown members, at the top and within.
 fn newer_config(tool: &Value) -> Value {
     let mut config = tool["config_metadata"].clone();
     config["retention"] = json!({"days": 7});
@@ -623,7 +624,7 @@ async fn an_edit_keeps_what_it_does_not_know() {
     world.aws.change("tools", id, row);
     mark(&world, "tools", id);
 
-    // It is what it was: shown, executed, offered, tried out.
+    // It works as before: shown, executed, offered, tried.
     let shown = get(&world, "list", &format!("/tools/{id}")).await.expect(200);
     assert_eq!(shown["config_metadata"]["retention"]["days"], 7);
     assert!(shown.get("newer").is_none() && shown.get("lease_token").is_none());
@@ -643,12 +644,12 @@ async fn an_edit_keeps_what_it_does_not_know() {
     let at_vapi = world.vapi.outgoing(&world.call(&tool, json!({"text": "Hello"})));
     assert!(at_vapi.is_ok(), "VAPI still has the tool");
 
-    // Whoever sends all of it back changes what they changed.
+    // A client that sends everything back changes only its own change.
     let mut all = edited["config_metadata"].clone();
     all["label"] = json!("Say it");
     let edited = world.update(&tool, &all).await.expect(200);
     assert_eq!((&edited["label"], &edited["config_metadata"]["from"]["pool"]), (&json!("Say it"), &json!("berlin")));
-    // A field that is replaced is replaced as a whole; the others keep what they have.
+    // A replaced field is replaced as a whole; the others keep their content.
     let text_only = json!({"text": {"mode": "fixed", "value": "Hello"}});
     let edited = world.update(&tool, &text_only).await.expect(200);
     let config = &edited["config_metadata"];
@@ -674,7 +675,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     for (field, unknown) in [
         ("from", json!({"type": "pool"})),
         ("text", json!({"mode": "template"})),
-        // What binds whom a message may go to must not come to mean anybody.
+        // A restriction of recipients must not come to mean anybody.
         ("allowed_recipients", json!({"group": "staff"})),
     ] {
         let mut config = tool["config_metadata"].clone();
@@ -712,7 +713,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     );
 }
 
-/// What the parser of bodies would refuse today, for each type.
+/// Stored configurations that today's parser of bodies would refuse, for each type.
 #[tokio::test]
 async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
     let world = World::start().await;
@@ -791,7 +792,7 @@ async fn an_edit_answers_for_its_own_fields() {
     assert!(mended["config_metadata"].get("limits").is_none());
 }
 
-/// A thread with what only a newer version knows: its turns go on, and a message that cannot be read costs that message.
+/// A thread with unknown members: its turns go on, and an unreadable message affects only itself.
 async fn a_thread(world: &World) {
     let user = &world.home.user_id;
     let none = || Turn::text(r#"{"tool": "none"}"#);

@@ -1,4 +1,4 @@
-//! /api/{slug}/phone-numbers: a number is registered once, by who owns it, and its credentials are in Secrets Manager alone.
+//! /api/{slug}/phone-numbers: one registration per number, by its owner; credentials at Secrets Manager alone.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -425,7 +425,7 @@ async fn a_removed_number_leaves_no_row_no_guard_and_no_secret() {
     assert_eq!(rings(&world, &home.agent_id), Vec::<String>::new());
     assert_eq!(remove(&world, &id).await.status, 404, "removing twice");
 
-    // A tool that sends from it says so; the call is one that came in before the number went.
+    // A tool that sends from the number says so; the call came in before the number was removed.
     world.incoming_call(home, call.call_id.as_deref().unwrap(), "+14155550101");
     let sentence = world.call_tool(&call).await.sentence().to_owned();
     assert_eq!(sentence, "The number this message should come from is no longer set up.");

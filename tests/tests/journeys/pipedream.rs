@@ -1,4 +1,4 @@
-//! `pipedream_action` tools: what runs, as whom, and what becomes of errors.
+//! `pipedream_action` tools: runs, accounts, errors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ async fn an_action_with_a_secret_goes_to_no_address_of_the_models_choice() {
     assert_eq!(refused.wrong_fields(), ["params.webhookUrl"]);
     assert!(!refused.body.to_string().contains("xoxb-s3cret"), "{}", refused.body);
 
-    // One that was stored before this was checked.
+    // A configuration stored before this check.
     config["preloadedParams"] = json!({"mrkdwn": true});
     config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     let mut tool = world.attached(&config).await;

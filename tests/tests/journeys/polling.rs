@@ -1,4 +1,4 @@
-//! Automations that ask a source again and again: the first answer is old, and then each item runs once, whatever fails in between.
+//! Polled sources: the first answer is old, then each item runs once, with any failure in between.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{Fault, Options, Trouble, World, http_server::Server};
 
-/// What the source gives back: a status, and its body.
+/// The source's answer: a status, and its body.
 type Feed = Arc<Mutex<(u16, Value)>>;
 
 struct Polled {
@@ -116,7 +116,7 @@ impl Polled {
         self.row()["next_run_at"].as_str().unwrap().parse().unwrap()
     }
 
-    /// What the runs were started with.
+    /// The data of the started runs.
     fn runs(&self) -> Vec<Value> {
         let rows = self.world.aws.rows("automation_runs");
         let plans = rows.iter().filter_map(|row| serde_json::from_str(row["trigger_data"].as_str()?).ok());
@@ -144,7 +144,7 @@ async fn the_first_answer_is_old_and_then_each_new_item_is_a_run() {
 
     polled.poll(&[4, 3, 2, 1]).await;
     assert_eq!(polled.titles(), titles([3, 4]));
-    // An item that was away, and one that changed.
+    // An item that returned, and a changed one.
     polled.poll(&[5, 4, 2]).await;
     polled.poll(&[5, 4, 3, 1]).await;
     assert_eq!((polled.titles(), polled.runs().len()), (titles([3, 4, 5]), 3));

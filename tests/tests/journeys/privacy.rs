@@ -1,4 +1,4 @@
-//! What is kept of people has an end: by time, when a call is over, and when somebody wants it deleted.
+//! Personal data ends: by time, at the end of a call, and on request.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -50,7 +50,7 @@ fn as_member(world: &World) {
     world.aws.put("organization_members", &row);
 }
 
-/// What VAPI tells of a call.
+/// VAPI reports a status of the call.
 async fn told(world: &World, call: &str, status: &str) {
     let message = json!({"message": {
         "type": "status-update", "status": status,
@@ -95,7 +95,7 @@ fn parts(world: &World, run: &str) -> usize {
 
 // ------------------------------------------------------------------------------------------------------- by time
 
-/// Whoever adds a table says whether anything of a person's can stand in it; then DynamoDB must drop its rows.
+/// A new table must declare whether it can hold personal data; if so, DynamoDB must expire its rows.
 #[test]
 fn every_table_with_something_of_a_person_drops_its_rows() {
     let written_by_the_organization = [
@@ -111,7 +111,7 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
         "organization_members",
         "organizations",
         "phone_numbers",
-        // Of what a source gave back, hashes only.
+        // Only hashes of a source's answer.
         "schedules",
         "tools",
     ];
@@ -264,7 +264,7 @@ async fn a_call_with_more_executions_than_a_batch_takes_is_deleted_whole() {
     for number in 0..60 {
         let mut copy = row.clone();
         copy["id"] = json!(uuid::Uuid::now_v7().to_string());
-        // Those that nobody is shown any more go, too.
+        // Expired rows, which nobody sees any more, are deleted too.
         copy["expires_at"] = json!(if number % 2 == 0 { 1 } else { 4_000_000_000_u64 });
         world.aws.put("executions", &copy);
     }
@@ -340,8 +340,8 @@ async fn their_tool(world: &World) -> Value {
     tool
 }
 
-/// Everything of a caller: a call through us with an execution, one that only VAPI knows, one from a line of the
-/// organization's own, and two runs; and the like of another caller and another organization.
+/// All data about a caller: a call through us with an execution, a call that only VAPI knows, a call from a line of the
+/// organization's own, and two runs; and the same for another caller and another organization.
 async fn traces(world: &World) -> Value {
     let tool = world.attached(&ai_sms()).await;
     let theirs = their_tool(world).await;
@@ -408,7 +408,7 @@ async fn everything_of_a_number_is_erased_and_nothing_of_another() {
     assert!(parts(&world, &other) > 0);
 }
 
-/// A message to somebody who never called: the number is found as a recipient, whoever fixed or named it.
+/// A message to a person who never called: the number is found as a recipient, fixed or chosen by the model.
 #[tokio::test]
 async fn a_number_is_found_as_the_recipient_of_an_execution() {
     let world = World::start().await;
@@ -434,7 +434,7 @@ async fn a_number_is_found_as_the_recipient_of_an_execution() {
     call.assistant_id.clone_from(&world.other.assistant_id);
     world.call_tool(&call).await.result();
     assert_eq!(world.executions().len(), 4);
-    // The one that waits is found, too, before it has been carried out.
+    // A waiting message is found before it is sent.
     let erased = erase(&world, &phone(6)).await;
     assert_eq!((&erased["deleted"]["executions"], &erased["complete"]), (&json!(2), &json!(true)), "{erased}");
     let left = json!(world.executions()).to_string();
@@ -446,7 +446,7 @@ async fn a_number_is_found_as_the_recipient_of_an_execution() {
     assert!(ours.is_empty(), "nothing is left of them: {ours:?}");
 }
 
-/// What an execution can be found by goes with it.
+/// The entries by which an execution is found are deleted with it.
 #[tokio::test]
 async fn a_deleted_call_leaves_nothing_of_its_recipients() {
     let world = World::start().await;
@@ -567,7 +567,7 @@ async fn a_conversation_that_names_the_number_is_erased() {
     assert_eq!(left["items"][0]["thread_id"], "other");
 }
 
-/// What an action is to send stands nowhere else as long as it waits: also where the automation itself names the number.
+/// The request of a waiting action is stored nowhere else, also where the automation itself names the number.
 #[tokio::test]
 async fn what_is_asked_of_a_number_is_erased_with_its_run() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Runs of automations: run-loop carries them on, the model says what a script tells it to.
+//! Runs of automations in run-loop, with a scripted model.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -54,14 +54,14 @@ async fn carried_out(world: &World, wanted: RunSpec) -> shared::models::WholeRun
     whole(world, id).await
 }
 
-/// Delivers what waits on the queue, whenever it is due, as long as anything comes of it.
+/// Delivers every message of the queue, as long as one has an effect.
 async fn deliver(world: &World) {
     while let Some(batch) = world.aws.receive("runs", 900) {
         assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
     }
 }
 
-/// Delivers what waits on the queue and kills the process where the fault makes it hang. False: it ended before.
+/// Delivers the messages of the queue and kills the process where the fault makes it hang. False if it ended before.
 async fn killed(world: &World, fault: Fault) -> bool {
     world.aws.inject(fault);
     let batch = world.aws.receive("runs", 900).unwrap();
@@ -93,12 +93,12 @@ async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
     assert_eq!(spent.prompt_tokens, run.answers.iter().map(|answer| answer.prompt_tokens).sum::<u64>());
     assert!(spent.completion_tokens > 0);
     assert!(run.run.started_at.is_some() && run.run.finished_at.is_some() && run.run.lease_until.is_none());
-    // What wakes a successor is of no use any more, and does no harm.
+    // The message for a successor is useless now, and harmless.
     world.later();
     assert_eq!(world.run_loop(AMPLE).await, 0);
 }
 
-/// The provider caches what stays the same.
+/// The provider caches unchanged text.
 #[tokio::test]
 async fn the_system_prompt_is_the_same_in_every_request() {
     let (world, site) = bakery().await;

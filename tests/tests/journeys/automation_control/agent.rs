@@ -132,7 +132,7 @@ async fn what_an_agent_may_call_is_known_before_it_is_activated() {
     assert_eq!(told(json!(["ledger_post"]), pinned).await, [""; 0]);
 }
 
-/// What an agent is told names no recipient.
+/// A name in an agent's prompt is no recipient.
 #[tokio::test]
 async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
     let (world, books) = books().await;

@@ -32,7 +32,7 @@ async fn an_action_waits_for_a_person_and_goes_on_with_what_was_approved() {
     let shown = world.approvals("GET", &format!("/{}", text(&approval["id"])), &Value::Null).await.expect(200);
     assert_eq!(&shown, approval);
 
-    // Waiting costs nothing: what is on the queue is dropped and nothing is put there.
+    // Waiting costs nothing: messages are dropped and none is queued.
     while let Some(batch) = world.aws.receive("runs", 900) {
         assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
     }
@@ -227,7 +227,7 @@ async fn a_tool_that_declares_no_effect_asks_under_every_rule() {
     assert!(entered(&books).is_empty());
 }
 
-/// An organization's own tool has the effect that its author declares, whatever its name says.
+/// An organization's own tool has its declared effect, not the effect that its name suggests.
 #[tokio::test]
 async fn an_organizations_own_tool_asks_under_the_rule_of_its_declared_effect() {
     let (world, books) = books().await;

@@ -1,4 +1,4 @@
-//! Runs of actions when things go wrong: a process that dies, a tool that hangs, a queue that repeats itself.
+//! Faults in runs of actions: a crash, a hanging tool, a repeated message.
 
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ async fn begun(world: &World, actions: &Value) -> AutomationRun {
     world.start_automation(&automation, "once", &json!({})).await
 }
 
-/// Delivers what waits on the queue, whenever it is due, and kills the process where the fault makes it hang. False: it ended
-/// before.
+/// Delivers every message of the queue, and kills the process where the fault makes it hang. False if it ended before.
 async fn killed(world: &World, fault: Fault) -> bool {
     world.aws.inject(fault);
     let batch = world.aws.receive("runs", 900).unwrap();
@@ -76,12 +75,12 @@ async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() 
     }
 }
 
-/// Whoever dies with the request on its way does not know what became of it, and does not do it again.
+/// A crash during a request leaves the effect unknown, and it is not repeated.
 #[tokio::test]
 async fn a_process_that_dies_in_the_middle_of_an_effect_leaves_it_unknown_and_goes_on() {
     let (world, books) = books().await;
     let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
-    // The claim is made, the effect happens, and what became of it is not recorded.
+    // The claim is made, the effect happens, and its outcome is not recorded.
     assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(2)).await);
     for row in world.aws.rows("idempotency") {
         if row.get("lease_until").is_some() {

@@ -1,4 +1,4 @@
-//! What a person is asked about first, and what somebody of their role may not do.
+//! Consent of a person, and tools beyond a person's role.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -13,7 +13,7 @@ async fn asked_first(world: &World) -> Value {
     world.tool(&config).await
 }
 
-/// Asks for an SMS; gives what the person is asked.
+/// Asks for an SMS; returns the question to the person.
 async fn ask(world: &World, way: Way) -> Value {
     world.llm.script([way.call("send_confirmation", json!({"text": "See you at nine"}))]);
     let answer = world.chat("Send her: see you at nine").await.expect(200);

@@ -1,5 +1,5 @@
-//! Turns that end in the middle, requests that come twice, lists of calls that wait: nothing is done twice, and nothing that was
-//! asked for disappears.
+//! Interrupted turns, repeated requests, waiting lists of calls: nothing is repeated, and nothing that was asked for
+//! disappears.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -67,7 +67,7 @@ async fn a_turn_that_was_killed_goes_on_with_what_was_done() {
         assert_eq!((&marker["metadata"]["failed"], &failed["items"][1]["content"]), (&json!(true), &json!("Send two")));
         assert_eq!(marker["metadata"]["receipt"]["entries"][0]["state"], state, "{marker}");
 
-        // The second of the list is still made; the first is not made again, whatever became of it.
+        // The second call of the list is still made; the first is not repeated, regardless of its outcome.
         world.llm.script([Turn::text("Both are sent.")]);
         let answer = if named {
             let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;

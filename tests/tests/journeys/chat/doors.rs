@@ -20,7 +20,7 @@ async fn the_organization_is_the_only_one_or_the_one_that_is_named() {
     };
     script(&world);
     world.send("chat", &named(&home.slug, &home.user_id)).await.expect(200);
-    // One that is not theirs and one that there is not are answered alike.
+    // Another organization and a missing one get the same answer.
     for slug in [other.slug.as_str(), "nobody", "*"] {
         let refused = world.send("chat", &named(slug, &home.user_id)).await;
         assert_eq!((refused.status, text(&refused.body["detail"])), (404, "organization not found"), "{slug}");

@@ -1,4 +1,4 @@
-//! What happens once, what it costs, and that an answer says what was done and no more.
+//! Honest answers: effects happen once, costs are bounded, and answers report exactly the effects.
 
 use serde_json::json;
 use tests::{
@@ -83,7 +83,7 @@ async fn a_plan_is_never_an_answer() {
         .collect();
     assert_eq!((text(&answer["message"]), states), ("I cannot teleport.", vec!["done", "not_called"]), "{answer}");
 
-    // The last iteration: asked once more, for words; and one that has none gets ours.
+    // The last iteration asks once more, for words; a model without words gets ours.
     for (last, said) in
         [("That is all.", "That is all."), (teleport, "I have no answer to this. Please put it in other words.")]
     {
@@ -139,7 +139,7 @@ async fn a_plan_with_too_many_calls_is_refused_as_a_whole() {
     assert!(refused.contains("The plan has 7 calls") && refused.contains("None of them was made"), "{refused}");
     assert_eq!((sent(&world), answer["metadata"]["receipt"]["entries"].as_array().unwrap().len()), (7, 7), "{answer}");
 
-    // One that insists is told, and so is the person.
+    // A model that insists is told, and so is the person.
     world.llm.clear_requests();
     world.llm.script([plan(11..=16), plan(11..=16), Turn::text("I have sent all six.")]);
     let answer = world.chat("Send six more").await.expect(200);
@@ -176,7 +176,7 @@ async fn a_turn_that_died_after_its_effect_does_not_repeat_it() {
         let answer = world.chat("Send Hi").await;
         assert_eq!((answer.status, sent(&world), messages(&world)), (503, 1, 0), "{}", answer.body);
         world.aws.clear_faults();
-        // It goes on with what was done.
+        // It continues after the finished calls.
         world.llm.script([Turn::text("I have sent it.")]);
         let answer = world.chat("Send Hi").await.expect(200);
         assert_eq!(world.llm.script_left(), []);
@@ -221,7 +221,7 @@ async fn a_model_that_cannot_be_asked_leaves_nothing_behind_unless_something_was
     let failed = world.chat("Hi").await;
     assert!((500..600).contains(&failed.status), "{}", failed.body);
     assert_eq!(messages(&world), 0);
-    // What was said stays, with the reason why it has no answer.
+    // The message stays, with the reason for the missing answer.
     let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
     let items: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|item| text(&item["content"])).collect();
     assert!(items[0].starts_with("This message was not answered: ") && items[1] == "Hi", "{items:?}");
