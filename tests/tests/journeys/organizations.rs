@@ -130,7 +130,7 @@ async fn an_operator_lets_an_owner_in_again() {
     let added = make(&world, json!({"slug": "harbour", "owner": OWNER, "add_owner": true})).await.unwrap();
     assert_eq!(added["result"], "owner_added");
     assert_eq!(tools(&world, "harbour", OWNER).await, 200);
-    // An existing member keeps the name and address on record.
+    // An existing member becomes an owner.
     let user = world.member(&world.home, Some("viewer"));
     make(&world, json!({"slug": world.home.slug, "owner": user, "add_owner": true})).await.unwrap();
     let row = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == *user).unwrap();
