@@ -60,7 +60,7 @@ async fn an_agent_lists_reads_and_changes_automations() {
     let after = &changed["structuredContent"]["automation"];
     assert_eq!((&after["id"], &after["version"]), (&json!(morning), &json!(2)), "{changed}");
     assert_eq!(world.aws.rows("automations").len(), 2, "none is made anew");
-    // The same again is no second change; one of somebody who read an older state is refused.
+    // A repetition is no second change; a change of an outdated state is refused.
     let again = world.mcp_call("update_automation", &change).await;
     assert_eq!(again["structuredContent"]["automation"]["version"], 2, "{again}");
     nine["description"] = json!("At 10 o'clock.");

@@ -1,4 +1,4 @@
-//! /api/{slug}/agents: an assistant is registered once, and leaves nothing behind when its agent is removed.
+//! /api/{slug}/agents: an assistant is registered once, and its removal leaves nothing behind.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -41,7 +41,7 @@ async fn assistant(world: &World, name: Option<&str>) -> String {
     assistant
 }
 
-/// A registered agent that no number rings.
+/// A registered agent without a phone number.
 async fn agent(world: &World) -> Value {
     let assistant = assistant(world, Some("Night shift")).await;
     register(world, &json!({"external_assistant_id": assistant})).await.expect(201)
@@ -135,7 +135,7 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let world = World::start().await;
     let (ours, theirs) = (&world.home, &world.other);
     let again = register(&world, &json!({"external_assistant_id": ours.assistant_id})).await;
-    // Who can write to both organizations' assistants.
+    // The user can write to both organizations' assistants.
     world.prove(ours, &theirs.assistant_id).await;
     let foreign = register(&world, &json!({"external_assistant_id": theirs.assistant_id, "name": "Mine"})).await;
     assert_eq!((again.status, foreign.status), (409, 409));
@@ -150,7 +150,7 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses[0], 201);
-    // A transaction that meets another one is not carried out either.
+    // Conflicting transactions fail, too.
     assert!(statuses[1..].iter().all(|status| [409, 503].contains(status)), "{statuses:?}");
     assert_eq!(items(&world), before + 2, "a row and its guard");
 }

@@ -16,7 +16,7 @@ fn address() -> Address {
     twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap()
 }
 
-/// A world whose guard lets these through.
+/// A world whose outbound guard allows these addresses.
 async fn world(open: &[&Address]) -> World {
     let open_hosts = open.iter().map(|address| address.address().to_string()).collect();
     World::with(Options { open_hosts, ..Options::default() }).await
@@ -73,7 +73,7 @@ async fn a_caller_without_a_number_is_none_to_an_address() {
     }
 }
 
-/// Refused when the tool is saved, not when somebody waits on the line.
+/// Refused when the tool is saved, not during a call.
 #[tokio::test]
 async fn a_host_that_can_never_be_public_is_refused_with_its_field() {
     let world = World::start().await;
@@ -181,7 +181,7 @@ async fn a_model_cannot_choose_an_address_that_is_refused() {
     assert!(world.aws.rows("idempotency").is_empty(), "nothing left the building");
 }
 
-/// A tool whose address the model fills in, with a secret of its author's in each place there is.
+/// A tool with a model's address and an author's secret at the given place.
 fn with_a_secret(place: &str) -> Value {
     let mut config = api_request(if place == "query" { "GET" } else { "POST" }, "");
     config["url"] = json!({"mode": "ai", "prompt": "The address"});
@@ -259,7 +259,7 @@ async fn a_secret_goes_to_the_hosts_that_are_listed_and_to_no_other() {
         home.inject(Fault::status(307).with_header("location", &format!("{}/steal", elsewhere.url)));
         let answer = world.call_tool(&world.call(&tool, json!({"url": format!("{}/y", home.url)}))).await;
         assert!(!answer.body["success"].as_bool().unwrap(), "{}", answer.body);
-        // A dry run says the same of it.
+        // A dry run reports the same.
         let request = json!({"tool_id": tool["id"], "arguments": {"url": elsewhere.url}});
         let shown = world.try_tool(&request).await.expect(200);
         assert_eq!(shown["status"], "failed", "{shown}");
@@ -446,7 +446,7 @@ async fn a_header_secret_that_is_echoed_is_not_shown() {
     }
 }
 
-/// In the result, in an error, in the history: however the address writes it.
+/// In the result, in an error, in the history: in every spelling of the address.
 #[tokio::test]
 async fn what_is_fixed_is_not_shown_when_an_address_repeats_it() {
     let crm = address();

@@ -25,7 +25,7 @@ use tests::{
     http_server::Server,
 };
 
-/// Books that answer as their entry says, and a world with a service for them.
+/// Books whose answer depends on the entry, and a world with a service for them.
 async fn books() -> (World, Server) {
     books_with(Options::default()).await
 }
@@ -67,7 +67,7 @@ fn and(mut action: Value, more: Value) -> Value {
     action
 }
 
-/// Activates an automation with these actions, starts it with this trigger data and carries it out.
+/// Activates an automation with these actions, starts it with this trigger data and runs it.
 async fn carried_out(world: &World, actions: &Value, trigger_data: &Value) -> AutomationRun {
     let automation = world.activate(&world.manual(actions)).await;
     let run = world.start_automation(&automation, "once", trigger_data).await;
@@ -87,7 +87,7 @@ async fn statuses(world: &World, run: &AutomationRun) -> Vec<String> {
     actions.iter().map(|action| format!("{} {}", action.action_id, word(action.status))).collect()
 }
 
-/// The entries that the books were asked to make, in order.
+/// The entries posted to the books, in order.
 fn entered(books: &Server) -> Vec<String> {
     let posts = books.seen().into_iter().filter(|request| request.method == "POST");
     posts.map(|request| request.target.trim_start_matches("/ledger/").to_owned()).collect()
@@ -170,7 +170,7 @@ async fn the_same_cause_and_every_message_of_it_act_once() {
     world.aws.post("runs", &message);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(entered(&books), ["one", "two"]);
-    // Another cause is another run, and does it again.
+    // Another cause is another run, with effects of its own.
     world.start_automation(&automation, "event-2", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(entered(&books), ["one", "two", "one", "two"]);
@@ -246,7 +246,7 @@ async fn a_tool_of_the_organization_is_called_by_its_name_at_the_version_that_wa
     let name = tool["name"].as_str().unwrap();
     let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
     let automation = world.activate(&world.manual(&json!([tell]))).await;
-    // It is called otherwise by now, and is the same tool.
+    // A renamed tool is the same tool.
     let id = tool["id"].as_str().unwrap();
     world.aws.change("tools", id, json!({"name": "another_name"}));
     let run = world.start_automation(&automation, "once", &json!({})).await;
@@ -298,7 +298,7 @@ async fn a_tool_that_changed_pauses_the_automation_and_nothing_else_is_called() 
     }
 }
 
-/// An account that is missing may be connected again: no reason to pause.
+/// A missing account may be connected again: no reason to pause.
 #[tokio::test]
 async fn an_account_that_is_not_connected_is_a_failed_action() {
     let (world, books) = books().await;

@@ -59,12 +59,12 @@ fn events(call: &Value) -> Vec<&str> {
     call["timeline"].as_array().unwrap().iter().map(|moment| moment["event"].as_str().unwrap()).collect()
 }
 
-/// A moment so many milliseconds from now.
+/// `millis` milliseconds from now.
 fn at(millis: i64) -> String {
     Timestamp::from_millis(Timestamp::now().as_millis() + millis).to_string()
 }
 
-/// A run in the call, as the table has it.
+/// An execution in the call, as a row.
 fn run(world: &World, of: &Tenant, call: &str, more: &Value) {
     let mut row = json!({
         "id": Uuid::now_v7().to_string(), "organization_id": of.organization_id, "tool_id": Uuid::new_v4().to_string(),
@@ -264,7 +264,7 @@ async fn without_a_credential_nobody_is_let_in() {
     }
 }
 
-/// A message of VAPI's about the call, so many milliseconds from now.
+/// A message of VAPI's about the call, `millis` milliseconds from now.
 fn message(kind: &str, millis: i64, more: &Value) -> Value {
     let timestamp = Timestamp::now().as_millis() + millis;
     let mut message = json!({"type": kind, "timestamp": timestamp, "call": {"id": CALL}});
@@ -415,7 +415,7 @@ async fn calls_are_listed_newest_first_page_by_page() {
     }
 }
 
-/// A call with everything in its row; gives the ids of its slow and its fast run.
+/// A call with a complete row; returns the ids of its slow and its fast execution.
 fn rich(world: &World) -> (String, String) {
     world.incoming_call(&world.home, CALL, &phone(1));
     let (slow, fast, waiting) = (Uuid::now_v7().to_string(), Uuid::now_v7().to_string(), Uuid::now_v7().to_string());

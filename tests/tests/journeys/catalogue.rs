@@ -33,7 +33,7 @@ fn event_file() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A small catalogue: a service of requests, and one of a component.
+/// A small catalogue: a service with requests, and a service with a component.
 fn small() -> Value {
     let weather = event_file()["files"]["weather.json"].clone();
     let chat = json!({
@@ -344,7 +344,7 @@ async fn everything_wrong_in_all_files_is_told_at_once() {
         [("chat.json", "/tools/0/title"), ("chat.json", "/tools/1/returns"), ("weather.json", "/tools/0/category")];
     assert!(expected.iter().all(|place| places.contains(place)), "{report:#}");
     assert_eq!(report["more"], 0);
-    // However much it is, the answer is not.
+    // The answer stays small for any number of mistakes.
     let tool = json!({"name": "X"});
     set(&mut files, "/chat.json/tools", &json!(vec![tool; 900]));
     let report = load(&world, &files).await;
@@ -429,7 +429,7 @@ async fn a_changed_tool_says_what_it_was() {
     });
     assert_eq!((&changed["previous"], &changed["version"]), (&previous, &json!("2")));
     assert_ne!(row(&world, "services", "Weather")["edition"], service["edition"]);
-    // Words about it are no other tool.
+    // Another description is no other tool.
     set(&mut files, "/weather.json/tools/0/description", &json!("Gets a forecast."));
     let report = load(&world, &files).await;
     assert_eq!(report["services"]["Weather"]["changed"][0]["fields"], json!(["description"]));
@@ -532,7 +532,7 @@ async fn two_loads_do_not_mix() {
     let refused = catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_millis(300))).await;
     assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("catalogue")), "{refused:?}");
     assert!(world.process.catalogue.services.all().await.unwrap().len() == 2, "the lease is no service");
-    // It does not wait until there is no time left to load.
+    // It stops waiting while there is still time for the load.
     let waited = std::time::Instant::now();
     let deadline = Deadline::after(Duration::from_secs(31));
     let refused = catalogue::handle(&world.process.catalogue, json!({"files": small()}), deadline).await;
@@ -699,7 +699,7 @@ fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
     wrong
 }
 
-/// Of each prop the name, the type and whether it is required.
+/// Name and type of each prop, and whether it is required.
 fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
     let prop = |prop: &Value| {
         let text = |name: &str| prop[name].as_str().unwrap().to_owned();
@@ -708,7 +708,7 @@ fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
     of.as_array().unwrap().iter().map(prop).collect()
 }
 
-/// Connects the home organization to each service, in the way of each.
+/// Connects the home organization to each service.
 async fn connect_all(world: &World, services: &[Service]) {
     let connections = &world.process.runs.catalogue.connections;
     for service in services {

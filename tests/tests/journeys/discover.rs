@@ -205,7 +205,7 @@ async fn a_request_that_names_no_service_or_too_many_is_told_so() {
     assert_eq!(get(&world, "discover/initial_md_fetch", &[("services", "x")]).await.wrong_fields(), ["services"]);
 }
 
-/// A key of DynamoDB's has 1 to 2,048 bytes, and a batch with another is refused whole.
+/// A DynamoDB key has 1 to 2,048 bytes, and a batch with any other key fails as a whole.
 #[tokio::test]
 async fn a_name_that_can_be_none_costs_no_other_name_anything() {
     let world = world().await;
@@ -219,7 +219,7 @@ async fn a_name_that_can_be_none_costs_no_other_name_anything() {
         assert_eq!((names(&found["tools"]), names(&found["problems"]).len()), (vec!["slack_post_message"], 1));
         assert_eq!(found["problems"][0]["problem"], "unknown", "{found}");
     }
-    // Nothing is read for names that cannot be.
+    // Impossible names are not read.
     world.aws.clear_operations();
     let long = ["x".repeat(101), "y".repeat(3_000)];
     let found = overview(&world, &[&long[0], &long[1]]).await;
@@ -579,7 +579,7 @@ async fn an_overview_says_how_the_events_of_each_service_arrive() {
         let text = text(&world, "discover/initial_md_fetch", &[("service", service)]).await;
         assert!(text.contains("How Events Arrive:") && text.contains(said), "{service}: {text}");
     }
-    // Nothing comes of this one, and nothing is said to.
+    // This event starts nothing, so nothing is listed.
     let push = overview(&world, &["Push Notifications"]).await;
     assert_eq!(push["services"][0]["arrivals"], json!([]));
 }

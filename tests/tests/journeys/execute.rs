@@ -152,7 +152,7 @@ async fn a_model_that_repeats_itself_within_one_message_causes_one_effect() {
         again["id"] = json!(call_id);
         list.push(again);
     }
-    // A claim that waited for its own message would take up all of it.
+    // A claim that waited for its own message would use up the time.
     let event = event.text(message.to_string()).within(std::time::Duration::from_secs(6));
     let answer = world.send("execute", &event).await.expect(200);
     let results = answer["results"].as_array().unwrap();

@@ -58,7 +58,7 @@ fn assert_marked(world: &World, table: &str, id: &str) {
     );
 }
 
-/// The lines that report a row as left out. Nothing of a row but its key stands in the log.
+/// The log lines that report skipped rows. Only a row's key is in the log.
 #[track_caller]
 fn reported(logs: &Logs) -> Vec<String> {
     assert!(!logs.text().contains(CONTENT), "{}", logs.text());
@@ -142,7 +142,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
             "calls" => {
                 world.incoming_call(home, "call-1", &phone(1));
                 list_of(world, &table, "calls", "/calls", &json!({"called_phone_number": unknown})).await;
-                // VAPI's words are its own: an unknown one is no reason to lose the call.
+                // VAPI adds words: an unknown one is no reason to lose the call.
                 world.aws.change(&table, "call-1", json!({"status": "levitating"}));
                 assert_eq!(get(world, "calls", "/calls/call-1").await.expect(200)["status"], "other");
                 mark(world, &table, "call-1");
@@ -210,7 +210,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 row = extended(row, &json!({"role": CONTENT, "newer": CONTENT}));
                 world.aws.put(&table, &row);
                 assert_eq!(get(world, "list", "/tools").await.status, 200, "a member by whatever name");
-                // Nor does a membership that cannot be read hold up another one.
+                // Nor does an unreadable membership affect another one.
                 world.aws.put(&table, &json!({"user_id": home.user_id, "organization_id": "no organization's id"}));
                 assert_eq!(get(world, "list", "/tools").await.status, 200);
             }
@@ -229,7 +229,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
                 list_of(world, &table, "hooks", "/events", &json!({"status": CONTENT})).await;
                 let id = get(world, "hooks", "/events").await.expect(200)["items"][0]["id"].clone();
-                // Another version has received it, and this one goes on with it.
+                // Another version has received it, and this one continues.
                 world.aws.change(&table, text(&id), json!({"status": "received"}));
                 world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
                 let row = world.aws.row(&table, text(&id)).unwrap();
@@ -243,7 +243,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 let claim = world.aws.rows(&table).remove(0);
                 world.aws.put(&table, &extended(claim.clone(), &json!({"newer": CONTENT})));
                 assert_eq!(world.call_tool(&call).await.result()["sent"], 1, "answered from the record");
-                // An outcome that cannot be read is no outcome: nothing is sent again.
+                // An unreadable outcome is no outcome: nothing is sent again.
                 world.aws.put(&table, &extended(claim, &json!({"status": CONTENT})));
                 assert!(world.call_tool(&call).await.sentence().contains("not available just now"));
                 assert_eq!(world.twilio.requests().len(), 1);
@@ -253,7 +253,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
     }
 }
 
-/// A member with a role and more that only a newer version knows; and one of whom not even the times can be read.
+/// A member with a newer version's role and attributes; and a member with unreadable times.
 async fn a_member(world: &World) {
     let (table, home) = ("organization_members", &world.home);
     let row = |user: &str| json!({"user_id": user, "organization_id": home.organization_id, "role": "admin", "newer": CONTENT});
@@ -356,7 +356,7 @@ async fn a_run(world: &World) {
             .find(|row| row["id"] != run["id"] && row["organization_id"] == *organization)
             .unwrap();
         while world.aws.receive("runs", 0).is_some() {}
-        // Its message comes again until a version answers that can read it, and the run is not lost.
+        // Its message is redelivered until a version can read the run, so the run is not lost.
         let message = json!({"organization_id": world.home.organization_id, "run_id": bad["id"]});
         world.aws.post("runs", &message.to_string());
         let kept = world.aws.rows("automation_runs").len();
@@ -380,7 +380,7 @@ async fn a_run(world: &World) {
     let rows = world.aws.rows("automation_runs");
     let row = rows.iter().find(|row| row["id"] == run["id"] && row["part"] == "run").unwrap();
     assert_eq!(row["newer"]["deep"][0], CONTENT);
-    // A step that cannot be read: the run cannot be shown whole, and says so.
+    // An unreadable step: the run cannot be shown whole, and says so.
     let step = rows.iter().find(|row| row["part"] == "0001#reply").unwrap().clone();
     world.aws.put("automation_runs", &extended(step, &json!({"phase": CONTENT})));
     let shown = world.run(text(&run["id"])).await;
@@ -499,7 +499,7 @@ async fn an_organization(world: &World) {
     let stored = row["service_credentials"].as_object().unwrap();
     let kept = stored.values().filter(|credential| credential["newer"]["deep"][0] == CONTENT).count();
     assert_eq!((stored.len(), kept), (2, 1), "{row}");
-    // A key that cannot be read must not come to mean the platform's.
+    // An unreadable key must not come to mean the platform's.
     world.aws.change("organizations", &home.organization_id, json!({"own_keys": {"vapi": {"vault": CONTENT}}}));
     world.vapi.clear_requests();
     let refused = world.create(&ai_sms()).await;
@@ -535,7 +535,7 @@ async fn intents(world: &World) {
     let log = logs.text();
     assert!(unknown.iter().all(|intent| log.contains(text(&intent["id"]))) && !log.contains(CONTENT), "{log}");
     drop(logs);
-    // They wait for the version that began them, as they were.
+    // They wait unchanged for the version that began them.
     for intent in &unknown {
         assert_eq!(world.aws.row("intents", text(&intent["id"])).as_ref(), Some(intent));
     }
@@ -549,7 +549,7 @@ async fn intents(world: &World) {
     assert_eq!(own.status, 503, "a change that cannot be read at all, too: {}", own.body);
 }
 
-/// The second tool is of a type that only a newer version knows.
+/// The second tool has a newer version's type.
 async fn two_tools(world: &World, config: &Value) -> (Value, Value) {
     let (good, bad) = (world.attached(config).await, world.attached(config).await);
     world.aws.change("tools", text(&bad["id"]), json!({"type": "fax"}));
@@ -688,7 +688,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
         assert_eq!(world.start_run(&json!({"prompt": "Hello", "tools": [id]})).await.status, 503);
     }
     assert!(world.twilio.requests().is_empty());
-    // Marks that cannot be read hide everything.
+    // Unreadable marks hide everything.
     let mut config = tool["config_metadata"].clone();
     config["redact"] = json!([{"path": "text", "keep": 2}]);
     world.aws.change("tools", id, json!({"config_metadata": config}));
@@ -697,7 +697,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     world.update(&tool, &json!({"label": "Say it"})).await.expect(200);
     assert_eq!(world.aws.row("tools", id).unwrap()["config_metadata"]["redact"][0]["keep"], 2);
 
-    // A run that was offered it does without.
+    // A run that was offered it continues without it.
     world.aws.change("tools", id, json!({"type": "fax"}));
     world.llm.script([
         Turn::text("````tool\nreturn send_confirmation({text: \"Hello\"});\n````"),
@@ -817,7 +817,7 @@ async fn a_thread(world: &World) {
     world.chat("Hi").await.expect(200);
     let row = world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap();
     assert_eq!((&row["newer"], &row["turns"]), (&json!(CONTENT), &json!(2)), "what a newer version wrote stays");
-    // A row that cannot be read costs that thread, and is held up by nobody.
+    // An unreadable row affects only its thread.
     world.aws.put("threads", &extended(row, &json!({"name": [CONTENT]})));
     assert_eq!(world.threads(user, "GET", "").await.expect(200)["items"], json!([]));
     assert_eq!(world.threads(user, "GET", "/default").await.status, 503);

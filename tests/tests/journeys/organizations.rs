@@ -67,7 +67,7 @@ async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_not
         assert_eq!((&again["result"], &again["organization"]), (&json!("exists"), organization));
     }
     assert_eq!(stored(&world), before);
-    // Without a name it is called as its slug.
+    // The default name is the slug.
     let plain = make(&world, json!({"slug": "x", "owner": "auth0|7"})).await.unwrap();
     assert_eq!(plain["organization"]["name"], "x");
 }
@@ -76,7 +76,7 @@ async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_not
 async fn a_slug_is_one_organizations_also_of_one_that_was_written_by_hand() {
     let world = World::start().await;
     make(&world, json!({"slug": "harbour", "owner": OWNER})).await.unwrap();
-    // The seeded ones are rows without a guard, as an operator wrote them by hand.
+    // The seeded rows have no guard, like rows written by hand.
     for (slug, owner) in [("harbour", OWNER), (&world.home.slug[..], &world.home.user_id[..])] {
         let before = world.aws.rows("organization_members");
         let refused = conflict(make(&world, json!({"slug": slug, "owner": "somebody-else"})).await);

@@ -110,7 +110,7 @@ async fn an_account_of_another_organization_cannot_be_used() {
     let mut config = slack_action(&world.home);
     config["pipedreamMetadata"]["accountId"] = json!(world.other.slack_account);
     assert_eq!(world.create(&config).await.wrong_fields(), ["pipedreamMetadata.accountId"]);
-    // As if it had been saved before anybody looked.
+    // As if it had been saved before this check existed.
     let tool = world.attached(&slack_action(&world.home)).await;
     let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap().to_string();
     let theirs = row.replace(&world.home.slack_account, &world.other.slack_account);

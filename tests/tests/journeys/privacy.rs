@@ -43,7 +43,7 @@ async fn erase(world: &World, number: &str) -> Value {
     world.send("erasures", &erasure(world, &json!({"phone_number": number}))).await.expect(200)
 }
 
-/// The home organization's user is a member and no more.
+/// Makes the home organization's user a plain member.
 fn as_member(world: &World) {
     let home = &world.home;
     let row = json!({"user_id": home.user_id, "organization_id": home.organization_id, "role": "member"});
@@ -61,7 +61,7 @@ async fn told(world: &World, call: &str, status: &str) {
     world.send("calls", &event).await.expect(200);
 }
 
-/// A world with a tool that looks a caller up when the call starts, and a call that has just come in.
+/// A world with a lookup at the call's start, and a call that has just come in.
 async fn looked_up() -> (World, String) {
     let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
     crm.inject(Fault::body(json!({"name": "Ana Ruiz"})).times(9));
@@ -77,7 +77,7 @@ async fn looked_up() -> (World, String) {
     (world, call)
 }
 
-/// A run of an automation of this prompt, to its end.
+/// Runs an automation's prompt to its end.
 async fn run_over(world: &World, prompt: &str, tools: &[&Value]) -> String {
     let tools: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
     let run = world.start_run(&json!({"prompt": prompt, "tools": tools})).await.expect(202);
@@ -162,7 +162,7 @@ async fn what_the_tools_of_a_calls_start_found_out_is_kept_until_it_is_told() {
     let results = row["results"].as_object().unwrap();
     assert_eq!(results.values().collect::<Vec<_>>(), [&Value::Null], "that it came is all that is left");
     assert!(!row.to_string().contains("Ana Ruiz"), "{row}");
-    // The same messages again tell nothing again.
+    // Repeated messages send nothing again.
     let said = world.vapi.requests().len();
     for message in messages {
         world.aws.post("executions", &message.to_string());
@@ -215,7 +215,7 @@ async fn the_history_names_a_caller_by_a_hash_of_its_own_for_each_organization()
     assert_ne!(of(&ours, &world.home).await, of(&theirs, &world.other).await);
 }
 
-// ------------------------------------------------------------------------------------------- when it is to be deleted
+// ------------------------------------------------------------------------------------------- deletion on request
 
 #[tokio::test]
 async fn a_call_is_deleted_with_the_executions_in_it() {
@@ -325,7 +325,7 @@ async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
     let run = run_over(&world, &format!("Call {} back.", phone(1)), &[]).await;
     world.aws.inject(tests::Fault::throttled("BatchWriteItem", "automation_runs"));
     assert_eq!(world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await.status, 503);
-    // As if the part that names the number had been gone by then.
+    // As if the part with the number had been deleted by then.
     let mut prompt = world.aws.rows("automation_runs").into_iter().find(|part| part["part"] == "prompt").unwrap();
     prompt["prompt"] = json!("");
     world.aws.put("automation_runs", &prompt);
@@ -333,7 +333,7 @@ async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
     assert_eq!(parts(&world, &run), 0);
 }
 
-/// A tool that the other organization's agent has.
+/// A tool of the other organization's agent.
 async fn their_tool(world: &World) -> Value {
     let tool = world.create_as(&world.other, &ai_sms()).await.expect(201);
     world.attach_as(&world.other, &world.other.agent_id, text(&tool["id"])).await.expect(201);

@@ -52,7 +52,7 @@ async fn a_tool_that_names_what_another_organization_has_is_not_saved() {
         assert_eq!(world.update(&tool, &change).await.wrong_fields(), [field], "{change}");
         assert_eq!(world.tools(), before, "{field}");
         world.delete(&tool).await.expect(200);
-        // It is a matter of whose it is: there it is taken.
+        // Its owner decides: the other organization may use it.
         let row = world.create_as(&world.other, &theirs).await.expect(201);
         world.delete_as(&world.other, &row).await.expect(200);
     }

@@ -105,7 +105,7 @@ async fn the_system_prompt_is_the_same_in_every_request() {
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text("Hm."), Turn::text(&calls(&fetch)), done(), Turn::text("What?"), answer()]);
     let id = begin(&world, RunSpec::default()).await;
-    // With a break after each of the first steps.
+    // With a crash after each of the first steps.
     for _ in 0..4 {
         killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
         world.later();
@@ -191,7 +191,7 @@ async fn a_format_in_final_response_is_never_the_result() {
         assert_eq!((run.run.status, run.result), (RunStatus::Completed, Some(json!({"opens": "8:00"}))), "{format}");
         assert!(run.replies[0].text.contains("Give the final answer now"), "{format}: {}", run.replies[0].text);
     }
-    // Also where the final answer is asked for.
+    // Also for the request of the final answer.
     let format = Turn::text(&calls(r#"return finalResponse({opens: "string"});"#));
     world.llm.script([format.clone(), format, answer()]);
     let run = carried_out(&world, RunSpec { schema: None, ..RunSpec::default() }).await;
@@ -239,7 +239,7 @@ async fn at_the_limit_the_best_answer_is_asked_for_once() {
     let told = told(&world);
     assert!(told.contains("This is b.") && told.contains("No more tools can be called"), "{told}");
 
-    // The last answer is the last: there are no repairs any more.
+    // The last answer is final: no repairs follow.
     world.llm.script([fetch("a"), fetch("b"), Turn::text("Eight!")]);
     let run = carried_out(&world, RunSpec { limits, ..RunSpec::default() }).await;
     assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, None));
@@ -311,7 +311,7 @@ async fn the_same_reading_call_is_answered_from_the_record() {
         Turn::text(&calls(&format!("return wget({{uri: '{}/a'}});\nreturn wget(\"{}/a\");", site.url, site.url)));
     world.llm.script([fetch, named, done(), answer()]);
     let id = begin(&world, RunSpec::default()).await;
-    // Also by somebody who was not there when it was made.
+    // Also in an invocation after the one that made it.
     killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
     world.later();
     deliver(&world).await;

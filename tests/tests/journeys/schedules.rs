@@ -1,5 +1,4 @@
-//! Scheduled automations: one occurrence at a time at Scheduler, and one run for each, even if messages repeat, are late or are
-//! lost.
+//! Scheduled automations: one occurrence at a time at Scheduler, one run for each.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::{sync::LazyLock, time::Duration};

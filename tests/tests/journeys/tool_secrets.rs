@@ -1,4 +1,4 @@
-//! Secrets of tools: stored at Secrets Manager, shown to nobody, kept by edits, sent only to their hosts.
+//! Secrets of tools: at Secrets Manager, hidden from everybody, sent only to their hosts.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Automations that keep failing are paused, and their owners are told.
+//! Alerts: automations that keep failing are paused, and their owners are informed.
 
 use axum::{Router, http::StatusCode, routing::post as route};
 use futures_util::join;
@@ -10,7 +10,7 @@ use super::{active, books_with, carried_out, post, text};
 
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A world whose owners are told at the server.
+/// A world with a server for the owners' alerts.
 async fn told() -> (World, Server, Server) {
     let owners = Server::start(Router::new().route("/alerts", route(async || StatusCode::NO_CONTENT))).await;
     let variables =

@@ -43,7 +43,7 @@ async fn nothing_is_sent_and_everything_is_shown() {
     // An unsent action has no output.
     assert_eq!(tell["arguments"]["text"], "[No available data] Bob");
     assert!(tell["output"]["would_send"].to_string().contains("Bob"), "{tell}");
-    // And no effect stands in the way of the run that is meant.
+    // The dry run's claims do not block a real run.
     world.start_automation(&automation, "meant", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!((entered(&books).len(), world.twilio.messages().len()), (1, 1));

@@ -12,7 +12,7 @@ use tests::{
 
 use super::{and, books, entered, post, shown, statuses};
 
-/// Ten actions, each of which makes an entry of its own.
+/// Ten actions, each with an entry of its own.
 fn ten() -> Value {
     (0..10).map(|number| post(&format!("a{number}"), &format!("e{number}"))).collect()
 }
@@ -48,11 +48,11 @@ fn all_ten(books: &Server) {
     assert_eq!(entries, expected, "each effect happened exactly once");
 }
 
-/// After each step was written, and before it was: between the effect and its record.
+/// Crashes after and before the write of each step: between the effect and its record.
 #[tokio::test]
 async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() {
     let after_a_write = || Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter);
-    // One step is written, and the effect of the next happens.
+    // One step is written, and the next effect happens.
     let before_the_next = || Fault::new("TransactWriteItems", "automation_runs", Trouble::StallBefore).after(1);
     for fault in [&after_a_write as &dyn Fn() -> Fault, &before_the_next] {
         let (mut world, books) = books().await;
@@ -145,7 +145,7 @@ async fn a_run_is_cancelled_at_its_next_action() {
         () = world.aws.stalled() => {}
     }
     world.aws.clear_faults();
-    // Somebody carries it on while it is cancelled: the step that was under way is kept.
+    // Another invocation continues the run during its cancellation: the step under way is kept.
     let mut row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
     row["lease_until"] = json!(1);
     world.aws.put("automation_runs", &row);
@@ -187,7 +187,7 @@ async fn messages_in_any_order_and_number_leave_every_run_done_once() {
     assert_eq!(entries, ["e0", "e1", "e2", "e3", "e4"]);
 }
 
-/// A table that is throttled puts a run off, and costs it nothing.
+/// A throttled table delays a run, without cost for it.
 #[tokio::test]
 async fn an_outage_of_ours_puts_the_run_off() {
     let (world, books) = books().await;

@@ -1,4 +1,4 @@
-//! Actions that ask a model, and automations that are a prompt.
+//! Actions with a model, and automations with a prompt.
 
 use local::standins::llm::Turn;
 use serde_json::{Value, json};

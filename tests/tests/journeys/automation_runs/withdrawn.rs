@@ -7,7 +7,7 @@ use tests::{
 
 use super::*;
 
-/// A run whose first action is done and whose second one is still to come.
+/// A run between its first and its second action.
 async fn half_way(world: &World) -> (String, AutomationRun) {
     let reads = json!({"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"});
     let waits = and(post("tell", "one"), json!({"approval": true}));

@@ -55,7 +55,7 @@ async fn neither_branch_runs_on_the_output_of_an_action_that_failed() {
     assert_eq!(entered(&books).iter().filter(|entry| *entry == "gone").count(), 2);
 }
 
-/// The trigger's data are another thing: a member of an event that is missing is compared as nothing.
+/// A missing member of the trigger's data, by contrast, compares as nothing.
 #[tokio::test]
 async fn an_output_that_is_missing_is_not_looked_for_in_the_event() {
     let (world, _books) = books().await;

@@ -106,7 +106,7 @@ async fn what_nobody_says_anything_in_ends_by_itself() {
         let kept = item["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds();
         assert!((90 * day - 60..=90 * day).contains(&kept), "{item}");
     }
-    // Its time is over, and DynamoDB has not dropped it yet.
+    // Expired, but not dropped by DynamoDB yet.
     for mut item in items {
         item["expires_at"] = json!(Timestamp::now().as_seconds() - day);
         world.aws.put("threads", &item);
@@ -136,7 +136,7 @@ async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     assert!([0, 2, 4].iter().all(|at| said[*at].starts_with("Message ")), "{said:?}");
 }
 
-/// Messages of a thread, as turns would have left them.
+/// Messages of a thread, as turns would have stored them.
 fn long_thread(world: &World, messages: u32) {
     let organization: OrganizationId = world.home.organization_id.parse().unwrap();
     let user = UserId::new(&world.home.user_id);
