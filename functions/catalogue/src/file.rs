@@ -1,6 +1,6 @@
-//! A file of the catalogue: a service with its tools and capabilities (`infra/catalogue/README.md` has the format).
+//! A file of the catalogue: a service with its tools and capabilities.
 //!
-//! Every mistake is named with the JSON pointer of its place.
+//! `infra/catalogue/README.md` has the format. Every mistake is named with the JSON pointer of its place.
 
 use std::collections::BTreeSet;
 

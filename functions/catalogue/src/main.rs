@@ -1,4 +1,4 @@
-//! An operator's invocation: loads the catalogue of services and their tools, or imports components of Pipedream's.
+//! An operator's invocation: the catalogue, organizations and budgets.
 
 use catalogue::{Deps, handle};
 use shared::{Platform, schedule};

@@ -1,4 +1,6 @@
-//! Makes a tool, at VAPI first if agents can call it; a failure leaves nothing on either side.
+//! Makes a tool.
+//!
+//! A tool for agents is made at VAPI first; a failure leaves nothing on either side.
 
 use shared::{
     Platform, Result,

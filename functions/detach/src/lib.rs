@@ -1,4 +1,4 @@
-//! Detaches a tool from an agent: from the assistant's `toolIds` at VAPI and from the table.
+//! Detaches a tool from an agent, at VAPI and in the table.
 
 use serde::Serialize;
 use shared::{

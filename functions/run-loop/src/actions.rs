@@ -1,4 +1,6 @@
-//! Runs actions in order, and stores each result before the next begins, so a crash repeats nothing.
+//! Runs actions in order.
+//!
+//! Each result is stored before the next action begins, so a crash repeats nothing.
 
 use std::time::{Duration, Instant};
 

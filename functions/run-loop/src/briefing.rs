@@ -1,4 +1,4 @@
-//! Builds the first prompt of an automation's model, with the present state of the checked tools.
+//! Builds the first prompt of an automation's model, with the checked tools as they are now.
 
 use shared::{
     Result,

@@ -1,4 +1,6 @@
-//! Edits a tool, at VAPI first; after a failure VAPI is made to follow the table.
+//! Edits a tool.
+//!
+//! VAPI is changed first; after a failure VAPI is made to follow the table.
 
 use lambda_http::http::HeaderValue;
 use serde_json::{Value, json};

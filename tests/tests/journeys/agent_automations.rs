@@ -1,4 +1,4 @@
-//! What an agent does over MCP with the automations that there are: finds, reads, changes, starts and follows them.
+//! Automations over MCP: an agent finds, reads, changes, starts and follows them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -60,7 +60,7 @@ async fn an_agent_lists_reads_and_changes_automations() {
     let after = &changed["structuredContent"]["automation"];
     assert_eq!((&after["id"], &after["version"]), (&json!(morning), &json!(2)), "{changed}");
     assert_eq!(world.aws.rows("automations").len(), 2, "none is made anew");
-    // The same again is no second change; one of somebody who read an older state is refused.
+    // A repetition is no second change; a change of an outdated state is refused.
     let again = world.mcp_call("update_automation", &change).await;
     assert_eq!(again["structuredContent"]["automation"]["version"], 2, "{again}");
     nine["description"] = json!("At 10 o'clock.");
@@ -133,7 +133,7 @@ async fn roles_and_tenants_hold_for_automations_over_mcp_as_over_http() {
         assert_eq!(said(&answer).0, !may, "{tool}: {answer}");
         assert!(may || said(&answer).1.contains("role member"), "{tool}: {answer}");
     }
-    // A member runs what is active; another version is for administrators.
+    // A member runs the active version; administrators may run another one.
     world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
     let mut second = definition("Ours");
     second["description"] = json!("Another.");

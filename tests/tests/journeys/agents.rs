@@ -1,4 +1,4 @@
-//! /api/{slug}/agents: an assistant is registered once, and leaves nothing behind when its agent is removed.
+//! /api/{slug}/agents: an assistant is registered once, and its removal leaves nothing behind.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -41,7 +41,7 @@ async fn assistant(world: &World, name: Option<&str>) -> String {
     assistant
 }
 
-/// A registered agent that no number rings.
+/// A registered agent without a phone number.
 async fn agent(world: &World) -> Value {
     let assistant = assistant(world, Some("Night shift")).await;
     register(world, &json!({"external_assistant_id": assistant})).await.expect(201)
@@ -135,7 +135,7 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let world = World::start().await;
     let (ours, theirs) = (&world.home, &world.other);
     let again = register(&world, &json!({"external_assistant_id": ours.assistant_id})).await;
-    // Who can write to both organizations' assistants.
+    // The user can write to both organizations' assistants.
     world.prove(ours, &theirs.assistant_id).await;
     let foreign = register(&world, &json!({"external_assistant_id": theirs.assistant_id, "name": "Mine"})).await;
     assert_eq!((again.status, foreign.status), (409, 409));
@@ -150,7 +150,7 @@ async fn an_assistant_is_registered_once_and_the_refusal_says_nothing_of_whose_i
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses[0], 201);
-    // A transaction that meets another one is not carried out either.
+    // Conflicting transactions fail, too.
     assert!(statuses[1..].iter().all(|status| [409, 503].contains(status)), "{statuses:?}");
     assert_eq!(items(&world), before + 2, "a row and its guard");
 }
@@ -173,7 +173,7 @@ async fn an_assistant_of_the_shared_account_is_registered_by_whoever_can_write_t
     };
     let (ours, theirs) = (told(&world, &world.home).await, told(&world, &world.other).await);
     assert_ne!(ours, theirs);
-    // What another organization was told, or of another assistant, shows nothing.
+    // The proof of another organization, or of another assistant, is no proof.
     let (other, wrong) = (world.home.assistant_id.clone(), [json!(theirs), json!(""), json!(7), json!({"a": ours})]);
     for value in wrong {
         world.at_vapi("PATCH", &path(&assistant), &json!({"metadata": {"switchboard": value}})).await;
@@ -184,7 +184,7 @@ async fn an_assistant_of_the_shared_account_is_registered_by_whoever_can_write_t
     told(&world, &world.home).await;
     assert_eq!(items(&world), before);
 
-    // It holds over a new key, and stands beside whatever else is noted there.
+    // The proof holds under a new key and beside other metadata.
     let metadata = json!({"metadata": {"crm": 7, "switchboard": ours}});
     world.at_vapi("PATCH", &path(&assistant), &metadata).await;
     world.aws.put_secret("switchboard/tool-token", &json!({"current": "another-key"}));
@@ -329,7 +329,7 @@ async fn an_error_of_vapis_stops_the_removal_and_nothing_is_lost() {
         let row = world.aws.row("agents", id).unwrap();
         assert!(row.get("lease_token").is_none(), "the lease is given back");
     }
-    // Four times VAPI acts and does not say so; then it is asked what is there, and the tools are put back.
+    // Four times VAPI applies the change without confirming it; then VAPI is read, and the tools are put back.
     let fault = standins::Fault::status(500).on("PATCH", "/assistant").with_effect(standins::Effect::First);
     world.vapi.inject(fault.times(4));
     assert_eq!(remove(&world, id).await.status, 502);

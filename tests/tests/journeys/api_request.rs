@@ -1,4 +1,4 @@
-//! `api_request` tools: what goes out, what must not, and what of the answer the model sees.
+//! `api_request` tools: requests, refusals, and the model's part of the answer.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tests::{
     standins::{Fault, Recorded, Standin, twilio, vapi::ToolCall},
 };
 
-/// Any HTTP address: it writes down what it is asked and answers what it is told, 404 if it is told nothing.
+/// Any HTTP address: records requests and gives the prepared answers, otherwise 404.
 type Address = Standin<twilio::Twilio>;
 
 fn address() -> Address {
     twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap()
 }
 
-/// A world whose guard lets these through.
+/// A world whose outbound guard allows these addresses.
 async fn world(open: &[&Address]) -> World {
     let open_hosts = open.iter().map(|address| address.address().to_string()).collect();
     World::with(Options { open_hosts, ..Options::default() }).await
@@ -53,7 +53,7 @@ async fn a_get_carries_its_parameters_and_gives_the_model_the_answer() {
     assert_eq!(request.body, Value::Null);
 }
 
-/// What the network writes for a caller without a number is no value of the variable.
+/// The network's text for a caller without a number is no value of the variable.
 #[tokio::test]
 async fn a_caller_without_a_number_is_none_to_an_address() {
     let crm = address();
@@ -73,7 +73,7 @@ async fn a_caller_without_a_number_is_none_to_an_address() {
     }
 }
 
-/// Refused when the tool is saved, not when somebody waits on the line.
+/// Refused when the tool is saved, not during a call.
 #[tokio::test]
 async fn a_host_that_can_never_be_public_is_refused_with_its_field() {
     let world = World::start().await;
@@ -144,7 +144,7 @@ async fn private_and_local_addresses_are_refused() {
         "https://user:pass@127.0.0.1/".to_owned(),
         "http://example.com/".to_owned(),
     ] {
-        // What shows in the address itself is refused when it is saved.
+        // A visibly private address is refused when it is saved.
         assert_eq!(world.create(&api_request("GET", &url)).await.wrong_fields(), ["url.value"], "{url}");
         let mut tool = world.attached(&api_request("GET", "https://a.example/")).await;
         tool["config_metadata"]["url"] = json!({"mode": "fixed", "value": url});
@@ -181,7 +181,7 @@ async fn a_model_cannot_choose_an_address_that_is_refused() {
     assert!(world.aws.rows("idempotency").is_empty(), "nothing left the building");
 }
 
-/// A tool whose address the model fills in, with a secret of its author's in each place there is.
+/// A tool with a model's address and an author's secret at the given place.
 fn with_a_secret(place: &str) -> Value {
     let mut config = api_request(if place == "query" { "GET" } else { "POST" }, "");
     config["url"] = json!({"mode": "ai", "prompt": "The address"});
@@ -259,7 +259,7 @@ async fn a_secret_goes_to_the_hosts_that_are_listed_and_to_no_other() {
         home.inject(Fault::status(307).with_header("location", &format!("{}/steal", elsewhere.url)));
         let answer = world.call_tool(&world.call(&tool, json!({"url": format!("{}/y", home.url)}))).await;
         assert!(!answer.body["success"].as_bool().unwrap(), "{}", answer.body);
-        // A dry run says the same of it.
+        // A dry run reports the same.
         let request = json!({"tool_id": tool["id"], "arguments": {"url": elsewhere.url}});
         let shown = world.try_tool(&request).await.expect(200);
         assert_eq!(shown["status"], "failed", "{shown}");
@@ -286,7 +286,7 @@ async fn a_listed_host_may_redirect_a_fixed_address_to_listed_ones_only() {
     assert!(elsewhere.requests().is_empty());
 }
 
-/// What was stored before hosts had to be listed.
+/// A row from before hosts had to be listed.
 #[tokio::test]
 async fn an_older_tool_that_would_send_its_secret_anywhere_is_refused() {
     let elsewhere = address();
@@ -294,7 +294,7 @@ async fn an_older_tool_that_would_send_its_secret_anywhere_is_refused() {
     let fixed = |value: &str| json!({"mode": "fixed", "value": value});
     for (url, arguments) in [
         (json!({"mode": "ai", "prompt": "The address", "schema": {"type": "string"}}), json!({"url": elsewhere.url})),
-        // What the network says of a caller can be anything that a SIP address can hold.
+        // The network may send any text of a SIP address as the caller.
         (fixed(&format!("http://{{{{caller_phone_number}}}}:{}/x", elsewhere.address().port())), json!({})),
     ] {
         let mut config = api_request("POST", "https://a.example/");
@@ -425,7 +425,7 @@ async fn a_header_secret_that_is_echoed_is_not_shown() {
     for (secret, echo) in [
         ("Bearer s3cret-key", json!({"you_sent": {"authorization": "Bearer s3cret-key"}, "token": "s3cret-key"})),
         ("s3cret-key", json!("You sent s3cret-key")),
-        // As PHP and others write JSON: what is escaped there is the same secret.
+        // PHP and others escape in this way: the escaped text is the same secret.
         ("ab/cd+ef==", json!(r#"{"you_sent": "ab\/cd+ef=="}"#)),
         ("quo\"ted-key", json!(r#"{"you_sent": "quo\"ted-key"}"#)),
         ("s3cret-key", json!(r#"{"you_sent": "\u0073\u0033cret-key", "s3cret-key": 1}"#)),
@@ -446,7 +446,7 @@ async fn a_header_secret_that_is_echoed_is_not_shown() {
     }
 }
 
-/// In the result, in an error, in the history: however the address writes it.
+/// In the result, in an error, in the history: in every spelling of the address.
 #[tokio::test]
 async fn what_is_fixed_is_not_shown_when_an_address_repeats_it() {
     let crm = address();

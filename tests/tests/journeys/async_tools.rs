@@ -1,4 +1,4 @@
-//! Tools that run while the conversation goes on: execute puts them on the queue, run-tool carries them out.
+//! Asynchronous tools: execute queues them, run-tool runs them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::standins::Fault;
@@ -48,13 +48,13 @@ async fn a_queue_that_takes_nothing_is_said_so() {
     let told = world.call_tool(&call).await.sentence().to_owned();
     assert!(told.contains("not available just now"), "{told}");
     assert_eq!(world.executions()[0]["status"], "failed");
-    // Nothing is claimed: it can be tried again.
+    // Nothing is claimed, so it can be tried again.
     world.call_tool(&call).await.result();
     world.run_queued().await;
     assert_eq!(world.twilio.messages().len(), 1);
 }
 
-/// SQS delivers at least once, and a model calls again.
+/// SQS delivers at least once, and a model repeats its calls.
 #[tokio::test]
 async fn a_message_delivered_twice_at_the_same_time_acts_once() {
     let world = World::start().await;
@@ -72,7 +72,7 @@ async fn a_message_delivered_twice_at_the_same_time_acts_once() {
     assert_eq!(ran["status"], "succeeded");
 }
 
-/// SQS brings a message back after its visibility time, which is longer than the window of a repetition.
+/// SQS redelivers a message after its visibility timeout, which is longer than the window of a repetition.
 #[tokio::test]
 async fn a_message_delivered_again_after_the_window_does_nothing_again() {
     let world = World::start().await;
@@ -210,7 +210,7 @@ async fn the_function_dies_between_effect_and_record_and_the_effect_is_not_repea
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     let message = world.aws.messages("executions").remove(0).to_string();
-    // The claim is written; what became of it never is.
+    // The claim is written, its outcome never is.
     world.aws.inject(aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::StallBefore).after(1));
     tokio::select! {
         _ = world.run_queued() => panic!("nothing stalled"),
@@ -232,7 +232,7 @@ async fn a_run_whose_tool_was_deleted_is_dropped() {
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     world.delete(&tool).await.expect(200);
-    // Whether it was done before cannot be looked up just now: the message comes again.
+    // The earlier outcome cannot be read just now: the message is redelivered.
     world.aws.inject(aws::Fault::throttled("UpdateItem", "idempotency"));
     assert_eq!(world.run_queued().await, 1);
     assert_eq!(world.executions()[0]["status"], "queued");

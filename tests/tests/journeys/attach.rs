@@ -1,4 +1,4 @@
-//! POST /api/{slug}/agents/{id}/tools/attach: VAPI and the table say the same, whoever else is at it.
+//! POST /api/{slug}/agents/{id}/tools/attach: VAPI and the table agree, also under concurrency.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -89,7 +89,7 @@ async fn attaching_again_repairs_an_assistant_that_lost_the_tool() {
     assert_eq!(world.tool_ids(), [external(&tool)]);
 }
 
-/// The table's word counts, however the repair fails.
+/// The table decides, even if the repair fails.
 #[tokio::test]
 async fn attaching_again_never_ends_against_the_table() {
     let world = World::start().await;
@@ -278,7 +278,7 @@ async fn vapi_down_attaches_nothing() {
     ] {
         world.vapi.inject(fault.clone());
         let answer = world.send("attach", &attach_event(&world, &tool).within(short)).await;
-        // Out of time counts as no answer.
+        // A timeout counts as no answer.
         assert!([status, 504].contains(&answer.status), "{fault:?}: {}", answer.body);
         world.vapi.clear_faults();
         assert!(world.tool_ids().is_empty(), "{fault:?}");
@@ -339,7 +339,7 @@ async fn an_assistant_that_pins_versions_gets_its_tools_pinned() {
     model["toolRefs"] = refs(&[(&pinned, "v1")]);
     world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &json!({"model": model})).await;
 
-    // It has the one already, and is given the other where it looks.
+    // The assistant has one tool already, and gets the other in the list where it looks.
     world.attach(id(&pinned)).await.expect(201);
     world.attach(id(&tool)).await.expect(201);
     assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v1")]));
@@ -347,7 +347,7 @@ async fn an_assistant_that_pins_versions_gets_its_tools_pinned() {
     world.attach(id(&tool)).await.expect(200);
     assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v1")]));
 
-    // An edit is for the agents that have the tool, too.
+    // An edit also reaches the agents with the tool.
     world.update(&tool, &json!({"description": "Sends a text message, and only that."})).await.expect(200);
     assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v2")]));
     assert_eq!(agreement::differences(&world), [""; 0]);
@@ -393,7 +393,7 @@ async fn a_lease_that_is_held_is_respected_and_said_so() {
 async fn an_owner_whose_lease_was_taken_over_writes_nothing() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
-    // While VAPI is slow, the lease runs out and passes to somebody else.
+    // While VAPI is slow, the lease expires and another request acquires it.
     world.vapi.inject(standins::Fault::delay(400).on("PATCH", "/assistant"));
     let slow = world.attach(id(&tool));
     let thief = async {

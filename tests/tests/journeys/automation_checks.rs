@@ -1,4 +1,4 @@
-//! What a definition is held against beyond names and types, and what a second try of a change does.
+//! Checks of definitions beyond names and types, and repeated changes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn world() -> World {
     world
 }
 
-/// What is told, as `severity pointer code`.
+/// The diagnostics, as `severity pointer code`.
 fn told(body: &Value) -> Vec<String> {
     let text = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
     let one = |one: &Value| format!("{} {} {}", text(one, "severity"), text(one, "pointer"), text(one, "code"));
@@ -114,7 +114,7 @@ async fn items_of_a_polled_answer_stand_where_the_service_says() {
     };
     world.service_capabilities("Clock", &endpoint(""));
     assert_eq!(deploy("{{trigger_data.weekday}}").await, [""; 0]);
-    // The weekday is text, in which there are no items with fields of their own.
+    // The weekday is text, without items or fields.
     world.service_capabilities("Clock", &endpoint("weekday"));
     let wrong = deploy("{{trigger_data.weekday}}").await;
     assert_eq!(wrong.len(), 1, "{wrong:?}");
@@ -132,7 +132,7 @@ async fn a_source_tool_that_drifted_or_asks_for_the_user_is_not_called() {
     drifted["fingerprints"]["current_time"] = json!("v1");
     let drifted = told(&world.deploy(&drifted).await.expect(200));
     assert_eq!(drifted, ["error /fingerprints/current_time tool_changed"]);
-    // The tool would refuse the value; that nothing is said of it shows that it was not asked.
+    // The tool would refuse the value; without a diagnostic it was not called.
     let params = json!({"tool_params": {"timeZone": "{{user.timezone}}"}});
     let asks = told(&world.deploy(&polling(&world, &params, "x")).await.expect(200));
     assert!(asks.iter().all(|one| !one.contains("preflight")), "{asks:?}");

@@ -1,4 +1,4 @@
-//! How people control what automations do: by hand, within limits, and by looking at what they did.
+//! Manual runs, limits and history of automations.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod agent;
@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, Options, World, automation::AMPLE, automation_event, http_server::Server};
 
-/// Books that enter what they are given, unless it is `refused`; and a world with a service for them.
+/// A world with a service for books, which enter every item except `refused`.
 async fn books_with(options: Options) -> (World, Server) {
     let entry = |Path(entry): Path<String>| async move { answer(&entry) };
     let books = Server::start(Router::new().route("/ledger/{entry}", any(entry))).await;
@@ -39,7 +39,7 @@ fn answer(entry: &str) -> Response {
     }
 }
 
-/// The entries that the books were asked to make, in order.
+/// The entries posted to the books, in order.
 fn entered(books: &Server) -> Vec<String> {
     let posts = books.seen().into_iter().filter(|request| request.method == "POST");
     posts.map(|request| request.target.trim_start_matches("/ledger/").to_owned()).collect()
@@ -56,12 +56,12 @@ fn and(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// A tool that writes to people: `team_post_message`, which the books take as an entry.
+/// A tool that writes to people: `team_post_message`, which posts an entry to the books.
 fn messenger(world: &World) {
     like_ledger_post(world, "team_post_message", "message");
 }
 
-/// A tool that sends the request of `ledger_post` and declares another effect.
+/// A tool with the request of `ledger_post` and another declared effect.
 fn like_ledger_post(world: &World, name: &str, effect: &str) {
     let rows = world.aws.rows("service_tools");
     let row = rows.iter().find(|row| row["name"] == "ledger_post").unwrap();
@@ -78,7 +78,7 @@ async fn active(world: &World, definition: &Value) -> String {
     world.activate(definition).await.id.to_string()
 }
 
-/// A run, by hand, to where it ends or waits; as it is shown.
+/// Starts a manual run and runs it until it ends or waits; returns its view.
 async fn carried_out(world: &World, automation: &str, body: &Value) -> Value {
     let begun = world.run_by_hand(automation, body).await.expect(202);
     assert_eq!(world.run_loop(AMPLE).await, 0);
@@ -132,7 +132,7 @@ async fn what_is_not_active_is_only_tried() {
     world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await.expect(200);
     world.put_automation(&id, "\"2\"", &world.manual(&json!([post("a", "two")]))).await.expect(200);
 
-    // Another version than the active one is an administrator's to run.
+    // Only administrators run an inactive version.
     let member = world.member(&world.home, Some("member"));
     let as_member = async |body: Value| {
         let event = automation_event(&world.home, "POST", &format!("/{id}/run"), &body).user(&member);
@@ -168,10 +168,10 @@ async fn runs_beyond_the_limit_of_an_hour_are_written_down_and_never_begin() {
     let third = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(202);
     assert_eq!(third["status"], "run_limit");
     assert!(text(&third["error"]).contains("2 runs an hour (quotas.runs_per_hour)"), "{third}");
-    // What caused it comes again, as a service sends an event again.
+    // The cause comes again, as a service sends an event again.
     let again = world.send("deploy", &keyed(&world, &id, "three", &json!({}))).await.expect(200);
     assert_eq!((&again["id"], &again["status"]), (&third["id"], &json!("run_limit")));
-    // The same as before takes no room, and a dry run has its own.
+    // A repeated request does not count, and a dry run has a count of its own.
     assert_eq!(world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.status, 200);
     assert_eq!(world.run_by_hand(&id, &json!({"dry_run": true})).await.expect(202)["status"], "queued");
     assert_eq!(world.run_loop(AMPLE).await, 0);
@@ -287,7 +287,7 @@ async fn a_run_that_could_not_be_counted_does_not_wait_for_ever() {
     assert_eq!(world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.status, 503);
     let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
     assert_eq!((&row["status"], world.aws.messages("runs").len()), (&json!("failed"), 0), "{row}");
-    // Its cause comes again: then it begins, and is counted.
+    // The cause comes again: now the run begins, and counts.
     let again = world.send("deploy", &keyed(&world, &id, "one", &json!({}))).await.expect(200);
     assert_eq!((&again["id"], &again["status"]), (&row["id"], &json!("queued")));
     assert_eq!(world.run_loop(AMPLE).await, 0);

@@ -1,4 +1,4 @@
-//! Runs of automations: actions in order, what they pass on, and what becomes of those that fail.
+//! Runs of automations: the order of actions, their outputs, and failures.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod dry_run;
@@ -25,7 +25,7 @@ use tests::{
     http_server::Server,
 };
 
-/// Books that answer as their entry says, and a world with a service for them.
+/// Books whose answer depends on the entry, and a world with a service for them.
 async fn books() -> (World, Server) {
     books_with(Options::default()).await
 }
@@ -67,7 +67,7 @@ fn and(mut action: Value, more: Value) -> Value {
     action
 }
 
-/// Activates an automation with these actions, starts it with this trigger data and carries it out.
+/// Activates an automation with these actions, starts it with this trigger data and runs it.
 async fn carried_out(world: &World, actions: &Value, trigger_data: &Value) -> AutomationRun {
     let automation = world.activate(&world.manual(actions)).await;
     let run = world.start_automation(&automation, "once", trigger_data).await;
@@ -87,7 +87,7 @@ async fn statuses(world: &World, run: &AutomationRun) -> Vec<String> {
     actions.iter().map(|action| format!("{} {}", action.action_id, word(action.status))).collect()
 }
 
-/// The entries that the books were asked to make, in order.
+/// The entries posted to the books, in order.
 fn entered(books: &Server) -> Vec<String> {
     let posts = books.seen().into_iter().filter(|request| request.method == "POST");
     posts.map(|request| request.target.trim_start_matches("/ledger/").to_owned()).collect()
@@ -150,7 +150,7 @@ async fn what_was_always_false_elsewhere_holds_here() {
     assert_eq!(entered(&books), ["e0", "e1", "e2", "e3"]);
 }
 
-/// What comes twice acts once.
+/// A repeated cause or message acts once.
 #[tokio::test]
 async fn the_same_cause_and_every_message_of_it_act_once() {
     let (world, books) = books().await;
@@ -170,13 +170,13 @@ async fn the_same_cause_and_every_message_of_it_act_once() {
     world.aws.post("runs", &message);
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(entered(&books), ["one", "two"]);
-    // Another cause is another run, and does it again.
+    // Another cause is another run, with effects of its own.
     world.start_automation(&automation, "event-2", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(entered(&books), ["one", "two", "one", "two"]);
 }
 
-/// Two actions that do the same do it twice; what tells them apart is their ids.
+/// Two equal actions act twice; their ids distinguish them.
 #[tokio::test]
 async fn each_action_acts_for_itself() {
     let (world, books) = books().await;
@@ -218,7 +218,7 @@ async fn a_failing_action_does_not_stop_the_run_unless_it_says_so() {
     assert!(error.ends_with("The last 2 were not started: the run was to stop if a fails."), "{error}");
     let run = carried_out(&world, &json!([post("b", "refused"), post("c", "broken")]), &json!({})).await;
     assert_eq!((run.status, run.actions_failed), (RunStatus::Failed, 2));
-    // Nobody knows what a service that breaks down has done.
+    // The effect of a failing service is unknown.
     assert_eq!(statuses(&world, &run).await, ["b failed", "c unknown"]);
     assert_eq!(entered(&books), ["refused", "two", "refused", "refused", "broken"]);
 }
@@ -246,7 +246,7 @@ async fn a_tool_of_the_organization_is_called_by_its_name_at_the_version_that_wa
     let name = tool["name"].as_str().unwrap();
     let tell = json!({"id": "tell", "tool": name, "parameters": {"text": "Hello"}});
     let automation = world.activate(&world.manual(&json!([tell]))).await;
-    // It is called otherwise by now, and is the same tool.
+    // A renamed tool is the same tool.
     let id = tool["id"].as_str().unwrap();
     world.aws.change("tools", id, json!({"name": "another_name"}));
     let run = world.start_automation(&automation, "once", &json!({})).await;
@@ -298,7 +298,7 @@ async fn a_tool_that_changed_pauses_the_automation_and_nothing_else_is_called() 
     }
 }
 
-/// An account that is missing may be connected again: no reason to pause.
+/// A missing account may be connected again: no reason to pause.
 #[tokio::test]
 async fn an_account_that_is_not_connected_is_a_failed_action() {
     let (world, books) = books().await;

@@ -1,4 +1,4 @@
-//! Automations, from an agent's first try to the version that runs.
+//! Automations, from an agent's first try to the running version.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn world() -> World {
     world
 }
 
-/// What is told, as `pointer code`.
+/// The diagnostics, as `pointer code`.
 fn told(body: &Value) -> Vec<String> {
     let one = |one: &Value| format!("{} {}", one["pointer"].as_str().unwrap(), one["code"].as_str().unwrap());
     body["diagnostics"].as_array().unwrap().iter().map(one).collect()
@@ -51,7 +51,7 @@ async fn an_agent_is_refused_repairs_from_the_text_and_is_accepted_and_a_person_
     ] {
         assert!(text.contains(part), "{text}");
     }
-    // As JSON it is the same, and a dry run answers the same body.
+    // JSON has the same diagnostics, and a dry run answers the same body.
     let body = world.deploy(&definition).await.expect(422);
     assert_eq!((&body["result"], &body["truncated"], body.get("automation")), (&json!("failed"), &json!(false), None));
     definition["dry_run"] = json!(true);
@@ -103,7 +103,7 @@ async fn the_same_content_again_is_the_same_automation_however_often_and_however
     assert_eq!(world.deploy(&aliased).await.expect(200)["automation"]["id"], *ids[0]);
     assert_eq!(stored(&world), (1, 1));
     let theirs = world.automation_as(&world.other, "POST", "", &definition).await;
-    // Their Slack is not connected in the same account, and the automation is another one.
+    // Their Slack is another account, and their automation another one.
     assert_ne!(theirs.expect(201)["automation"]["id"], *ids[0]);
 }
 
@@ -116,7 +116,7 @@ async fn versions_are_kept_compared_activated_and_rolled_back() {
     let mut second = world.urgent_messages();
     second["variables"]["team"] = json!("C0TEAM");
     second["actions"][0]["output_as"] = json!("sent");
-    // What was read is not there any more.
+    // The ETag that was read is outdated.
     let stale = world.put_automation(&id, &etag, &second).await.expect(409);
     assert!(stale["detail"].as_str().unwrap().contains("its ETag is \"2\" now, with version 1"), "{stale}");
     assert_eq!(world.automation("PUT", &at(""), &second).await.wrong_fields(), ["If-Match"]);
@@ -125,7 +125,7 @@ async fn versions_are_kept_compared_activated_and_rolled_back() {
     let put = put.expect(200);
     assert_eq!((&put["automation"]["version"], &put["automation"]["active_version"]), (&json!(2), &json!(1)));
     assert_eq!(put["automation"]["status"], "active", "the first version goes on");
-    // The content of a version that there is.
+    // The content of an existing version.
     let same = world.put_automation(&id, "\"3\"", &world.urgent_messages()).await.expect(200);
     assert_eq!(same["automation"]["version"], 1);
     let same = world.put_automation(&id, "\"3\"", &second).await.expect(200);
@@ -278,7 +278,7 @@ async fn a_name_that_another_automation_has_is_said_with_what_to_do() {
     assert_eq!((&warning["severity"], &warning["pointer"]), (&json!("warning"), &json!("/name")));
     let said = format!("{} {}", warning["message"], warning["hint"]);
     assert!(said.contains(&id) && said.contains("update_automation") && said.contains("PUT"), "{said}");
-    // The same content again is the same automation, and another organization's is nobody's business.
+    // The same content is the same automation, but never another organization's.
     let again = world.deploy(&world.urgent_messages()).await.expect(200);
     assert!(!again["diagnostics"].to_string().contains(&id), "{again}");
     let mut theirs = second.clone();
@@ -302,7 +302,7 @@ async fn an_automation_says_that_its_service_still_needs_a_hook() {
     assert!(hint.contains("POST /api/{slug}/hooks") && hint.contains("Event Subscriptions"), "{hint}");
     let id = saved["automation"]["id"].as_str().unwrap();
     assert_eq!(waits(id).await, "hook");
-    // Another organization's hook is not ours; one without its secret takes nothing yet.
+    // Another organization's hook does not count; a hook without its secret accepts nothing yet.
     let theirs = json!({"service": "Slack", "secret": "theirs"});
     world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
     let pending = world.hook(&json!({"service": "Slack"})).await;
@@ -316,7 +316,7 @@ async fn an_automation_says_that_its_service_still_needs_a_hook() {
     assert_eq!(waits(id).await, Value::Null);
     assert_eq!(told(&world.deploy(&world.urgent_messages()).await.expect(200)), Vec::<String>::new());
 
-    // What Pipedream brings, and what nobody has to bring, waits for no hook.
+    // Events by Pipedream's triggers or by polling wait for no hook.
     world.catalogue_service("google_sheets");
     let sheet = json!({
         "name": "Rows", "trigger_type": "webhook",
@@ -419,7 +419,7 @@ async fn the_tool_that_is_polled_is_called_once_and_its_answer_is_checked() {
     let bad = world.deploy(&polling("{{trigger_data.weekdy}}")).await.expect(200);
     assert_eq!(told(&bad), ["/actions/0/parameters/text unknown_path"]);
     assert_eq!(bad["diagnostics"][0]["did_you_mean"], "trigger_data.weekday");
-    // A tool that acts is not called to find out.
+    // A tool with an effect is not called for the check.
     let mut acts = polling("{{trigger_data.x}}");
     acts["trigger_config"]["source_tool"] = json!("slack_post_message");
     acts["trigger_config"]["tool_params"] = json!({"channel": "C", "text": "x"});
@@ -446,7 +446,7 @@ async fn a_prompt_with_tools_is_an_automation_too() {
     assert_eq!(told(&refused), ["/tools/1 unknown_tool", "/limits/calls invalid_value"]);
 }
 
-/// A schedule that names no zone is in that of its author, and stays there whoever saves or runs it later.
+/// A schedule without a zone gets its author's, and keeps it when another member saves or runs it later.
 #[tokio::test]
 async fn a_schedule_without_a_zone_is_saved_in_its_authors() {
     let world = world().await;
@@ -495,7 +495,7 @@ async fn bad_input_is_answered_before_anything_is_looked_up() {
     ] {
         assert_eq!(told(&world.deploy(&definition).await.expect(422)), [place]);
     }
-    // Who asks is looked up, and nothing else.
+    // Only the user is read.
     let asked: Vec<String> = world.aws.operations().iter().map(|operation| format!("{operation:?}")).collect();
     assert!(asked.iter().all(|asked| !asked.contains("service") && !asked.contains("automation")), "{asked:?}");
     let unreadable = automation_event(&world.home, "POST", "", &Value::Null).text("[".repeat(10_000));

@@ -1,4 +1,4 @@
-//! What an organization may use: runs and executions within an hour, money within a month, and of the platform's key.
+//! Budgets: runs and executions within an hour, cost within a month, the platform's key.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -66,7 +66,7 @@ fn assert_over(answer: &Answer, budget: &str, limit: &Value) {
     assert!(detail.contains(budget) && detail.contains(text(&answer.body["until"])), "{detail}");
 }
 
-/// An answer of the model's that costs this.
+/// A model's answer with this cost.
 fn costing(cost: f64, said: &str) -> Turn {
     Turn {
         body: Some(json!({
@@ -107,7 +107,7 @@ async fn runs_beyond_those_of_the_hour_are_refused_and_not_counted() {
     world.start_run_once("one", &body).await.expect(200);
     world.start_run_as(&world.other, &body).await.expect(202);
 
-    // The next hour begins anew: this one's is set as if it had been another hour's.
+    // The next hour begins at zero: this hour's count is moved into another hour.
     for row in world.aws.rows("usage") {
         world.aws.delete("usage", text(&row["id"]));
     }
@@ -156,7 +156,7 @@ async fn a_run_over_the_months_budget_ends_before_the_next_request() {
     assert_eq!(usage(&world).await["platform_cost_per_month"]["used"], 0.5);
 
     assert_over(&start(&world).await, "platform_cost_per_month", &json!(0.4));
-    // Its own key has a budget of its own.
+    // An own key has a budget of its own.
     world.keys(&world.home, "PUT", "/llm", &json!({"api_key": "sk-1"})).await.expect(200);
     assert_eq!(start(&world).await.status, 202);
 }
@@ -254,7 +254,7 @@ async fn executions_beyond_those_of_the_hour_are_a_sentence_and_nothing_is_sent(
     assert_eq!(statuses.iter().filter(|status| **status == "limited").count(), 2, "{statuses:?}");
     assert_eq!(usage(&world).await["executions_per_hour"]["used"], 2);
 
-    // Where nobody is on the line it is the budget's own answer.
+    // Without a caller on the line it is the budget's own answer.
     let trial = json!({"tool_id": tool["id"], "arguments": {"text": "Hi"}, "caller_phone_number": "+14155550101", "dry_run": false});
     assert_over(&world.try_tool(&trial).await, "executions_per_hour", &json!(2));
     let mut dry = trial.clone();
@@ -268,7 +268,7 @@ async fn executions_beyond_those_of_the_hour_are_a_sentence_and_nothing_is_sent(
     world.call_tool(&elsewhere).await.result();
 }
 
-/// Only what it has counted itself is known to a process: the price of no round trip before the effect.
+/// A process knows only its own counts: the price of no round trip before the effect.
 #[tokio::test]
 async fn a_new_process_lets_one_through_and_knows_then() {
     let mut world = with_budgets(json!({"executions_per_hour": 1})).await;

@@ -1,4 +1,4 @@
-//! POST /api/phone-number/{id}/incoming: a call comes in, its tools run, and the model is told what they found out.
+//! POST /api/phone-number/{id}/incoming: a call comes in, and its tools inform the model.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -20,7 +20,7 @@ use tests::{
 
 const HEADING: &str = "Customer context from CRM lookup:";
 
-/// Any HTTP address: it answers what it is told, 404 if it is told nothing.
+/// Any HTTP address: gives the prepared answers, otherwise 404.
 type Crm = Standin<twilio::Twilio>;
 
 fn crm() -> Crm {
@@ -31,7 +31,7 @@ async fn world(crm: &Crm) -> World {
     World::with(Options { open_hosts: vec![crm.address().to_string()], ..Options::default() }).await
 }
 
-/// A look-up that runs when a call starts, attached to the agent.
+/// A lookup at the start of a call, attached to the agent.
 async fn lookup(world: &World, crm: &Crm, name: &str) -> Value {
     let url = format!("{}/{name}?phone={{{{caller_phone_number}}}}", crm.url);
     let config = json!({
@@ -53,7 +53,7 @@ fn call_id(answer: &Answer) -> String {
     before.rsplit('/').next().unwrap().to_owned()
 }
 
-/// What the call was told, each message's content.
+/// The contents of the messages to the call.
 fn told(world: &World, call: &str) -> Vec<String> {
     let content = |message: Value| {
         assert_eq!((&message["type"], &message["triggerResponseEnabled"]), (&json!("add-message"), &json!(false)));
@@ -63,7 +63,7 @@ fn told(world: &World, call: &str) -> Vec<String> {
     world.vapi.heard(call).into_iter().map(content).collect()
 }
 
-/// The moment comes at which what there is has to be told.
+/// The deadline for sending the results so far.
 async fn due(world: &World) {
     let batch = world.aws.receive("executions", 3).unwrap();
     assert_eq!(world.run_batch(batch).await, 0);
@@ -101,7 +101,7 @@ async fn a_caller_is_known_before_the_agent_speaks() {
     assert!(lines[2].starts_with(&format!("{}: {{", sms["label"].as_str().unwrap())), "{message}");
     assert_eq!(world.twilio.messages().len(), 1);
 
-    // When it has been told, the message for the latest moment says nothing more.
+    // After the results were sent, the deadline message sends nothing.
     due(&world).await;
     assert_eq!(told(&world, &call).len(), 1);
     let row = world.aws.row("calls", &call).unwrap();
@@ -139,7 +139,7 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
     theirs.path = theirs.path.replace(&world.home.phone_number_id, &world.other.phone_number_id);
     let nonsense = incoming.clone().header("x-twilio-signature", "é nonsense");
     let mut problems = BTreeSet::new();
-    // Who did not sign hears nothing of the form.
+    // An unsigned request learns nothing about the form.
     let (short, unsigned_short) = (incoming.clone().text("CallSid=CA1"), unsigned.clone().text("CallSid=CA1"));
     let refused = [&changed, &unsigned, &theirs, &nonsense, &incoming.clone().query("a", "b"), &short, &unsigned_short];
     for event in refused {
@@ -152,7 +152,7 @@ async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
     assert_eq!(world.send("call-start", &missing).await.wrong_fields(), ["From"]);
     assert_eq!((asked_for_twiml(&world), world.aws.messages("executions").len()), (0, 0));
     assert!(world.aws.rows("calls").is_empty() && world.aws.rows("idempotency").is_empty());
-    // What was refused does not stand in the way of what is Twilio's.
+    // Refused requests do not block Twilio's own.
     call_id(&world.send("call-start", &incoming).await);
 }
 
@@ -181,7 +181,7 @@ async fn ones_own_signature_opens_nobody_elses_number() {
         let refused = world.send("call-start", &signed(&world, other, &form(account, to))).await;
         assert_eq!(refused.status, 403, "{account} {to}: {}", refused.body);
     }
-    // VAPI might read the second of two, or another name for the number.
+    // VAPI might read the second value, or another name for the number.
     let mut without = form(&other.twilio_sid, &other.phone_number);
     without.retain(|(name, _)| name != "AccountSid");
     assert_eq!(world.send("call-start", &signed(&world, other, &without)).await.status, 403);
@@ -231,7 +231,7 @@ async fn nobody_learns_which_numbers_are_registered() {
     assert_eq!(answers.first().unwrap().0, 403);
 }
 
-/// As if everything on record in `idempotency` were older.
+/// Makes all records in `idempotency` older.
 fn hours_pass(world: &World, hours: i64) {
     for row in world.aws.rows("idempotency") {
         let earlier = |name: &str, unit: i64| row[name].as_i64().map(|at| (name.to_owned(), json!(at - hours * unit)));
@@ -266,7 +266,7 @@ async fn a_call_whose_answer_is_not_known_is_taken_again_at_once_and_never_later
     let world = world(&crm).await;
     lookup(&world, &crm, "customer").await;
     let incoming = world.incoming(&world.caller(&phone(1)));
-    // The answer cannot be recorded, as if the process had died before.
+    // The answer cannot be recorded, as after a crash.
     let fault = aws::Fault::new("UpdateItem", "idempotency", aws::Trouble::Error("AccessDeniedException"));
     world.aws.inject(fault.after(1).times(9));
     call_id(&world.send("call-start", &incoming).await);
@@ -302,7 +302,7 @@ async fn vapi_down_or_slow_or_talking_nonsense_is_answered_by_the_fallback() {
         ] {
             world.vapi.inject(fault);
             let call = world.caller(&phone(1));
-            // Instead of VAPI's ten seconds: what is left of the function's time.
+            // In place of VAPI's ten seconds: the rest of the function's time.
             let answer = world.send("call-start", &world.incoming(&call).within(Duration::from_secs(2))).await;
             let twiml = answer.body.as_str().unwrap();
             assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/xml"));
@@ -368,7 +368,7 @@ async fn one_of_five_tools_hangs_and_the_others_are_told_in_time() {
     for name in ["a", "b", "d", "e"] {
         answers(&crm, name, &json!(name));
     }
-    // The third has not come back when the time is over.
+    // The third result is not back at the deadline.
     crm.inject(Fault::delay(1_500).on("GET", "/c").with_body(json!("c")));
     let late = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -476,7 +476,7 @@ async fn with_vapis_id_of_the_number_the_call_is_created_for_the_agents_assistan
     assert_eq!(told(&world, &call), [format!("{HEADING}\ncustomer: \"Ana\"")]);
 }
 
-/// VAPI is told of the number: calls are created there for the agent's assistant.
+/// The number is known to VAPI, so a call is created there for the agent's assistant.
 fn bypassed(world: &World) {
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
@@ -504,7 +504,7 @@ async fn a_moment_of_trouble_at_vapi_costs_no_caller_the_call() {
             let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
             let call = call_id(&answer);
             assert!(world.vapi.faults().is_empty());
-            // What VAPI had begun before its answer was lost is the call.
+            // The call that VAPI began before its answer was lost is the call.
             assert_eq!(world.vapi.calls_begun(), begun + 1, "{trouble:?}");
             assert_eq!(world.aws.row("calls", &call).unwrap()["id"], json!(call));
             assert_eq!(world.aws.messages("executions").len(), 2 * (begun + 1), "{trouble:?}");
@@ -520,7 +520,7 @@ async fn a_lost_call_is_not_looked_for_among_those_of_others() {
     world.vapi.inject(Fault::drop_before().on("POST", "/call"));
     let other = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);
     assert_ne!(one, other);
-    // Neither found nor refused: it is made, once the trouble is over.
+    // Neither found nor refused: it is made after the outage.
     world.vapi.inject(Fault::status(503).on("POST", "/call"));
     world.vapi.inject(Fault::status(503).on("GET", "/call"));
     call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);

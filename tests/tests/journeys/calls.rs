@@ -1,4 +1,4 @@
-//! Calls as their organization is shown them, and what VAPI tells of how they go on.
+//! Calls as their organization sees them, and VAPI's reports on them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -59,12 +59,12 @@ fn events(call: &Value) -> Vec<&str> {
     call["timeline"].as_array().unwrap().iter().map(|moment| moment["event"].as_str().unwrap()).collect()
 }
 
-/// A moment so many milliseconds from now.
+/// `millis` milliseconds from now.
 fn at(millis: i64) -> String {
     Timestamp::from_millis(Timestamp::now().as_millis() + millis).to_string()
 }
 
-/// A run in the call, as the table has it.
+/// An execution in the call, as a row.
 fn run(world: &World, of: &Tenant, call: &str, more: &Value) {
     let mut row = json!({
         "id": Uuid::now_v7().to_string(), "organization_id": of.organization_id, "tool_id": Uuid::new_v4().to_string(),
@@ -76,7 +76,7 @@ fn run(world: &World, of: &Tenant, call: &str, more: &Value) {
     world.aws.put("executions", &row);
 }
 
-// ------------------------------------------------------------------------------------------------ what VAPI tells
+// ------------------------------------------------------------------------------------------------ VAPI's reports
 
 #[tokio::test]
 async fn a_call_goes_on_and_ends_by_what_vapi_tells() {
@@ -215,7 +215,7 @@ async fn a_message_with_a_whole_conversation_in_it_is_taken() {
     assert_eq!(row(&world)["status"], "ended");
 }
 
-/// 401 whoever's call it is, in the same words and after the same reads.
+/// 401 for every call, in the same words and after the same reads.
 #[tokio::test]
 async fn only_the_bearer_of_the_calls_account_lets_in() {
     let world = world().await;
@@ -264,7 +264,7 @@ async fn without_a_credential_nobody_is_let_in() {
     }
 }
 
-/// A message of VAPI's about the call, so many milliseconds from now.
+/// A message of VAPI's about the call, `millis` milliseconds from now.
 fn message(kind: &str, millis: i64, more: &Value) -> Value {
     let timestamp = Timestamp::now().as_millis() + millis;
     let mut message = json!({"type": kind, "timestamp": timestamp, "call": {"id": CALL}});
@@ -272,7 +272,7 @@ fn message(kind: &str, millis: i64, more: &Value) -> Value {
     json!({"message": message})
 }
 
-/// What the timeline has of what VAPI told.
+/// The timeline's events from VAPI's reports.
 fn reported(call: &Value) -> Vec<&str> {
     let ours = ["call_received", "twiml_answered"];
     events(call).into_iter().filter(|event| !ours.contains(event)).collect()
@@ -325,7 +325,7 @@ async fn what_vapi_reports_stands_in_the_timeline_without_what_was_said() {
         "cost_reported",
     ];
     let mut timelines = Vec::new();
-    // In order and backwards, each twice: a call that has ended is not made alive by what comes late.
+    // In order and backwards, each twice: a late message does not revive an ended call.
     for backwards in [false, true] {
         world.incoming_call(&world.home, CALL, &phone(1));
         world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
@@ -342,7 +342,7 @@ async fn what_vapi_reports_stands_in_the_timeline_without_what_was_said() {
     }
     let moments = timelines[0]["timeline"].as_array().unwrap();
     assert_eq!(reported(&timelines[0]), expected, "{moments:#?}");
-    // What begins a call is not noted of one that has ended.
+    // Events of a call's start are not recorded after its end.
     let late: Vec<&str> = reported(&timelines[1]);
     assert_eq!(late, expected[1..], "{:#}", timelines[1]);
     let of = |event: &str| moments.iter().find(|moment| moment["event"] == event).unwrap();
@@ -354,7 +354,7 @@ async fn what_vapi_reports_stands_in_the_timeline_without_what_was_said() {
     }
 }
 
-/// A message comes with every sentence: only what is new is written.
+/// A message comes with every sentence: only news is written.
 #[tokio::test]
 async fn speech_that_is_known_writes_nothing() {
     let world = world().await;
@@ -370,7 +370,7 @@ async fn speech_that_is_known_writes_nothing() {
     }
 }
 
-/// The end of a call is taken whatever else is told beside it, and no number of transfers makes a row grow.
+/// The end of a call is recorded beside all other messages, and transfers cannot grow a row without bound.
 #[tokio::test]
 async fn transfers_are_bounded_and_those_at_the_same_time_are_not_lost() {
     let world = world().await;
@@ -390,7 +390,7 @@ async fn transfers_are_bounded_and_those_at_the_same_time_are_not_lost() {
     assert_eq!(call["transfers"][0]["to"], "assistant");
 }
 
-// ------------------------------------------------------------------------------------------------ what is shown
+// ------------------------------------------------------------------------------------------------ views
 
 #[tokio::test]
 async fn calls_are_listed_newest_first_page_by_page() {
@@ -415,7 +415,7 @@ async fn calls_are_listed_newest_first_page_by_page() {
     }
 }
 
-/// A call with everything in its row; gives the ids of its slow and its fast run.
+/// A call with a complete row; returns the ids of its slow and its fast execution.
 fn rich(world: &World) -> (String, String) {
     world.incoming_call(&world.home, CALL, &phone(1));
     let (slow, fast, waiting) = (Uuid::now_v7().to_string(), Uuid::now_v7().to_string(), Uuid::now_v7().to_string());
@@ -491,7 +491,7 @@ async fn the_timeline_tells_a_call_from_twilios_request_to_its_end() {
     assert_eq!(call["timeline_complete"], true);
 }
 
-/// Whoever knows where a call is controlled can speak in it.
+/// The control URL lets anybody speak in the call.
 #[tokio::test]
 async fn no_answer_has_the_control_url_or_what_the_tools_found_out() {
     let world = World::start().await;

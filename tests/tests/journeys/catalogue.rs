@@ -1,4 +1,4 @@
-//! The catalogue of services: what is refused, what a load changes, and that a load that breaks off is mended by the next.
+//! The catalogue of services: refusals, changes of a load, recovery of an interrupted load.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::{collections::BTreeSet, time::Duration};
@@ -33,7 +33,7 @@ fn event_file() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A small catalogue: a service of requests, and one of a component.
+/// A small catalogue: a service with requests, and a service with a component.
 fn small() -> Value {
     let weather = event_file()["files"]["weather.json"].clone();
     let chat = json!({
@@ -83,7 +83,7 @@ fn row(world: &World, table: &str, name: &str) -> Value {
     world.aws.rows(table).into_iter().find(named).unwrap_or_else(|| panic!("no {name} in {table}"))
 }
 
-/// All that is stored, but for the lease.
+/// All stored rows except the lease.
 fn stored(world: &World) -> Vec<Value> {
     let tables = ["services", "service_tools", "service_capabilities"];
     let rows = tables.iter().flat_map(|table| world.aws.rows(table)).filter(|row| row["id"] != "load");
@@ -108,7 +108,7 @@ async fn the_catalogue_loads_and_loading_it_again_changes_nothing() {
     });
     assert_eq!(report, expected);
     assert_eq!(stored(&world), before);
-    // What the store gives back is what was loaded.
+    // The store returns the loaded rows.
     let names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     let deadline = Deadline::after(Duration::from_secs(9));
     let read = world.process.catalogue.services.tools_named(&names, deadline).await.unwrap();
@@ -128,8 +128,8 @@ async fn a_dry_run_tells_what_would_change_and_writes_nothing() {
     assert_eq!(stored(&world), Vec::<Value>::new());
 }
 
-/// A change of the small catalogue at a JSON pointer, `null` to remove what is there; the file and pointer that are then refused,
-/// and a word of why.
+/// A change of the small catalogue at a JSON pointer, `null` to remove the value; then the file and pointer of the refusal, and
+/// a word of its reason.
 type Refused = (&'static str, Value, &'static str, &'static str);
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
     assert_eq!(load(&world, &small()).await["result"], "loaded");
 }
 
-/// Sets what stands at a pointer, or removes it if it is to be null.
+/// Sets the value at a pointer, or removes it if the new one is null.
 fn set(value: &mut Value, pointer: &str, new: &Value) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = value.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}"));
@@ -344,7 +344,7 @@ async fn everything_wrong_in_all_files_is_told_at_once() {
         [("chat.json", "/tools/0/title"), ("chat.json", "/tools/1/returns"), ("weather.json", "/tools/0/category")];
     assert!(expected.iter().all(|place| places.contains(place)), "{report:#}");
     assert_eq!(report["more"], 0);
-    // However much it is, the answer is not.
+    // The answer stays small for any number of mistakes.
     let tool = json!({"name": "X"});
     set(&mut files, "/chat.json/tools", &json!(vec![tool; 900]));
     let report = load(&world, &files).await;
@@ -429,7 +429,7 @@ async fn a_changed_tool_says_what_it_was() {
     });
     assert_eq!((&changed["previous"], &changed["version"]), (&previous, &json!("2")));
     assert_ne!(row(&world, "services", "Weather")["edition"], service["edition"]);
-    // Words about it are no other tool.
+    // Another description is no other tool.
     set(&mut files, "/weather.json/tools/0/description", &json!("Gets a forecast."));
     let report = load(&world, &files).await;
     assert_eq!(report["services"]["Weather"]["changed"][0]["fields"], json!(["description"]));
@@ -469,7 +469,7 @@ async fn a_load_that_breaks_off_is_mended_by_the_next() {
         } else {
             let broken = broken.unwrap();
             assert_eq!(broken["result"], "broke_off", "{table}: {broken}");
-            // It says what was written, no more and no less.
+            // It reports exactly the written rows.
             let written: BTreeSet<&str> = ["tools", "services", "capabilities"]
                 .iter()
                 .flat_map(|kind| broken["written"][kind].as_array().unwrap())
@@ -501,7 +501,7 @@ async fn tools_of_a_load_that_broke_off_and_is_never_repeated_end() {
     }
 }
 
-/// What is stored, without times.
+/// The stored rows, without times.
 fn essentials(world: &World) -> BTreeSet<String> {
     let without_times = |mut row: Value| {
         let row = row.as_object_mut().unwrap();
@@ -526,13 +526,13 @@ async fn two_loads_do_not_mix() {
     let returns: BTreeSet<bool> =
         world.aws.rows("service_tools").iter().map(|tool| tool["returns"] == "Something else.").collect();
     assert_eq!(returns.len(), 1, "all tools are of the one or of the other");
-    // Whoever holds the lease too long is not waited for without end.
+    // A load does not wait without end for the lease.
     world.aws.change("services", "load", json!({"lease_token": "other", "lease_until": 99_999_999_999_999_i64}));
     let event = json!({"files": small()});
     let refused = catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_millis(300))).await;
     assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("catalogue")), "{refused:?}");
     assert!(world.process.catalogue.services.all().await.unwrap().len() == 2, "the lease is no service");
-    // It does not wait until there is no time left to load.
+    // It stops waiting while there is still time for the load.
     let waited = std::time::Instant::now();
     let deadline = Deadline::after(Duration::from_secs(31));
     let refused = catalogue::handle(&world.process.catalogue, json!({"files": small()}), deadline).await;
@@ -565,7 +565,7 @@ async fn an_apps_components_become_a_draft() {
     assert!(post["component"]["props"].as_array().unwrap().iter().any(|prop| prop["name"] == "threadTs"));
     assert_eq!(stored(&world), Vec::<Value>::new());
     assert_eq!(post["effect"], "", "a person says what it changes");
-    // What is in the draft is finished by hand: descriptions, returns, examples.
+    // A person completes the draft: descriptions, returns, examples.
     let keys = json!(["slack_v2-post-message", "slack_v2-no-such"]);
     let some = invoke(&world, json!({"import": {"app": "slack_v2", "keys": keys}})).await.unwrap();
     assert_eq!(some["draft"]["tools"].as_array().unwrap().len(), 1);
@@ -622,7 +622,7 @@ async fn an_import_leaves_out_what_it_has_no_time_for() {
     assert!(answer["left_out"][1]["why"].as_str().unwrap().contains("no time"), "{answer}");
 }
 
-/// Each component of the catalogue is what the registry has: the files are held against something that is not made of them.
+/// Compares each component with the registry's, an independent source.
 #[test]
 fn every_component_is_as_the_registry_has_it() {
     let registry: Vec<Value> = serde_json::from_str(include_str!("../../fixtures/pipedream_components.json")).unwrap();
@@ -679,8 +679,7 @@ fn every_component_is_as_the_registry_has_it() {
     assert!(compared > 40 && compared == registry.len(), "{compared} of {}", registry.len());
 }
 
-/// What a trigger's parameters and defaults get wrong: props that the component does not have, and required ones that nobody
-/// gives.
+/// Mistakes in a trigger's parameters and defaults: unknown props, and required props without a value.
 fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
     let parameters = &trigger["parameters"];
     let mut given: BTreeSet<&str> = parameters["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -700,7 +699,7 @@ fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
     wrong
 }
 
-/// Of each prop the name, the type and whether it is required.
+/// Name and type of each prop, and whether it is required.
 fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
     let prop = |prop: &Value| {
         let text = |name: &str| prop[name].as_str().unwrap().to_owned();
@@ -709,7 +708,7 @@ fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
     of.as_array().unwrap().iter().map(prop).collect()
 }
 
-/// Connects the home organization to each service, in the way of each.
+/// Connects the home organization to each service.
 async fn connect_all(world: &World, services: &[Service]) {
     let connections = &world.process.runs.catalogue.connections;
     for service in services {
@@ -732,8 +731,8 @@ async fn connect_all(world: &World, services: &[Service]) {
     }
 }
 
-/// What is listed can be executed: each tool of the catalogue is found at its fingerprint, shows the request that each of its
-/// examples would send, and what is bound to a component or to an SMS runs.
+/// Listed means executable: each tool of the catalogue is found at its fingerprint, shows the request of each example, and runs
+/// if it is bound to a component or to an SMS.
 #[tokio::test]
 async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
     let world = World::start().await;

@@ -1,5 +1,4 @@
-//! A person asks, the planner chooses tools, an answer comes. Both ways of choosing, a plan in text and calls of functions, are held
-//! to the same.
+//! Chats with the planner: a plan in text and function calls must behave alike.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,7 +38,7 @@ impl Way {
         World::with(Options { variables, ..Options::default() }).await
     }
 
-    /// What the model says to call a tool.
+    /// The model's turn that calls a tool.
     pub(crate) fn call(self, tool: &str, arguments: Value) -> Turn {
         match self {
             Self::Written => {
@@ -49,7 +48,7 @@ impl Way {
         }
     }
 
-    /// What the model says where no tool is needed.
+    /// The model's turn without a tool.
     pub(crate) fn none(self) -> Turn {
         match self {
             Self::Written => Turn::text(r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#),
@@ -58,14 +57,14 @@ impl Way {
     }
 }
 
-/// A tool that looks something up: `find`, which takes a `query`.
+/// A lookup tool: `find` with a `query`.
 pub(crate) async fn find(world: &World) -> Value {
     let base =
         world.knowledge_base(&json!([]), &json!([{"id": "h1", "text": "The sales of 2024 were 7 million"}])).await;
     world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await
 }
 
-/// A tool that acts: `send_confirmation`, which takes a `text`.
+/// A tool with an effect: `send_confirmation` with a `text`.
 pub(crate) async fn send(world: &World) -> Value {
     world.tool(&sms_without_call(&world.home)).await
 }
@@ -97,7 +96,7 @@ async fn a_question_without_a_tool_is_two_requests_and_one_answer() {
 
         let asked = world.asked_of_model();
         assert_eq!((asked.len(), world.llm.script_left().len()), (2, 0), "{way:?}");
-        // A temperature of nothing is sent as such.
+        // A temperature of zero is sent.
         assert_eq!((&asked[0]["temperature"], &asked[1]["temperature"]), (&json!(0.0), &json!(0.3)));
         assert_eq!(asked[0].get("tools").is_some(), way == Way::Functions, "{way:?}");
         assert_eq!(asked[1].get("tools"), None, "an answer that needs no tool is offered none");
@@ -120,7 +119,7 @@ async fn a_plan_in_any_clothes_costs_no_more() {
                 .to_owned(),
             0,
         ),
-        // No such tool: the answer says so, and nobody is asked twice.
+        // An unknown tool: the answer says so, without another request for a plan.
         (r#"{"tool": "teleport", "reason": "r", "arguments": {}}"#.to_owned(), 0),
     ] {
         let world = Way::Written.world().await;
@@ -157,7 +156,7 @@ async fn a_tool_is_chosen_run_and_answered_from() {
         let results = last.iter().find(|message| message.contains("What tools gave for the last message")).unwrap();
         assert!(results.starts_with("system: ") && results.contains("The sales of 2024 were 7 million"), "{results}");
         assert!(last.contains(&"user: What were the sales in 2024?".to_owned()), "{last:?}");
-        // The state is the same either way.
+        // The stored state is the same in both ways.
         let item = world.aws.rows("threads").into_iter().find(|item| item["part"] == "m#000002").unwrap();
         let kept: Value = serde_json::from_str(text(&item["tool_results"])).unwrap();
         assert_eq!((&kept[0]["tool"], &kept[0]["arguments"]), (&json!("find"), &json!({"query": "sales 2024"})));
@@ -193,7 +192,7 @@ async fn a_model_that_never_stops_choosing_is_stopped() {
         let world = way.world().await;
         find(&world).await;
         let again = way.call("find", json!({"query": "more"}));
-        // Six choices; then no tool is offered, and what it says is the answer.
+        // After six choices no tool is offered, and the model's words are the answer.
         let turns = vec![again; 6].into_iter().chain([Turn::text("That is all I found.")]);
         world.llm.script(turns);
         let answer = world.chat("Tell me everything").await.expect(200);
@@ -218,7 +217,7 @@ async fn wrong_arguments_are_asked_about_once() {
         let repair = said(&world.asked_of_model()[1]).pop().unwrap();
         assert!(repair.starts_with("system: This plan cannot be used. The arguments of find do not fit"), "{repair}");
 
-        // Still wrong: the tool is not called, and the answer is told why.
+        // Still wrong: the tool is not called, and the answer gets the reason.
         world.llm.clear_requests();
         world.llm.script([
             way.call("find", json!({})),

@@ -1,4 +1,4 @@
-//! The console's page as a browser is given it, and the page's own modules.
+//! The console's page as browsers get it, and the page's modules.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ fn allowed(answer: &Answer, directive: &str) -> BTreeSet<String> {
     directive.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What the page names below `console/`.
+/// The files below `console/` that the page names.
 fn files(page: &Answer) -> BTreeSet<String> {
     let page = page.body.as_str().unwrap();
     let named = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next());
@@ -140,7 +140,7 @@ async fn the_page_may_ask_the_issuer_and_the_streaming_door_and_run_nothing_but_
         let also = ["x-content-type-options", "referrer-policy"].map(|name| answer.headers[name].as_str());
         assert_eq!(also, ["nosniff", "no-referrer"]);
     }
-    // The page itself does nothing inline, which the policy would refuse.
+    // The page has nothing inline, which the policy would refuse.
     let page = get(&world, "/").await;
     let page = page.body.as_str().unwrap();
     for inline in [" style=", "<style", " onclick=", " onload=", "javascript:"] {
@@ -172,7 +172,7 @@ async fn the_settings_say_where_to_sign_in_and_where_answers_stream_from() {
     let asked = ["'self'", "https://issuer.example", "http://127.0.0.1:4566", "http://127.0.0.1:4601"];
     assert_eq!(allowed(&answer, "connect-src "), asked.map(str::to_owned).into());
 
-    // An issuer whose name ends in a slash, as Auth0's does, has its configuration at the same place.
+    // An issuer with a final slash, such as Auth0's, has its configuration at the same place.
     let least = world(&[("JWT_ISSUER", "https://issuer.example/"), ("JWT_AUDIENCE", "first, second")]).await;
     let expected = json!({
         "issuer": "https://issuer.example/",
@@ -184,7 +184,7 @@ async fn the_settings_say_where_to_sign_in_and_where_answers_stream_from() {
     assert_eq!(get(&least, "/console/settings.json").await.body, expected);
 }
 
-/// Whether there is a Node that knows what the page is written in; says so if not.
+/// Whether Node understands the page's JavaScript; prints a note if not.
 fn has_node() -> bool {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default();
@@ -200,7 +200,7 @@ fn succeeds(command: &mut Command) {
     assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
 }
 
-/// The one script that browsers get begins the page: every module in it is run, each after the modules that it needs.
+/// The browser's single script starts the page: every module runs after the modules that it imports.
 #[tokio::test]
 async fn the_modules_run_as_one_script() {
     if !has_node() {
@@ -224,7 +224,7 @@ async fn the_modules_run_as_one_script() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The modules of the page that need no browser, as Node runs them.
+/// Modules without browser calls, run by Node.
 #[test]
 fn the_pages_modules_do_what_their_tests_say() {
     if !has_node() {

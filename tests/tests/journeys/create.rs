@@ -1,4 +1,4 @@
-//! POST /api/{slug}/tools: what is made, on both sides, and what is not.
+//! POST /api/{slug}/tools: tools made on both sides, and refusals.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -36,7 +36,7 @@ fn post_with_everything() -> Value {
     })
 }
 
-/// What VAPI was asked to make last.
+/// The last creation at VAPI.
 fn asked(world: &World) -> Value {
     let made = world.vapi.requests().into_iter().rfind(|request| request.method == "POST" && request.path == "/tool");
     made.unwrap().body

@@ -70,7 +70,7 @@ async fn an_error_of_vapis_stops_the_deletion_and_says_where() {
     assert!(left.contains(&json!(world.home.agent_id)), "{}", answer.body);
     assert_eq!(left.len() + answer.body["agents_done"].as_array().unwrap().len(), 3);
     assert_eq!(world.tools().len(), 1);
-    // It is on record, and finished by itself.
+    // The deletion is on record, and finishes by itself.
     world.vapi.clear_faults();
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
@@ -113,7 +113,7 @@ async fn a_tool_of_more_agents_than_one_transaction_holds() {
     assert_eq!(agreement::differences(&world), [""; 0]);
 }
 
-/// With less time than one agent takes, nothing is begun; `settle` is woken and goes on at once.
+/// With less time than one agent takes, nothing begins; `settle` is woken and continues at once.
 #[tokio::test]
 async fn a_deletion_without_time_enough_goes_on_through_the_queue() {
     let world = World::start().await;
@@ -126,13 +126,13 @@ async fn a_deletion_without_time_enough_goes_on_through_the_queue() {
     let answer = world.send("delete", &hurried).await.expect(202);
     assert_eq!((&answer["status"], answer["agents_left"].as_array().map(Vec::len)), (&json!("deleting"), Some(21)));
     assert_eq!(world.aws.messages("settle"), [json!({"change": "delete_tool"})]);
-    // At once: nobody owns the change any more.
+    // At once: the change has no owner any more.
     assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was deleted");
     assert_eq!(agreement::differences(&world), [""; 0]);
     assert!(world.tools().is_empty());
 }
 
-/// 500 agents, with VAPI asking for patience now and then.
+/// 500 agents, with a 429 of VAPI's now and then.
 #[tokio::test]
 async fn a_tool_of_500_agents_is_deleted_and_429_is_honoured() {
     let world = World::start().await;

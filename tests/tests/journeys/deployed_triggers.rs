@@ -1,4 +1,4 @@
-//! Events that Pipedream brings: its triggers come and go with the automations that listen to them.
+//! Events by Pipedream's triggers, which come and go with their automations.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -58,7 +58,7 @@ fn hook_of(world: &World) -> Value {
     hook
 }
 
-/// What is left open, and what is deployed, must be nothing.
+/// No open intent and no deployed trigger may be left.
 fn nothing_left(world: &World) {
     assert_eq!(world.pipedream.triggers(), []);
     for table in ["deployed_triggers", "hooks", "intents"] {
@@ -185,7 +185,7 @@ async fn a_key_that_is_not_told_is_made_anew() {
 async fn a_trigger_that_is_deployed_again_signs_with_its_own_key() {
     let mut world = world().await;
     let id = saved(&world, &invoices(&world, "INBOX")).await;
-    // The lease, what is asked, and then what is deployed: that is not written down any more.
+    // The lease, the request, then the deployed trigger, which is not recorded any more.
     world.aws.inject(Fault::throttled("UpdateItem", "deployed_triggers").after(2).times(1_000));
     post(&world, &id, "activate", &json!({"version": 1})).await.expect(200);
     assert_eq!(world.aws.rows("hooks")[0]["secrets"].as_array().unwrap().len(), 1);
@@ -201,7 +201,7 @@ async fn a_trigger_that_is_deployed_again_signs_with_its_own_key() {
     assert_eq!(world.runs_of(&id).len(), 1);
 }
 
-/// Whatever write is the last of a process, settling makes both sides agree.
+/// After a crash at any write, settling makes both sides agree.
 #[tokio::test]
 async fn settling_repairs_what_a_crash_left_at_any_point() {
     for (action, table) in [
@@ -218,7 +218,7 @@ async fn settling_repairs_what_a_crash_left_at_any_point() {
         }
         world.aws.inject(Fault::throttled(action, table).times(1_000));
         let (verb, body) = if deleting { ("pause", Value::Null) } else { ("activate", json!({"version": 1})) };
-        // The change of the automation stands, whatever became of its trigger.
+        // The automation's change stands even if its trigger failed.
         post(&world, &id, verb, &body).await.expect(200);
         assert_eq!(world.aws.rows("intents").len(), 1, "{action} {table}");
         world.aws.clear_faults();

@@ -1,11 +1,11 @@
-//! What agents find out about services and tools.
+//! Discovery of services and tools by agents.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use local::standins::Fault as Standin;
 use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, Tenant, World, ai_sms, sms_without_call};
 
-/// Slack with two tools and an event, Gmail, one that is not active.
+/// Slack with two tools and an event, Gmail, and an inactive service.
 async fn world() -> World {
     let world = World::start().await;
     world.service("Slack", Some("slack"));
@@ -76,7 +76,7 @@ fn names(of: &Value) -> Vec<&str> {
 
 // ------------------------------------------------------------------------------------------------ initial_md_fetch
 
-/// The first lines are those that agents know, byte by byte.
+/// Byte by byte, the first lines are those known to agents.
 #[tokio::test]
 async fn a_services_text_begins_as_agents_know_it_and_says_more_behind() {
     let world = world().await;
@@ -205,7 +205,7 @@ async fn a_request_that_names_no_service_or_too_many_is_told_so() {
     assert_eq!(get(&world, "discover/initial_md_fetch", &[("services", "x")]).await.wrong_fields(), ["services"]);
 }
 
-/// A key of DynamoDB's has 1 to 2,048 bytes, and a batch with another is refused whole.
+/// A DynamoDB key has 1 to 2,048 bytes, and a batch with any other key fails as a whole.
 #[tokio::test]
 async fn a_name_that_can_be_none_costs_no_other_name_anything() {
     let world = world().await;
@@ -219,7 +219,7 @@ async fn a_name_that_can_be_none_costs_no_other_name_anything() {
         assert_eq!((names(&found["tools"]), names(&found["problems"]).len()), (vec!["slack_post_message"], 1));
         assert_eq!(found["problems"][0]["problem"], "unknown", "{found}");
     }
-    // Nothing is read for names that cannot be.
+    // Impossible names are not read.
     world.aws.clear_operations();
     let long = ["x".repeat(101), "y".repeat(3_000)];
     let found = overview(&world, &[&long[0], &long[1]]).await;
@@ -363,7 +363,7 @@ async fn what_has_no_place_in_the_answer_is_named() {
     assert_eq!(left_out, ["left_out"; 3]);
 }
 
-/// Pipedream is down: what was not asked is said, and nothing else is missing.
+/// Pipedream is down: the unknown connection is reported, and nothing else is missing.
 #[tokio::test]
 async fn a_connection_that_cannot_be_asked_is_said_so() {
     let world = world().await;
@@ -446,7 +446,7 @@ async fn a_tool_is_found_by_what_it_does_with_typing_errors_too() {
     assert!(text.contains("No tool has the word mesage; looked for message instead."), "{text}");
 }
 
-/// What people say, the tool that does it, and among how many of the first it stands.
+/// An everyday phrase, its tool, and the lowest rank allowed.
 const EVERYDAY: &[(&str, &str, usize)] = &[
     ("notify the team", "push_notifications_send", 2),
     ("notify the team in slack", "slack_post_message", 1),
@@ -579,7 +579,7 @@ async fn an_overview_says_how_the_events_of_each_service_arrive() {
         let text = text(&world, "discover/initial_md_fetch", &[("service", service)]).await;
         assert!(text.contains("How Events Arrive:") && text.contains(said), "{service}: {text}");
     }
-    // Nothing comes of this one, and nothing is said to.
+    // This event starts nothing, so nothing is listed.
     let push = overview(&world, &["Push Notifications"]).await;
     assert_eq!(push["services"][0]["arrivals"], json!([]));
 }
@@ -644,7 +644,7 @@ async fn pages_are_explicit_and_a_cursor_is_of_its_search_alone() {
     assert_eq!(world.send("discover", &event).await.wrong_fields(), ["cursor"]);
 }
 
-/// Else a page would repeat what the one before had, or leave something out.
+/// Otherwise a page would repeat or skip items.
 #[tokio::test]
 async fn a_page_of_a_list_that_is_another_by_now_is_refused() {
     let world = world().await;
@@ -744,7 +744,7 @@ async fn a_new_tool_is_found_without_a_restart_and_only_what_changed_is_read_aga
     assert!(!names(&found["items"]).contains(&"slack_pin"), "{found}");
 }
 
-/// The index of a table follows it: what is read right behind a change may be from before it.
+/// DynamoDB's index lags behind its table: a read just after a change may be outdated.
 #[tokio::test]
 async fn a_service_that_has_just_changed_is_read_again_until_its_index_has_followed() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Events of services: which runs they begin, and which they do not.
+//! Events of services: the runs that they start, and refusals.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -182,13 +182,13 @@ async fn a_body_alone_never_says_whose_it_is() {
     let theirs = json!({"service": "slack", "secret": "their-own-secret", "tenant": "A0OTHER#T0OTHER"});
     let theirs = world.hooks(&world.other, "POST", "", &theirs).await.expect(201);
     let body = slack_message("Ev1", "urgent");
-    // Signed by somebody else, of whom the body says nothing.
+    // Signed by another tenant than the body's.
     let forged = world.signed("/api/hooks/slack", Signer::Slack("their-own-secret"), &body);
     assert_eq!(world.send("trigger", &forged).await.status, 401);
-    // By a hook of theirs: it is authentic, and what it says is of others is not theirs.
+    // Through their own hook it is authentic, but its tenant is another's.
     let by_theirs = world.deliver_signed(&theirs, Signer::Slack("their-own-secret"), &body).await;
     by_theirs.expect(200);
-    // A tenant is one hook's, also where somebody knows the app's secret.
+    // A tenant belongs to one hook, even for others with the app's secret.
     let claim = json!({"service": "slack", "secret": SLACK_SECRET, "tenant": SLACK_TENANT});
     for tenant in [&world.other, &world.home] {
         let refused = world.hooks(tenant, "POST", "", &claim).await.expect(409);
@@ -301,7 +301,7 @@ async fn what_our_own_bot_did_and_pings_are_no_events() {
     let limited = json!({"type": "app_rate_limited", "team_id": "T061EG9R6", "minute_rate_limited": 1_518_467_820});
     world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &limited).await.expect(200);
     assert!(world.aws.rows("events").is_empty());
-    // Another's bot may well be listened to.
+    // Other bots' messages count.
     let mut alert = slack_message("Ev2", "urgent");
     (alert["event"]["bot_id"], alert["event"]["app_id"]) = (json!("B2"), json!("A0OTHER"));
     world.deliver_signed(&hook, Signer::Slack(SLACK_SECRET), &alert).await.expect(200);
@@ -330,7 +330,7 @@ async fn an_app_that_was_uninstalled_ends_the_hook() {
     assert_eq!(shown["status"], "ended");
     assert_eq!(world.slack_says(&hook, "Ev3", "urgent").await.status, 401);
     assert_eq!(world.runs_of(&automation).len(), 1);
-    // One that takes the events of every workspace goes on with the others'.
+    // A hook for every workspace continues with the others' events.
     world.deliver_signed(&all, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
     world.slack_says(&all, "Ev4", "urgent").await.expect(200);
     assert_eq!(world.runs_of(&automation).len(), 2);
@@ -438,7 +438,7 @@ async fn a_batch_of_hubspots_is_an_event_each_and_routed_by_portal() {
     let of = |tenant: &str| rows.iter().filter(|row| row["organization_id"] == tenant).count();
     assert_eq!((of(&world.home.organization_id), of(&world.other.organization_id), rows.len()), (2, 1, 3));
     assert_eq!(world.runs_of(&automation).len(), 2);
-    // Of more portals than are looked up at once, with an item that nobody can read.
+    // More portals than are read at once, with one unreadable item.
     let mut batch: Vec<Value> = (0..40).map(|number| event(100 + number, 1_000 + number)).collect();
     batch.push(json!({"portalId": 62515, "subscriptionType": {"of": "a newer version"}}));
     batch.push(event(4, 62515));
@@ -451,7 +451,7 @@ async fn a_batch_of_hubspots_is_an_event_each_and_routed_by_portal() {
     assert_eq!(answer.status, 400);
 }
 
-/// A definition that runs when this event comes.
+/// A definition that this event starts.
 fn manual_body(service: &str, event_type: &str, filters: &Value) -> Value {
     let mut config = json!({"service": service, "event_type": event_type});
     if !filters.is_null() {
@@ -463,8 +463,8 @@ fn manual_body(service: &str, event_type: &str, filters: &Value) -> Value {
     })
 }
 
-/// Whatever discovery lists can fire: each event of the catalogue, in a request as its service makes it, begins a run of an
-/// automation with the example's own condition.
+/// Every listed event can fire: each event of the catalogue, in its service's own request, starts a run of an automation with
+/// the example's condition.
 #[tokio::test]
 async fn every_event_of_the_catalogue_begins_a_run() {
     let files = tests::catalogue::files().unwrap();
@@ -500,7 +500,7 @@ async fn every_event_of_the_catalogue_begins_a_run() {
     assert!(tried > 15, "{tried}");
 }
 
-/// The others that are listed, whose fields nobody has described: each comes under its name, and some are followed to a run.
+/// Listed events without described fields: each arrives under its name, and some start a run.
 #[tokio::test]
 async fn every_event_that_is_only_named_comes_under_its_name() {
     const FOLLOWED: [&str; 4] =
@@ -537,7 +537,7 @@ async fn every_event_that_is_only_named_comes_under_its_name() {
     assert_eq!(followed, FOLLOWED.len());
 }
 
-/// The least that a service says of an event of this name.
+/// The minimal body of this event.
 fn least(service: &str, event_type: &str) -> Value {
     let (first, second) = event_type.split_once('.').unwrap_or((event_type, ""));
     match service {
@@ -619,7 +619,7 @@ async fn by_hook(world: &World, hook: &Value, service: &str, event_type: &str, e
     }
 }
 
-/// Twilio, Telegram and Linear: what is not theirs, not ours, or was there before.
+/// Twilio, Telegram and Linear: foreign, misdirected and repeated requests.
 #[tokio::test]
 async fn a_request_of_twilio_telegram_or_linear_is_taken_once_and_only_if_it_is_theirs() {
     for (file, service, event_type) in [
@@ -662,7 +662,7 @@ async fn a_request_of_twilio_telegram_or_linear_is_taken_once_and_only_if_it_is_
             ("old", old),
         ] {
             let refused = world.send("trigger", &event).await;
-            // A token says nothing of the body, and neither it nor Twilio's signature has a time.
+            // A token does not cover the body, and neither it nor Twilio's signature has a time.
             if (service == "Telegram" && ["another body", "old"].contains(&name))
                 || (service == "Twilio" && name == "old")
             {
@@ -679,7 +679,7 @@ async fn a_request_of_twilio_telegram_or_linear_is_taken_once_and_only_if_it_is_
                 "Twilio reads TwiML"
             );
         }
-        // Sent again: by Linear with another time, and so another signature.
+        // A repetition: Linear's has another time, and so another signature.
         world.send("trigger", &good).await;
         let later = Timestamp::from_millis(Timestamp::now().as_millis() + 5_000);
         let again = signed_at(&world.options.public_url, &path, signer(SECRET), &example.to_string(), later);
@@ -688,7 +688,7 @@ async fn a_request_of_twilio_telegram_or_linear_is_taken_once_and_only_if_it_is_
     }
 }
 
-/// An event of a trigger that is deployed at Pipedream.
+/// An event of a trigger deployed at Pipedream.
 async fn pipedream_brings(world: &World, automation: &str, example: &Value) -> tests::Answer {
     let hook = world.pipedream_hook(automation, "whsk_1").await;
     world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), example).await
@@ -736,7 +736,7 @@ async fn many_events_at_once_are_a_run_each_in_the_organizations_group() {
         async move { world.slack_says(hook, &format!("Ev{number}"), "urgent").await }
     });
     for answer in join_all(sent).await {
-        // What was not done in time comes again.
+        // An event without a timely answer comes again.
         assert!([200, 503].contains(&answer.status), "{}", answer.body);
     }
     for number in 0..EVENTS {

@@ -1,4 +1,4 @@
-//! POST /api/tools/{id}/execute for SMS: who is let in, whose call it is, what the model is told.
+//! POST /api/tools/{id}/execute for SMS: access, the call's owner, the model's sentences.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use base64::Engine;
@@ -152,7 +152,7 @@ async fn a_model_that_repeats_itself_within_one_message_causes_one_effect() {
         again["id"] = json!(call_id);
         list.push(again);
     }
-    // A claim that waited for its own message would take up all of it.
+    // A claim that waited for its own message would use up the time.
     let event = event.text(message.to_string()).within(std::time::Duration::from_secs(6));
     let answer = world.send("execute", &event).await.expect(200);
     let results = answer["results"].as_array().unwrap();

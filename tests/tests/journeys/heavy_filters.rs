@@ -1,4 +1,4 @@
-//! Filters that take long: the service has its answer in time, and what was not looked at then is looked at from the queue.
+//! Expensive filters: the service gets a timely answer, and the queue evaluates the rest.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tests::{Fault, SLACK_SECRET, World, slack_message, webhooks::Signer};
 use uuid::Uuid;
 
-/// So many automations listen for messages, each with so many clauses; the message that they want ends with their number.
+/// Automations that listen for messages, each with `clauses` clauses; each accepts a message with its number at the end.
 async fn listeners(world: &World, automations: usize, clauses: usize) -> Vec<String> {
     world.slack_service();
     let first = world.active(&world.urgent_messages()).await;
@@ -29,7 +29,7 @@ async fn listeners(world: &World, automations: usize, clauses: usize) -> Vec<Str
     (0..automations).map(listener).collect()
 }
 
-/// A text of so many bytes that all of them want.
+/// A text of `bytes` bytes that all of them accept.
 fn wanted(automations: usize, bytes: usize) -> String {
     let wanted: Vec<String> = (0..automations).map(|number| format!("wanted {number}. ")).collect();
     let wanted = wanted.concat();
@@ -47,7 +47,7 @@ async fn event(world: &World) -> Value {
 #[tokio::test]
 async fn the_service_has_its_answer_and_every_automation_its_run() {
     let mut world = World::start().await;
-    // What a test takes on a busy machine says nothing of Lambda: what is bounded is counted.
+    // A test's time on a busy machine says nothing about Lambda, so the work is counted.
     world.process.trigger.answer_within = Some(Duration::from_secs(60));
     let automations = listeners(&world, 60, 99).await;
     let hook = world.slack_hook().await;
@@ -62,7 +62,7 @@ async fn the_service_has_its_answer_and_every_automation_its_run() {
     assert!(seen["why"].as_str().unwrap().contains("takes long"), "{seen}");
     assert_eq!(seen["matched"].as_array().unwrap().len(), at_once);
 
-    // It comes again meanwhile: nothing is begun twice, and nothing is looked at twice.
+    // A repetition meanwhile: no run and no filter happens twice.
     world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
     assert_eq!(started(&world, &automations), at_once);
     let mut rounds = 0;
@@ -76,7 +76,7 @@ async fn the_service_has_its_answer_and_every_automation_its_run() {
     let seen = event(&world).await;
     assert_eq!((&seen["status"], &seen["waiting"], &seen["why"]), (&json!("dispatched"), &json!([]), &Value::Null));
     assert_eq!(seen["matched"].as_array().unwrap().len(), 60);
-    // And once more when it is done with.
+    // And a repetition after the end.
     world.slack_says(&hook, "Ev1", &wanted(60, 60_000)).await.expect(200);
     assert!(world.aws.messages("scheduled").is_empty());
 }
@@ -92,7 +92,7 @@ async fn filters_that_take_little_are_looked_at_before_the_answer() {
     assert_eq!(event(&world).await["waiting"], json!([]));
 }
 
-/// What a fault leaves behind at each step, the service or the queue completes.
+/// After a fault at each step, the service or the queue completes the work.
 #[tokio::test]
 async fn what_a_fault_leaves_is_completed_and_starts_each_run_once() {
     for (action, table) in [

@@ -1,4 +1,4 @@
-//! What became of the runs of a tool and in a call: who sees it, in which order, and what of it is hidden.
+//! History of a tool's and a call's executions: access, order, redaction.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn id(row: &Value) -> &str {
     row["id"].as_str().unwrap()
 }
 
-/// The runs of a tool, as its organization is shown them.
+/// The executions of a tool, as its organization sees them.
 async fn of_tool(world: &World, tool: &Value, query: &str) -> Value {
     world.list(&format!("/tools/{}/executions{query}", id(tool))).await.expect(200)
 }
@@ -44,7 +44,7 @@ async fn world_with(open: &Standin<twilio::Twilio>) -> World {
     World::with(Options { open_hosts: vec![open.address().to_string()], ..Options::default() }).await
 }
 
-/// A row as the table has it, so many days old.
+/// An execution as a row, `days` days old.
 fn run(world: &World, tool: &Value, call: &str, days: i64, number: i64) -> Value {
     let at = Timestamp::from_millis(Timestamp::now().as_millis() - days * 86_400_000 + number);
     let row = json!({
@@ -103,7 +103,7 @@ async fn pages_follow_each_other_and_lose_nothing() {
                 path => world.list(&format!("{path}{query}")).await.expect(200),
             };
             seen.extend(page["items"].as_array().unwrap().iter().map(|row| row["arguments"]["n"].as_i64().unwrap()));
-            // Newer ones do not push older ones from page to page.
+            // Newer executions do not shift older ones between pages.
             run(&world, &tool, "call-1", 0, 50 + i64::try_from(seen.len()).unwrap());
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
@@ -197,7 +197,7 @@ async fn a_call_shows_the_runs_of_all_its_tools() {
     world.call_tool(&world.call(&sms, json!({"text": "Another call"}))).await.result();
     let page = of_call(&world, &call).await;
     assert_eq!(all(&page, "tool_id"), [&slack["id"], &sms["id"]]);
-    // A deleted tool's runs remain those of the call.
+    // A deleted tool's executions stay with the call.
     world.delete(&slack).await.expect(200);
     assert_eq!(all(&of_call(&world, &call).await, "tool_id"), [&slack["id"], &sms["id"]]);
     world.list(&format!("/tools/{}/executions", id(&slack))).await.expect(404);
@@ -231,7 +231,7 @@ async fn runs_of_another_organization_are_shown_to_nobody_else() {
     assert_eq!(refused["detail"], unknown["detail"]);
     world.executions_of_call_as(&world.other, &call_id).await.expect(404);
 
-    // A tool of theirs that names our call: it is refused, and its run is theirs alone.
+    // A foreign tool that names our call: it is refused, and its execution belongs to the other organization alone.
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     world.incoming_call(&world.home, &call_id, &phone(1));
     let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
@@ -245,7 +245,7 @@ async fn runs_of_another_organization_are_shown_to_nobody_else() {
     let page = world.list_as(&world.other, &format!("/tools/{}/executions", id(&theirs))).await.expect(200);
     assert_eq!(all(&page, "tool_id"), [&theirs["id"]]);
 
-    // And if the call is known to nobody, each sees what its own tools did in it.
+    // If the call is unknown, each organization sees its own tools' executions.
     world.aws.delete("calls", &call_id);
     assert_eq!(all(&of_call(&world, &call).await, "tool_id"), [&tool["id"]]);
     let page = world.executions_of_call_as(&world.other, &call_id).await.expect(200);
@@ -282,7 +282,7 @@ async fn an_sms_is_shown_without_its_numbers() {
     nothing_of(&world, &["4155550", "15005550006", "Top secret", "ana@"]);
 }
 
-/// Neither the table nor anything it is made of holds these.
+/// Neither the table nor any index holds these.
 #[track_caller]
 fn nothing_of(world: &World, hidden: &[&str]) {
     let text = json!(world.executions()).to_string();
@@ -354,7 +354,7 @@ async fn every_name_of_a_secret_hides_its_value() {
     }
 }
 
-/// What an address repeats of the tool's configuration is no business of the model's.
+/// Configured values that an address repeats are hidden from the model.
 #[tokio::test]
 async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
     let crm = address();
@@ -407,7 +407,7 @@ async fn marked_fields_are_hidden_and_what_comes_back_of_them() {
     assert_eq!(row["result"], result);
     nothing_of(&world, &["Ana", "Root", "Faro"]);
 
-    // Edited, it holds from the next run on.
+    // The new marks hold from the next execution.
     assert_eq!(world.update(&tool, &json!({"redact": ["body_whose"]})).await.wrong_fields(), ["redact[0]"]);
     let tool = world.update(&tool, &json!({"redact": ["result"]})).await.expect(200);
     crm.inject(Fault::status(409).with_body(json!({"message": "Eva Lima was first"})));
@@ -520,7 +520,7 @@ async fn what_is_too_much_is_cut_and_says_so() {
     assert!(row["result"].to_string().contains("… (cut: "), "{}", row["result"]);
 }
 
-/// DynamoDB takes no empty names, no numbers of any size and no depth; a model and a service may send them.
+/// DynamoDB refuses empty names, large numbers and deep nesting; a model or a service may send them.
 #[tokio::test]
 async fn what_the_table_does_not_take_does_not_lose_the_row() {
     let logs = Logs::capture();

@@ -123,7 +123,7 @@ async fn notions_token_is_taken_once_shown_once_and_never_replaced() {
     let hook = world.hook(&json!({"service": "Notion"})).await;
     assert_eq!(hook["status"], "pending");
     let token = |value: &str| json!({"verification_token": value});
-    // Not at an address that everybody knows.
+    // Not at the shared address.
     let shared = world.signed("/api/hooks/notion", Signer::Unsigned, &token("secret_attacker"));
     assert_eq!(world.send("trigger", &shared).await.status, 401);
     assert_eq!(patch(&world, &hook, &json!({"reveal": true})).await.status, 409);
@@ -208,7 +208,7 @@ async fn a_tenant_is_one_active_hooks_of_all_organizations() {
         }
         body
     };
-    // What waits for its secret holds nobody up.
+    // A pending hook delays nobody.
     for _pending in 0..12 {
         let theirs = world.hooks(&world.other, "POST", "", &new("")).await.expect(201);
         assert_eq!(theirs["status"], "pending");
@@ -224,7 +224,7 @@ async fn a_tenant_is_one_active_hooks_of_all_organizations() {
     let shared = world.signed("/api/hooks/slack", Signer::Slack(SLACK_SECRET), &message);
     world.send("trigger", &shared).await.expect(200);
     assert_eq!(world.aws.rows("events")[0]["organization_id"], world.home.organization_id.as_str());
-    // It is free when the hook has ended, and when it is deleted.
+    // The tenant is free after the hook's end or deletion.
     let mut gone = slack_message("Ev2", "");
     gone["event"] = json!({"type": "app_uninstalled"});
     world.deliver_signed(&ours, Signer::Slack(SLACK_SECRET), &gone).await.expect(200);
@@ -262,7 +262,7 @@ async fn a_push_of_googles_stand_in_is_taken_for_its_audience_and_account_only()
     let account = "push@acme.iam.gserviceaccount.com";
     let hook = world.hook(&json!({"service": "Gmail", "service_account": account})).await;
     let path = world.hook_path(&hook);
-    // Takes the pushes in the hook's place; they are handed to the function afterwards.
+    // Receives the pushes, which the test then passes to the function.
     let receiver = Server::start(axum::Router::new().fallback(async || "")).await;
 
     let audience = text(&hook["url"]);
@@ -308,7 +308,7 @@ async fn everything_wrong_with_a_hook_is_named_at_once() {
         (json!({"service": "Slack", "tenant": "T061EG9R6", "audience": "x"}), vec!["audience", "tenant"]),
         (json!({"service": "Webhooks", "tenant": "x", "secret": "short"}), vec!["secret", "tenant"]),
         (json!({"service": "Gmail"}), vec!["service_account"]),
-        // Whoever pushes for an account that is known could claim anybody's mailbox.
+        // A push for a known account could claim anybody's mailbox.
         (json!({"service": "Gmail", "service_account": "push@p", "tenant": "ana@example.com"}), vec!["tenant"]),
         (json!({"service": "Pipedream"}), vec!["service"]),
     ] {
@@ -366,7 +366,7 @@ async fn a_service_that_calls_no_hook_gets_none_and_says_how_its_events_arrive()
 async fn a_hook_of_before_takes_what_it_took() {
     let world = World::start().await;
     let hook = world.hook(&json!({"service": "Webhooks"})).await;
-    // So it stands in the table of an older version, which knew no scheme of Linear's.
+    // A row of an older version, which had no scheme for Linear.
     let mut row = world.aws.rows("hooks").into_iter().find(|row| row["id"] == hook["id"]).unwrap();
     row.as_object_mut().unwrap().remove("scheme");
     row["service"] = json!("linear");

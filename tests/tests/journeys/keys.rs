@@ -1,4 +1,4 @@
-//! /api/{slug}/keys: an organization's own accounts, and that what is its goes to them and to no other.
+//! /api/{slug}/keys: an organization's own accounts, and the separation from all others.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -46,7 +46,7 @@ async fn remove(world: &World, service: &str) -> Answer {
     world.keys(&world.home, "DELETE", &format!("/{service}"), &Value::Null).await
 }
 
-/// Which services of the home organization have a key of their own, as the API shows it.
+/// The home organization's services with an own key, as the API shows them.
 async fn own(world: &World) -> Vec<String> {
     let shown = world.keys(&world.home, "GET", "", &Value::Null).await.expect(200);
     let items = shown["items"].as_array().unwrap().clone();
@@ -54,7 +54,7 @@ async fn own(world: &World) -> Vec<String> {
     items.iter().filter(|item| item["own"] == true).map(|item| text(&item["service"]).to_owned()).collect()
 }
 
-/// The keys that VAPI was shown, each once, in order; forgets them.
+/// The keys that VAPI has seen, each once, in order; clears the list.
 fn shown_to_vapi(world: &World) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for request in world.vapi.requests() {
@@ -67,7 +67,7 @@ fn shown_to_vapi(world: &World) -> Vec<String> {
     keys
 }
 
-/// An agent of the organization's, registered over the API; its assistant is made with this key.
+/// Registers an agent of the organization; its assistant is made with this key.
 async fn agent(world: &World, tenant: &Tenant, key: &str) -> Answer {
     let assistant = json!({"name": "Nights", "model": {"provider": "openai", "model": "gpt-4o"}});
     let assistant = world.at_vapi_with(key, "POST", "/assistant", &assistant).await;
@@ -162,7 +162,7 @@ async fn another_account_is_refused_while_agents_are_at_the_old_one() {
     assert!(detail.contains("\"Front desk\"") && detail.contains("remove the agents"), "{detail}");
     assert!(world.aws.secret_names(SECRETS).is_empty());
 
-    // Another key of the account that the agents are at is no change of account.
+    // Another key of the same account is no change of account.
     let tool = world.attached(&ai_sms()).await;
     put(&world, SECOND_PLATFORM_KEY).await.expect(200);
     world.vapi.clear_requests();
@@ -183,7 +183,7 @@ async fn another_account_is_refused_while_tools_are_at_the_old_one() {
     assert!(text(&refused["detail"]).contains("delete the tools"), "{refused}");
     put(&world, SECOND_PLATFORM_KEY).await.expect(200);
     world.delete(&tool).await.expect(200);
-    // What only runs on call start is at no account.
+    // A tool for call start only is at no account.
     world.tool(&tests::preemptive_sms()).await;
     put(&world, OWN_KEYS[0]).await.expect(200);
 
@@ -295,7 +295,7 @@ async fn the_llms_account_is_kept_for_who_speaks_to_it() {
     assert!(world.aws.secret_names(SECRETS).is_empty());
 }
 
-/// What the organization's LLM answers, as a function asks it.
+/// The answer of the organization's LLM, as a function asks it.
 async fn ask(world: &World, tenant: &Tenant) -> Result<String, Error> {
     let accounts = world.process.keys.accounts.clone().with_llm("switchboard/llm", "the/default");
     let client = Llm::new(http_client()?, world.process.keys.outbound.clone());
@@ -305,7 +305,7 @@ async fn ask(world: &World, tenant: &Tenant) -> Result<String, Error> {
     Ok(client.complete(&account, &Request::new(&messages), deadline).await?.text)
 }
 
-/// Who answers for an organization: its own LLM, else the platform's, else a sentence that says how to get one.
+/// The organization's own LLM answers, otherwise the platform's, otherwise a sentence says how to get a key.
 #[tokio::test]
 async fn an_organizations_llm_answers_for_it_and_for_nobody_else() {
     let [own, platforms] = ["own-key", "platforms-key"].map(|api_key| {
@@ -372,7 +372,7 @@ async fn of_two_keys_at_once_one_is_stored_and_one_secret_is_left() {
     }
 }
 
-/// A run of a tool that shows no token, only this bearer.
+/// A call of a tool with this bearer in place of its token.
 async fn run(world: &World, tool: &str, bearer: &str) -> Answer {
     let body = json!({"text": "Hi", "metadata": {
         "callerPhoneNumber": "+14155550101", "calledPhoneNumber": world.home.phone_number, "callId": Uuid::now_v7(),
@@ -402,13 +402,13 @@ async fn the_platforms_bearer_opens_no_tool_of_an_organization_with_an_account_o
     assert!(world.twilio.requests().is_empty());
     assert_eq!(world.aws.rows("idempotency").len(), claims, "nothing is claimed for who was not let in");
 
-    // Their own opens theirs, and nobody else's; the tool's own token is as good as before.
+    // An own bearer opens only its organization's tools; the tool's token still works.
     run(&world, id, "their-own-bearer").await.result();
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     assert_eq!(run(&world, text(&theirs["id"]), "their-own-bearer").await.status, 401);
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
 
-    // Without one of their own, no bearer opens it.
+    // Without an own bearer, no bearer opens it.
     put(&world, SECOND_PLATFORM_KEY).await.expect(200);
     for bearer in [platforms.as_str(), "their-own-bearer", "null", ""] {
         assert_eq!(run(&world, id, bearer).await.status, 401, "{bearer}");

@@ -1,4 +1,4 @@
-//! A key that was taken away or changed in one process holds no more in any other, from its next request on.
+//! A removed or changed key stops working in every process with its next request.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,14 +17,14 @@ use tests::{
 
 const NO_TOOL: &str = r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#;
 
-/// With which key VAPI was last asked for a call.
+/// The key of VAPI's last request for a call.
 fn asked_for_a_call_with(world: &World) -> String {
     let requests = world.vapi.requests();
     let last = requests.iter().rev().find(|request| request.method == "GET" && request.path.starts_with("/call/"));
     last.unwrap().headers["authorization"].trim_start_matches("Bearer ").to_owned()
 }
 
-/// The caller waits for a transfer: VAPI is asked with the key that holds now, and not with the one of a moment ago.
+/// The caller waits for a transfer: VAPI gets the present key, not a remembered one.
 #[tokio::test]
 async fn a_vapi_key_holds_for_the_next_call_in_every_process() {
     let world = World::start().await;
@@ -32,7 +32,7 @@ async fn a_vapi_key_holds_for_the_next_call_in_every_process() {
     let tool = world.attached(&json!({"type": "transfer_call", "label": "Connect", "target": target})).await;
     let mut keys = Vec::new();
     for key in [None, Some(OWN_KEYS[0]), Some(OWN_KEYS[1]), None] {
-        // Written by another process, of which this one is told nothing.
+        // Written by another process, without notice to this one.
         match key {
             Some(key) => world.own_key(&world.home, &json!({"api_key": key})),
             None => world.aws.change("organizations", &world.home.organization_id, json!({"own_keys": {}})),
@@ -67,7 +67,7 @@ async fn an_llms_key_that_is_removed_is_used_by_no_process_any_more() {
     world.llm.script(says("From the platform's."));
     assert_eq!(world.chat("Hello again").await.expect(200)["message"], "From the platform's.");
     assert!(own.requests().is_empty(), "the key that was removed is not used");
-    // What began with it, and asks again, does not go on with it.
+    // Work that began with the key, and asks again, does not continue with it.
     let in_use = LlmInUse { accounts: &mine, organization, account: &begun };
     assert!(in_use.now().await.is_err());
 }
@@ -109,7 +109,7 @@ async fn a_hooks_secret_that_is_removed_signs_nothing_for_any_process() {
     world.deliver_signed(&hook, Signer::Slack(new), &slack_message("Ev3", "y")).await.expect(200);
 }
 
-/// The deployment's own are changed by its operator, behind the back of every process.
+/// The operator changes the deployment's own secrets without notice to any process.
 #[tokio::test]
 async fn a_new_bearer_of_the_deployments_lets_in_at_once() {
     let world = World::start().await;

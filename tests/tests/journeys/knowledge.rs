@@ -1,4 +1,4 @@
-//! Knowledge bases: what is loaded, what is refused, and what a model finds in them.
+//! Knowledge bases: loading, refusals, and the model's results.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -48,7 +48,7 @@ async fn load_csv(world: &World, base: &str, table: &str) -> Answer {
     world.send("knowledge", &event).await
 }
 
-/// What the base's row counts, which must be what is there.
+/// The row's counts, which must equal the stored entries.
 async fn held(world: &World, base: &str) -> (u64, u64) {
     let row = world.knowledge("GET", &format!("/{base}"), &Value::Null).await.expect(200);
     let there =
@@ -125,7 +125,7 @@ async fn a_fixed_query_runs_without_a_model() {
     config["filters"] = json!({"price": {"at_most": {"mode": "fixed", "value": 300_000}}});
     let tool = world.tool(&config).await;
     assert_eq!(tool["static_config"]["filters"], json!({"price": {"at_most": 300_000}}));
-    // The same in a conversation: the model has nothing to fill in, and cannot reach beyond the fixed filter.
+    // In a conversation, too, the model cannot reach beyond the fixed filter.
     config["attach_to_agent"] = json!(true);
     let tool = world.attached(&config).await;
     assert_eq!(tool["function_schema"]["parameters"]["properties"].as_object().unwrap().len(), 1);
@@ -329,7 +329,7 @@ async fn a_base_of_another_organization_does_not_exist() {
         }
         assert_eq!(world.create(&query(id)).await.wrong_fields(), ["knowledge_base_id"]);
     }
-    // As if a fault had made a tool of ours for their base.
+    // As if a fault had made our tool for their base.
     let mut tool = world.attached(&query(&base(&world).await)).await;
     tool["config_metadata"]["knowledge_base_id"] = json!(theirs);
     world.aws.put("tools", &tool);
@@ -352,7 +352,7 @@ async fn a_base_that_is_searched_is_not_deleted_and_one_that_is_not_goes_with_it
 
     let rows: Vec<Value> = (0..300).map(|n| json!({"id": format!("n{n}"), "text": "x"})).collect();
     load(&world, &free, json!(rows)).await;
-    // The process dies half way: nothing is loaded or found any more, and deleting again goes on.
+    // The process dies half way: nothing is loaded or found any more, and a second DELETE continues.
     world.aws.inject(Fault::new("BatchWriteItem", "*", Trouble::Error("AccessDeniedException")).after(6));
     world.knowledge("DELETE", &format!("/{free}"), &Value::Null).await.expect(500);
     world.aws.clear_faults();

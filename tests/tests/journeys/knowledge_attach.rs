@@ -1,5 +1,4 @@
-//! POST /api/{slug}/agents/{id}/knowledge-bases/attach and /detach: a base's query tool comes with the first agent and goes
-//! with the last.
+//! Attaching knowledge bases: the query tool comes with the first agent and goes with the last.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::{future::join_all, join};
@@ -38,7 +37,7 @@ async fn remove_agent(world: &World, agent: &str) -> Answer {
     world.send("agents", &event).await
 }
 
-/// Requests that reached VAPI with this method and a path that begins so.
+/// Requests to VAPI with this method and path prefix.
 fn asked_of_vapi(world: &World, method: &str, path: &str) -> usize {
     let requests = world.vapi.requests();
     requests.iter().filter(|request| request.method == method && request.path.starts_with(path)).count()
@@ -150,7 +149,7 @@ async fn a_base_detached_here_and_attached_there_at_once_is_there() {
     }
 }
 
-/// By the tool's own route, which knows nothing of the base's lease.
+/// Through the tool's own route, without the base's lease.
 #[tokio::test]
 async fn a_tool_that_is_attached_by_itself_while_its_base_is_detached_is_whole_or_gone() {
     let world = World::start().await;
@@ -159,7 +158,7 @@ async fn a_tool_that_is_attached_by_itself_while_its_base_is_detached_is_whole_o
     for round in 0..12 {
         let tool = attach(&world, here, &base).await.expect(201)["tool"]["id"].clone();
         let by_itself = async {
-            // So that it falls into another moment of the detaching each time.
+            // Hits another moment of the detachment in each round.
             tokio::time::sleep(std::time::Duration::from_millis(round * 3)).await;
             world.attach_as(&world.home, there, text(&tool)).await
         };
@@ -305,9 +304,9 @@ async fn when_the_agent_cannot_be_given_it_no_tool_is_left() {
         assert!(world.tools().is_empty() && world.vapi.tools().is_empty());
         agree(&world);
     }
-    // The base may be asked for again at once: its lease was given back.
+    // The base can be attached again at once: its lease was released.
     attach(&world, agent, &base).await.expect(201);
-    // A tool that was there stays, whatever becomes of the next agent.
+    // An attached tool stays even if the next agent's attachment fails.
     let other = &world.agents(1).await[0];
     world.vapi.inject(standins::Fault::status(500).on("PATCH", "/assistant").times(9));
     attach(&world, other, &base).await.expect(502);
@@ -325,7 +324,7 @@ async fn a_tool_that_vapi_does_not_delete_yet_is_no_longer_the_bases() {
     let answer = detach(&world, agent, &base).await.expect(200);
     assert_eq!((&answer["detached"], &answer["query_tool"]), (&json!(true), &json!("pending")));
     assert_eq!(world.tool_ids(), [""; 0]);
-    // Attached again in the meantime, it is another tool, which the deletion of the first does not touch.
+    // Attached again in the meantime, it is a new tool, which the deletion of the first does not touch.
     let new = attach(&world, agent, &base).await.expect(201)["tool"].clone();
     assert_ne!(new["id"], tool["id"]);
     world.vapi.clear_faults();
@@ -437,7 +436,7 @@ async fn a_lease_left_by_a_crash_frees_itself() {
     let event = Event::post(&path, &json!({"knowledge_base_id": base})).user(&world.home.user_id);
     let refused = world.send("knowledge", &event.within(std::time::Duration::from_secs(6))).await.expect(409);
     assert!(text(&refused["detail"]).contains("try again"), "{refused}");
-    // What is loaded and looked up meanwhile needs no lease.
+    // Loading and queries need no lease.
     world.knowledge("POST", &format!("/{base}/entries"), &json!({"entries": [{"text": "x"}]})).await.expect(200);
     world.later();
     attach(&world, agent, &base).await.expect(201);

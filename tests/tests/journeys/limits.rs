@@ -1,4 +1,4 @@
-//! A tool's limits: how often it runs, and whom it writes to, whatever the model says.
+//! A tool's limits: its executions and its recipients, against the model's will.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn sent_to(world: &World) -> Vec<String> {
     to
 }
 
-/// Counts of an hour must not meet its end in the middle of a test.
+/// The hour must not end in the middle of a test.
 async fn within_one_hour() {
     let left = 3_600 - Timestamp::now().as_seconds() % 3_600;
     if left < 30 {
@@ -70,7 +70,7 @@ async fn a_conversation_gets_what_its_limit_allows_and_a_sentence_after_that() {
     assert_eq!(world.twilio.messages().len(), 2);
     assert_eq!(statuses(&world), ["succeeded", "succeeded", "limited"]);
 
-    // The next caller is not held to it, and the refused run can be asked for again without a trace of the first refusal.
+    // The limit does not affect the next caller, and the refused run leaves no trace.
     world.call_tool(&world.call(&tool, json!({"text": "Three"}))).await.result();
     assert_eq!(world.call_tool(&again(&call, "Three")).await.sentence(), third.sentence());
     assert_eq!(world.twilio.messages().len(), 3);
@@ -89,7 +89,7 @@ async fn an_hour_is_one_limit_for_all_conversations_of_one_tool() {
     assert!(refused.sentence().contains("within one hour"), "{}", refused.sentence());
     world.call_tool(&world.call(&other, json!({"text": "three"}))).await.result();
 
-    // The next hour has a count of its own: this one's is set as if it had been another hour's.
+    // The next hour has its own count: this hour's is moved into another hour.
     for row in counts(&world) {
         world.aws.delete("idempotency", row["id"].as_str().unwrap());
     }
@@ -178,7 +178,7 @@ async fn what_cannot_be_counted_is_not_sent() {
     let world = World::start().await;
     let tool = world.attached(&limited(json!({"per_call": 1}))).await;
     let call = world.call(&tool, json!({"text": "One"}));
-    // The claim goes through; counting does not, as often as it is tried.
+    // The claim succeeds; each try of the count fails.
     world.aws.inject(Fault::throttled("UpdateItem", "idempotency").after(1));
     let refused = world.call_tool(&call).await;
     assert!(refused.sentence().contains("not available just now"), "{}", refused.sentence());

@@ -1,11 +1,11 @@
-//! GET of tools: one, all by pages, an agent's.
+//! GET of tools: one tool, pages of all tools, an agent's tools.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
 use tests::{Event, World, ai_sms};
 use uuid::Uuid;
 
-/// Rows as the tools of an organization, made a second apart.
+/// Rows of an organization's tools, made a second apart.
 fn many(world: &World, organization: &str, count: usize) {
     for index in 0..count {
         let id = Uuid::now_v7().to_string();
@@ -152,7 +152,7 @@ async fn an_agent_with_more_tools_than_one_batch_shows_all() {
 #[tokio::test]
 async fn rows_of_an_older_version_still_show() {
     let world = World::start().await;
-    // Only what every version wrote.
+    // Only attributes that every version wrote.
     let id = Uuid::new_v4().to_string();
     let at = "2025-01-01T00:00:00.000Z";
     world.aws.put("tools", &json!({

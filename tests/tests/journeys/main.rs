@@ -1,4 +1,4 @@
-//! The handlers over DynamoDB's semantics, with the tables of the template: what a user or an upstream notices.
+//! Journeys through the handlers, over DynamoDB's semantics and the template's tables.
 
 mod agent_automations;
 mod agents;

@@ -1,4 +1,4 @@
-//! The MCP server as its clients meet it: who is let in, what is listed, and what calls of tools answer.
+//! The MCP server for its clients: access, lists, answers of tool calls.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -105,7 +105,7 @@ async fn no_tool_of_a_large_service_is_lost_on_the_way_to_a_client() {
             assert_eq!((seen.len(), distinct.len()), (500, 500), "{tool}");
         }
     }
-    // Schemas that have no place are named.
+    // Schemas without a place are named.
     let schema =
         json!({"type": "object", "properties": {"text": {"type": "string", "description": "d".repeat(2_000)}}});
     let names: Vec<String> = (0..100).map(|number| format!("slack_tool_{number:03}")).collect();
@@ -237,7 +237,7 @@ async fn without_a_good_token_a_client_is_told_where_it_gets_one() {
             if let Some(authorization) = &authorization {
                 event = event.header("authorization", authorization);
             }
-            // Nobody is let in by what only an authorizer may say, or by another header.
+            // Claims that only an authorizer may set, and other headers, do not let anybody in.
             let mut raw = event.header("x-vapi-secret", &world.issuer.token(&world.home.user_id)).to_json();
             raw["requestContext"]["authorizer"] = json!({"jwt": {"claims": {"sub": world.home.user_id}}});
             let answer = world.send_json("mcp", &raw).await;
@@ -266,12 +266,12 @@ async fn the_metadata_leads_to_the_issuer() {
     );
     let root = of("/.well-known/oauth-protected-resource").await.expect(200);
     assert_eq!(root["resource"], "https://api.switchboard.example");
-    // The same for an organization that there is not: it says nothing of who is here.
+    // An unknown organization gets the same answer, so it reveals nothing.
     let nobody = of("/.well-known/oauth-protected-resource/api/nobody-is-here/mcp").await.expect(200);
     assert_eq!(nobody["resource"], "https://api.switchboard.example/api/nobody-is-here/mcp");
     of("/.well-known/oauth-protected-resource/api/Not%20A%20Slug/mcp").await.expect(404);
 
-    // A token that was made for this address and no other is good.
+    // A token made for this address alone is accepted.
     let mut claims = world.issuer.claims(&world.home.user_id);
     claims["aud"] = metadata["resource"].clone();
     let bearer = format!("Bearer {}", world.issuer.signed("eddsa", &claims));
@@ -411,10 +411,10 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
     assert!(!said(&first).0, "{first}");
     let runs = || world.pipedream.requests().iter().filter(|request| request.path.ends_with("/actions/run")).count();
     assert_eq!(runs(), 1);
-    // The same call of the same user is the same effect, whatever the id of its message.
+    // The same call of the same user is the same effect, with any message id.
     let again = world.mcp_call("call_tool", &call).await;
     assert_eq!((said(&again), runs()), (said(&first), 1));
-    // With a key of its own it is another one, and that once.
+    // With a key of its own it is another effect, once.
     let mut keyed = call.clone();
     keyed["idempotency_key"] = json!("second");
     for _ in 0..2 {
@@ -476,7 +476,7 @@ async fn call_tool_calls_what_can_be_found_and_nothing_else() {
     }
     assert!(world.twilio.requests().is_empty());
 
-    // Where it is not offered it is no tool.
+    // Not offered, it is no tool.
     let without = self::world(Options::default()).await;
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "call_tool", "arguments": now}});
@@ -505,7 +505,7 @@ async fn the_same_tools_are_definitions_of_functions_and_can_be_called() {
     assert_eq!(of("xml").await.wrong_fields(), ["format"]);
 
     let user = &world.home.user_id;
-    // What a model writes in the strict form: everything is there, null where it means nothing.
+    // A model's strict form: every member is there, null where it is unset.
     let search = json!({"q": "post a message", "services": null, "category": null, "trigger": null, "connected": null, "limit": 1, "cursor": null});
     let found = world.agent_tool_of(user, "search_tools", &search).await.expect(200);
     assert_eq!(
@@ -564,7 +564,7 @@ async fn an_agent_deploys_what_it_has_read_and_repairs_what_is_refused() {
     );
     assert!(world.aws.rows("automations").is_empty());
 
-    // A viewer finds and reads, and does not deploy; nobody is asked to guess why.
+    // A viewer finds and reads, but does not deploy, and gets the reason.
     let viewer = world.member(&world.home, Some("viewer"));
     let by_viewer = world.mcp_call_of(&viewer, "deploy_automation", &json!({"automation": right})).await;
     assert_eq!(
@@ -580,7 +580,7 @@ async fn an_agent_deploys_what_it_has_read_and_repairs_what_is_refused() {
     assert!(!said(&deployed).0, "{deployed}");
     let automation = &deployed["structuredContent"]["automation"];
     assert_eq!((&automation["status"], &automation["version"]), (&json!("pending_review"), &json!(1)));
-    // An agent that heard no answer asks again.
+    // An agent without an answer repeats the call.
     let again = world.mcp_call("deploy_automation", &json!({"automation": right})).await;
     assert_eq!(again["structuredContent"]["automation"]["id"], automation["id"]);
     let rows = world.aws.rows("automations");
@@ -657,7 +657,7 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
         (1, &json!(world.home.user_id), &json!("pending_review"))
     );
 
-    // Whoever began the run has lost the role meanwhile.
+    // The user lost the role meanwhile.
     let member = world.member(&world.home, Some("member"));
     world.llm.script(turns());
     let event = Event::post(&format!("/api/{}/runs", world.home.slug), &json!({"prompt": "Alert me", "tools": tools}));
@@ -703,6 +703,6 @@ async fn a_run_that_names_no_tools_is_not_offered_them() {
     assert!(!run["system_prompt"].to_string().contains("deploy_automation"), "{run}");
     let prompts = world.llm.requests();
     assert!(prompts.iter().all(|request| !request.body.to_string().contains("fetch_tool_data")), "{prompts:?}");
-    // None of them by a name that there is not.
+    // An unknown name gives none of them.
     world.start_run(&json!({"prompt": "Hello", "tools": ["call_tool", "call_tools"]})).await.expect(422);
 }

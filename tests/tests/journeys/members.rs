@@ -1,4 +1,4 @@
-//! Who belongs to an organization: members come, change and go, and an owner always stays.
+//! Members of an organization come, change and go, and an owner always stays.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -87,7 +87,7 @@ async fn a_member_comes_is_changed_and_goes() {
     let expected = json!({"id": ANA, "name": "Ana Ruiz", "phone": "+14155550101", "timezone": "Europe/Madrid"});
     assert_eq!(person, expected);
 
-    // Out with the next request, whatever knew them.
+    // Removed with the next request, in every process.
     assert_eq!(
         ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.expect(200),
         json!({"status": "deleted"})
@@ -156,7 +156,7 @@ async fn members_are_listed_in_pages_also_those_written_by_hand() {
         assert!(page["items"].as_array().unwrap().len() <= 2);
         seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["user_id"].as_str().unwrap().to_owned()));
         let Some(next) = page["next_cursor"].as_str() else { break };
-        // To another tenant it says nothing of this one.
+        // Another tenant cannot use this cursor.
         let event = Event::get(&format!("/api/{}/members", world.other.slug)).user(&world.other.user_id);
         let elsewhere = world.send("members", &event.query("cursor", next)).await.expect(200);
         assert!(!elsewhere.to_string().contains(ANA), "{elsewhere}");
@@ -166,7 +166,7 @@ async fn members_are_listed_in_pages_also_those_written_by_hand() {
     all.sort_unstable();
     all.dedup();
     assert_eq!((seen.len(), all), (6, seen));
-    // One without a role and times is a viewer, who can be made more, and removed.
+    // A member without role and times is a viewer, who can be promoted and removed.
     let by_hand = format!("user|{}|no role", world.home.slug);
     let (owner, path) = (&world.home.user_id, encoded(&by_hand));
     let shown = ask(&world, owner, "GET", &path, &Value::Null).await.expect(200);
@@ -197,7 +197,7 @@ async fn only_owners_make_change_and_remove_owners() {
         assert!(refused.contains("role owner"), "{refused}");
         assert_eq!(world.aws.rows("organization_members"), before);
     }
-    // All else is an admin's, other admins too.
+    // Everything else is open to admins, changes of other admins too.
     ask(&world, &admin, "PATCH", &encoded("bo"), &json!({"role": "admin"})).await.expect(200);
     ask(&world, &admin, "PATCH", &encoded("bo"), &json!({"role": "viewer"})).await.expect(200);
     ask(&world, &admin, "DELETE", &encoded("bo"), &Value::Null).await.expect(200);
@@ -266,7 +266,7 @@ async fn owners_who_go_at_once_leave_one_behind() {
             add(&world, &format!("owner-{other}"), "owner").await;
             users.push(format!("owner-{other}"));
         }
-        // All have read before the first has written.
+        // All requests have read before the first one writes.
         world.aws.slow_down(Duration::from_millis(20));
         let asked = users.iter().enumerate().map(|(index, user)| {
             // Each leaves, or removes the next.
@@ -282,7 +282,7 @@ async fn owners_who_go_at_once_leave_one_behind() {
         let done = answers.iter().filter(|answer| answer.status == 200).count();
         assert!(done >= 1 && owners(&world) == users.len() - done, "{number}: {answers:?}");
         assert!(owners(&world) >= 1, "{number}: {answers:?}");
-        // Nobody is told of a fault of ours.
+        // No answer is a fault of ours.
         assert!(answers.iter().all(|answer| [200, 404, 409].contains(&answer.status)), "{number}: {answers:?}");
     }
 }
@@ -294,7 +294,7 @@ async fn who_lost_the_role_in_between_changes_nobody() {
     let organization = world.home.organization_id.parse().unwrap();
     add(&world, ANA, "viewer").await;
     let before = members.find(organization, &UserId::new(ANA)).await.unwrap().unwrap();
-    // As their requests were let in a moment ago.
+    // With roles from the time of their access check.
     for (role_then, role_now) in [(Role::Admin, "member"), (Role::Owner, "admin")] {
         let user = world.member(&world.home, Some(role_now));
         let by = Member { organization_id: organization, user_id: UserId::new(&user), role: role_then };
@@ -332,7 +332,7 @@ async fn what_a_lost_answer_has_done_is_found_by_the_next() {
     ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.expect(200);
     world.aws.clear_faults();
     assert_eq!(role(&world, ANA), None);
-    // One that did nothing says so.
+    // A failed removal says so.
     add(&world, ANA, "member").await;
     world.aws.inject(Fault::throttled("TransactWriteItems", "organization_members").times(9));
     assert_eq!(ask(&world, owner, "DELETE", &encoded(ANA), &Value::Null).await.status, 503);

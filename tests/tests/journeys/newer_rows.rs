@@ -1,5 +1,7 @@
-//! Rows that a newer version wrote, in every table: what this version knows of them works and the rest stays; a row that it
-//! cannot read costs that row, is reported, and holds up nothing else. And rows that an older version wrote under other limits.
+//! Rows of a newer version in every table, and rows of an older one.
+//!
+//! The known part of a newer row works and the rest stays. An unreadable row is reported and affects only itself. Rows of an
+//! older version may exceed today's limits.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -19,7 +21,7 @@ use tests::{
 };
 use uuid::Uuid;
 
-/// What stands in rows and must stand in no answer and no line of the log.
+/// Content of rows that must appear in no answer and no log line.
 const CONTENT: &str = "only-a-newer-version-knows";
 
 fn text(value: &Value) -> &str {
@@ -56,7 +58,7 @@ fn assert_marked(world: &World, table: &str, id: &str) {
     );
 }
 
-/// The lines that report a row as left out. Nothing of a row but its key stands in the log.
+/// The log lines that report skipped rows. Only a row's key is in the log.
 #[track_caller]
 fn reported(logs: &Logs) -> Vec<String> {
     assert!(!logs.text().contains(CONTENT), "{}", logs.text());
@@ -64,8 +66,7 @@ fn reported(logs: &Logs) -> Vec<String> {
     lines.filter(|line| line.starts_with("a row is left out: ")).collect()
 }
 
-/// A list whose one row is readable, beside a copy of it that a newer version has written: `spoil` is what this one cannot
-/// read of it.
+/// A list with one readable row, beside a copy from a newer version: `spoil` is its unreadable part.
 async fn list_of(world: &World, table: &str, function: &str, path: &str, spoil: &Value) {
     let list = get(world, function, path).await.expect(200);
     assert_eq!(list["items"].as_array().unwrap().len(), 1, "{table}: {list}");
@@ -141,7 +142,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
             "calls" => {
                 world.incoming_call(home, "call-1", &phone(1));
                 list_of(world, &table, "calls", "/calls", &json!({"called_phone_number": unknown})).await;
-                // VAPI's words are its own: an unknown one is no reason to lose the call.
+                // VAPI adds words: an unknown one is no reason to lose the call.
                 world.aws.change(&table, "call-1", json!({"status": "levitating"}));
                 assert_eq!(get(world, "calls", "/calls/call-1").await.expect(200)["status"], "other");
                 mark(world, &table, "call-1");
@@ -209,7 +210,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 row = extended(row, &json!({"role": CONTENT, "newer": CONTENT}));
                 world.aws.put(&table, &row);
                 assert_eq!(get(world, "list", "/tools").await.status, 200, "a member by whatever name");
-                // Nor does a membership that cannot be read hold up another one.
+                // Nor does an unreadable membership affect another one.
                 world.aws.put(&table, &json!({"user_id": home.user_id, "organization_id": "no organization's id"}));
                 assert_eq!(get(world, "list", "/tools").await.status, 200);
             }
@@ -228,7 +229,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
                 list_of(world, &table, "hooks", "/events", &json!({"status": CONTENT})).await;
                 let id = get(world, "hooks", "/events").await.expect(200)["items"][0]["id"].clone();
-                // Another version has received it, and this one goes on with it.
+                // Another version has received it, and this one continues.
                 world.aws.change(&table, text(&id), json!({"status": "received"}));
                 world.slack_says(&hook, "Ev1", "Hello").await.expect(200);
                 let row = world.aws.row(&table, text(&id)).unwrap();
@@ -242,7 +243,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 let claim = world.aws.rows(&table).remove(0);
                 world.aws.put(&table, &extended(claim.clone(), &json!({"newer": CONTENT})));
                 assert_eq!(world.call_tool(&call).await.result()["sent"], 1, "answered from the record");
-                // An outcome that cannot be read is no outcome: nothing is sent again.
+                // An unreadable outcome is no outcome: nothing is sent again.
                 world.aws.put(&table, &extended(claim, &json!({"status": CONTENT})));
                 assert!(world.call_tool(&call).await.sentence().contains("not available just now"));
                 assert_eq!(world.twilio.requests().len(), 1);
@@ -252,7 +253,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
     }
 }
 
-/// A member with a role and more that only a newer version knows; and one of whom not even the times can be read.
+/// A member with a newer version's role and attributes; and a member with unreadable times.
 async fn a_member(world: &World) {
     let (table, home) = ("organization_members", &world.home);
     let row = |user: &str| json!({"user_id": user, "organization_id": home.organization_id, "role": "admin", "newer": CONTENT});
@@ -276,7 +277,7 @@ async fn a_member(world: &World) {
     assert_eq!((&row["role"], &row["newer"], &row["name"]["of"]), (&json!("member"), &json!(CONTENT), &json!(CONTENT)));
 }
 
-/// What is deployed for an automation is taken away by a program that does not know all that is written of it.
+/// A program deletes an automation's trigger although it knows only a part of its row.
 async fn a_deployed_trigger(world: &World) {
     world.catalogue_service("gmail.json");
     world.service("Gmail", Some("gmail"));
@@ -306,7 +307,7 @@ async fn a_schedule(world: &World) {
         world.aws.change("schedules", id, late.clone());
     }
     world.aws.change("schedules", &ids[1], json!({"rule": {"of": CONTENT}}));
-    // The sweep leaves out what it cannot read, and what it can is carried out.
+    // The sweep skips unreadable rows and handles the others.
     let logs = Logs::capture();
     world.settle().await;
     assert_eq!(reported(&logs).len(), 1);
@@ -337,7 +338,7 @@ async fn a_count(world: &World) {
     world.start_run(&body).await.expect(202);
     assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 2);
     assert_eq!(world.aws.rows("usage")[0]["newer"], CONTENT);
-    // One that cannot be read is left out of what is shown.
+    // An unreadable row is left out of the view.
     world.aws.put("usage", &extended(row, &json!({"used": CONTENT})));
     assert_eq!(get(world, "usage", "/usage").await.expect(200)["runs_per_hour"]["used"], 0);
 }
@@ -355,7 +356,7 @@ async fn a_run(world: &World) {
             .find(|row| row["id"] != run["id"] && row["organization_id"] == *organization)
             .unwrap();
         while world.aws.receive("runs", 0).is_some() {}
-        // Its message comes again until a version answers that can read it, and the run is not lost.
+        // Its message is redelivered until a version can read the run, so the run is not lost.
         let message = json!({"organization_id": world.home.organization_id, "run_id": bad["id"]});
         world.aws.post("runs", &message.to_string());
         let kept = world.aws.rows("automation_runs").len();
@@ -365,7 +366,7 @@ async fn a_run(world: &World) {
         let key = json!({"id": bad["id"], "part": "run", "organization_id": world.other.organization_id});
         world.aws.put("automation_runs", &key);
     }
-    // One that this version carries on keeps what it does not know.
+    // A run that this version continues keeps its unknown part.
     let mut row =
         world.aws.rows("automation_runs").into_iter().find(|row| row["id"] == run["id"] && row["part"] == "run");
     let row = extended(row.take().unwrap(), &json!({"newer": {"deep": [CONTENT]}}));
@@ -379,7 +380,7 @@ async fn a_run(world: &World) {
     let rows = world.aws.rows("automation_runs");
     let row = rows.iter().find(|row| row["id"] == run["id"] && row["part"] == "run").unwrap();
     assert_eq!(row["newer"]["deep"][0], CONTENT);
-    // A step that cannot be read: the run cannot be shown whole, and says so.
+    // An unreadable step: the run cannot be shown whole, and says so.
     let step = rows.iter().find(|row| row["part"] == "0001#reply").unwrap().clone();
     world.aws.put("automation_runs", &extended(step, &json!({"phase": CONTENT})));
     let shown = world.run(text(&run["id"])).await;
@@ -408,7 +409,7 @@ async fn an_attachment(world: &World) {
     assert_eq!(world.detach(text(&good["id"])).await.status, 200);
 }
 
-/// Of three services one row each: one that a newer version extended, one that this one cannot read.
+/// One row for each of three services: one extended by a newer version, one unreadable here.
 async fn a_catalogue(world: &World, table: &str) {
     let capabilities = json!({"supports_webhooks": true, "webhook_events": ["message"]});
     for (service, tool) in [("Slack", "slack_post"), ("Notion", "notion_post"), ("Gmail", "gmail_post")] {
@@ -478,7 +479,7 @@ async fn an_organization(world: &World) {
     assert_eq!(row["own_keys"]["pipedream"]["deep"], CONTENT, "another service's key was dropped");
     assert!(row["own_keys"]["llm"]["id"].is_string());
     assert_marked(world, "organizations", &home.organization_id);
-    // Nor does a credential that is stored take from another one what a newer version wrote there.
+    // Storing a credential does not remove a newer version's part of another one.
     let fields = json!([{"name": "key", "description": "There."}]);
     for service in ["Stripe", "Oura"] {
         world.service_with(service, &json!({"connection": {"type": "credential", "fields": fields}}));
@@ -498,7 +499,7 @@ async fn an_organization(world: &World) {
     let stored = row["service_credentials"].as_object().unwrap();
     let kept = stored.values().filter(|credential| credential["newer"]["deep"][0] == CONTENT).count();
     assert_eq!((stored.len(), kept), (2, 1), "{row}");
-    // A key that cannot be read must not come to mean the platform's.
+    // An unreadable key must not come to mean the platform's.
     world.aws.change("organizations", &home.organization_id, json!({"own_keys": {"vapi": {"vault": CONTENT}}}));
     world.vapi.clear_requests();
     let refused = world.create(&ai_sms()).await;
@@ -534,11 +535,11 @@ async fn intents(world: &World) {
     let log = logs.text();
     assert!(unknown.iter().all(|intent| log.contains(text(&intent["id"]))) && !log.contains(CONTENT), "{log}");
     drop(logs);
-    // They wait for the version that began them, as they were.
+    // They wait unchanged for the version that began them.
     for intent in &unknown {
         assert_eq!(world.aws.row("intents", text(&intent["id"])).as_ref(), Some(intent));
     }
-    // An open change, whatever it is, is in the way of another VAPI account.
+    // Any open change blocks another VAPI account.
     let own = world.keys(&world.home, "PUT", "/vapi", &json!({"api_key": tests::SECOND_PLATFORM_KEY})).await;
     assert!(own.status == 503 || own.status == 409, "{}", own.body);
     for intent in &unknown[..2] {
@@ -548,7 +549,7 @@ async fn intents(world: &World) {
     assert_eq!(own.status, 503, "a change that cannot be read at all, too: {}", own.body);
 }
 
-/// The second tool is of a type that only a newer version knows.
+/// The second tool has a newer version's type.
 async fn two_tools(world: &World, config: &Value) -> (Value, Value) {
     let (good, bad) = (world.attached(config).await, world.attached(config).await);
     world.aws.change("tools", text(&bad["id"]), json!({"type": "fax"}));
@@ -578,7 +579,7 @@ async fn a_tool_of_an_unknown_type_is_neither_shown_nor_taken_from_its_agent() {
         assert_eq!((shown, &list["unmanaged"], &list["synced"]), (vec![&good["id"]], &json!([]), &json!(true)));
     }
     assert_eq!((world.aws.rows("agent_tools"), world.tool_ids()), (rows, at_vapi));
-    // What needs the tool itself says why it cannot be had, and leaves everything as it is.
+    // Requests for the tool itself report the reason, and change nothing.
     let id = text(&bad["id"]);
     let agent = Event::new("DELETE", &format!("/api/{}/agents/{}", world.home.slug, world.home.agent_id));
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"agent_id": null}));
@@ -601,7 +602,7 @@ async fn a_tool_of_an_unknown_type_is_neither_shown_nor_taken_from_its_agent() {
     assert_eq!(world.delete_as(&world.other, &bad).await.status, 404);
 }
 
-/// A configuration with what only a newer version knows, at the top and within.
+/// A configuration with unknown members, at the top and within.
 fn newer_config(tool: &Value) -> Value {
     let mut config = tool["config_metadata"].clone();
     config["retention"] = json!({"days": 7});
@@ -623,7 +624,7 @@ async fn an_edit_keeps_what_it_does_not_know() {
     world.aws.change("tools", id, row);
     mark(&world, "tools", id);
 
-    // It is what it was: shown, executed, offered, tried out.
+    // It works as before: shown, executed, offered, tried.
     let shown = get(&world, "list", &format!("/tools/{id}")).await.expect(200);
     assert_eq!(shown["config_metadata"]["retention"]["days"], 7);
     assert!(shown.get("newer").is_none() && shown.get("lease_token").is_none());
@@ -643,12 +644,12 @@ async fn an_edit_keeps_what_it_does_not_know() {
     let at_vapi = world.vapi.outgoing(&world.call(&tool, json!({"text": "Hello"})));
     assert!(at_vapi.is_ok(), "VAPI still has the tool");
 
-    // Whoever sends all of it back changes what they changed.
+    // A client that sends everything back changes only its own change.
     let mut all = edited["config_metadata"].clone();
     all["label"] = json!("Say it");
     let edited = world.update(&tool, &all).await.expect(200);
     assert_eq!((&edited["label"], &edited["config_metadata"]["from"]["pool"]), (&json!("Say it"), &json!("berlin")));
-    // A field that is replaced is replaced as a whole; the others keep what they have.
+    // A replaced field is replaced as a whole; the others keep their content.
     let text_only = json!({"text": {"mode": "fixed", "value": "Hello"}});
     let edited = world.update(&tool, &text_only).await.expect(200);
     let config = &edited["config_metadata"];
@@ -674,7 +675,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     for (field, unknown) in [
         ("from", json!({"type": "pool"})),
         ("text", json!({"mode": "template"})),
-        // What binds whom a message may go to must not come to mean anybody.
+        // A restriction of recipients must not come to mean anybody.
         ("allowed_recipients", json!({"group": "staff"})),
     ] {
         let mut config = tool["config_metadata"].clone();
@@ -687,7 +688,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
         assert_eq!(world.start_run(&json!({"prompt": "Hello", "tools": [id]})).await.status, 503);
     }
     assert!(world.twilio.requests().is_empty());
-    // Marks that cannot be read hide everything.
+    // Unreadable marks hide everything.
     let mut config = tool["config_metadata"].clone();
     config["redact"] = json!([{"path": "text", "keep": 2}]);
     world.aws.change("tools", id, json!({"config_metadata": config}));
@@ -696,7 +697,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     world.update(&tool, &json!({"label": "Say it"})).await.expect(200);
     assert_eq!(world.aws.row("tools", id).unwrap()["config_metadata"]["redact"][0]["keep"], 2);
 
-    // A run that was offered it does without.
+    // A run that was offered it continues without it.
     world.aws.change("tools", id, json!({"type": "fax"}));
     world.llm.script([
         Turn::text("````tool\nreturn send_confirmation({text: \"Hello\"});\n````"),
@@ -712,7 +713,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
     );
 }
 
-/// What the parser of bodies would refuse today, for each type.
+/// Stored configurations that today's parser of bodies would refuse, for each type.
 #[tokio::test]
 async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
     let world = World::start().await;
@@ -791,7 +792,7 @@ async fn an_edit_answers_for_its_own_fields() {
     assert!(mended["config_metadata"].get("limits").is_none());
 }
 
-/// A thread with what only a newer version knows: its turns go on, and a message that cannot be read costs that message.
+/// A thread with unknown members: its turns go on, and an unreadable message affects only itself.
 async fn a_thread(world: &World) {
     let user = &world.home.user_id;
     let none = || Turn::text(r#"{"tool": "none"}"#);
@@ -816,7 +817,7 @@ async fn a_thread(world: &World) {
     world.chat("Hi").await.expect(200);
     let row = world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap();
     assert_eq!((&row["newer"], &row["turns"]), (&json!(CONTENT), &json!(2)), "what a newer version wrote stays");
-    // A row that cannot be read costs that thread, and is held up by nobody.
+    // An unreadable row affects only its thread.
     world.aws.put("threads", &extended(row, &json!({"name": [CONTENT]})));
     assert_eq!(world.threads(user, "GET", "").await.expect(200)["items"], json!([]));
     assert_eq!(world.threads(user, "GET", "/default").await.status, 503);

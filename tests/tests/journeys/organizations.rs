@@ -1,4 +1,4 @@
-//! An operator makes organizations, sets what they may use, and lets an owner in again.
+//! Organizations: an operator makes them, sets their budgets, and restores an owner.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_not
         assert_eq!((&again["result"], &again["organization"]), (&json!("exists"), organization));
     }
     assert_eq!(stored(&world), before);
-    // Without a name it is called as its slug.
+    // The default name is the slug.
     let plain = make(&world, json!({"slug": "x", "owner": "auth0|7"})).await.unwrap();
     assert_eq!(plain["organization"]["name"], "x");
 }
@@ -76,7 +76,7 @@ async fn an_organization_is_made_with_its_owner_who_is_let_in_and_made_again_not
 async fn a_slug_is_one_organizations_also_of_one_that_was_written_by_hand() {
     let world = World::start().await;
     make(&world, json!({"slug": "harbour", "owner": OWNER})).await.unwrap();
-    // The seeded ones are rows without a guard, as an operator wrote them by hand.
+    // The seeded rows have no guard, like rows written by hand.
     for (slug, owner) in [("harbour", OWNER), (&world.home.slug[..], &world.home.user_id[..])] {
         let before = world.aws.rows("organization_members");
         let refused = conflict(make(&world, json!({"slug": slug, "owner": "somebody-else"})).await);
@@ -130,7 +130,7 @@ async fn an_operator_lets_an_owner_in_again() {
     let added = make(&world, json!({"slug": "harbour", "owner": OWNER, "add_owner": true})).await.unwrap();
     assert_eq!(added["result"], "owner_added");
     assert_eq!(tools(&world, "harbour", OWNER).await, 200);
-    // Whoever is a member already keeps what is known of them.
+    // An existing member becomes an owner.
     let user = world.member(&world.home, Some("viewer"));
     make(&world, json!({"slug": world.home.slug, "owner": user, "add_owner": true})).await.unwrap();
     let row = world.aws.rows("organization_members").into_iter().find(|row| row["user_id"] == *user).unwrap();

@@ -1,4 +1,4 @@
-//! /api/{slug}/phone-numbers: a number is registered once, by who owns it, and its credentials are in Secrets Manager alone.
+//! /api/{slug}/phone-numbers: one registration per number, by its owner; credentials at Secrets Manager alone.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use futures_util::future::join_all;
@@ -36,7 +36,7 @@ async fn remove(world: &World, id: &str) -> Answer {
     ask(world, &world.home, "DELETE", &format!("/{id}"), None).await
 }
 
-/// A world whose home organization has registered nothing yet: its agent is there, its number only at Twilio.
+/// A world whose home organization has registered nothing yet: its agent exists, its number only at Twilio.
 async fn unregistered() -> World {
     let world = World::with(Options::default()).await;
     world.aws.delete("phone_numbers", &world.home.phone_number_id);
@@ -62,7 +62,7 @@ fn secrets(world: &World) -> Vec<String> {
     world.aws.secret_names(SECRETS).into_iter().filter(|name| !seeded.contains(name)).collect()
 }
 
-/// Items of `phone_numbers` that the other organization's number does not need.
+/// Items of `phone_numbers`, without the other organization's.
 fn items(world: &World) -> usize {
     world.aws.rows("phone_numbers").len() - 2
 }
@@ -112,7 +112,7 @@ async fn a_number_is_registered_and_its_credentials_are_in_its_secret_alone() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].query, [("PhoneNumber".to_owned(), home.phone_number.clone())]);
 
-    // And it works: an SMS goes out from it in a call.
+    // It works: an SMS goes out from it in a call.
     let tool = world.attached(&ai_sms()).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
     assert_eq!(world.twilio.messages()[0].from, home.phone_number);
@@ -164,7 +164,7 @@ async fn a_number_is_registered_once_and_the_refusal_says_nothing_of_whose_it_is
     let again = register(&world, &ours(&world)).await;
     assert_eq!(again.status, 409, "{}", again.body);
 
-    // The other organization has come to own the number at Twilio too.
+    // The other organization owns the number at Twilio now.
     let mut body = ours(&world);
     body["agent_id"] = json!(world.other.agent_id);
     let foreign = ask(&world, &world.other, "POST", "", Some(&body)).await;
@@ -172,12 +172,12 @@ async fn a_number_is_registered_once_and_the_refusal_says_nothing_of_whose_it_is
     for hidden in [&world.home.organization_id, &world.home.slug, &world.home.phone_number_id] {
         assert!(!foreign.body.to_string().contains(hidden.as_str()), "{}", foreign.body);
     }
-    // Who cannot show that the number is theirs does not even learn that it is registered.
+    // Without proof of ownership a caller does not learn that the number is registered.
     body["twilio"] = json!({"account_sid": world.other.twilio_sid, "auth_token": world.other.twilio_token});
     assert_eq!(ask(&world, &world.other, "POST", "", Some(&body)).await.wrong_fields(), ["number"]);
     assert!(secrets(&world).is_empty());
 
-    // A row that was put by hand has no guard and counts all the same; a guard counts without its row.
+    // A row without a guard, written by hand, counts; so does a guard without its row.
     world.aws.delete("phone_numbers", &format!("number#{}", world.home.phone_number));
     assert_eq!(register(&world, &ours(&world)).await.status, 409);
     let world = unregistered().await;
@@ -220,7 +220,7 @@ async fn nothing_is_left_of_a_registration_that_fails() {
     assert_eq!((items(&world), secrets(&world).len()), (0, 0));
     assert_eq!(rings(&world, &world.home.agent_id), Vec::<String>::new());
 
-    // Answers that are lost after the deed: asked again, they are found.
+    // After lost answers, a repetition finds the results.
     world.aws.inject(Fault::new("CreateSecret", "*", Trouble::DropAfter));
     world.aws.inject(Fault::new("TransactWriteItems", "phone_numbers", Trouble::DropAfter).times(3));
     let row = register(&world, &body).await.expect(201);
@@ -386,7 +386,7 @@ async fn new_credentials_are_tried_before_they_take_the_old_ones_place() {
     assert_eq!(change(&world, &id, &json!({"twilio": twilio})).await.wrong_fields(), ["twilio.auth_token"]);
     assert_eq!(world.aws.secret(&name), Some(before.clone()));
 
-    // The old token is still in the secret of a number whose account got a new one; the new one gets a secret of its own.
+    // The secret of a number has the account's old token; the new token gets a secret of its own.
     world.aws.put_secret(&name, &twilio);
     let row = change(&world, &id, &json!({"twilio": before, "label": "Reception"})).await.expect(200);
     assert_eq!(row["label"], "Reception");
@@ -396,7 +396,7 @@ async fn new_credentials_are_tried_before_they_take_the_old_ones_place() {
     assert!(first.starts_with(&format!("{name}/")), "{first}");
     assert_eq!((world.aws.secret(&first), world.aws.secret(&name)), (Some(before.clone()), None));
 
-    // A row that cannot be written keeps its credentials, one whose answer is lost has the new ones.
+    // A failed write keeps the old credentials; a write with a lost answer has the new ones.
     world.aws.inject(Fault::throttled("TransactWriteItems", "phone_numbers"));
     assert_eq!(change(&world, &id, &json!({"twilio": before})).await.status, 503);
     assert_eq!((named(), secrets(&world)), (first.clone(), vec![first.clone()]));
@@ -425,7 +425,7 @@ async fn a_removed_number_leaves_no_row_no_guard_and_no_secret() {
     assert_eq!(rings(&world, &home.agent_id), Vec::<String>::new());
     assert_eq!(remove(&world, &id).await.status, 404, "removing twice");
 
-    // A tool that sends from it says so; the call is one that came in before the number went.
+    // A tool that sends from the number says so; the call came in before the number was removed.
     world.incoming_call(home, call.call_id.as_deref().unwrap(), "+14155550101");
     let sentence = world.call_tool(&call).await.sentence().to_owned();
     assert_eq!(sentence, "The number this message should come from is no longer set up.");
@@ -444,7 +444,7 @@ async fn a_removal_that_fails_can_be_asked_for_again() {
     assert!(world.aws.row("phone_numbers", &id).is_some() && world.aws.secret(&name).is_some());
     assert!(world.aws.rows("intents").is_empty());
 
-    // The row is gone; its secret is left to settle.
+    // The row is gone; `settle` deletes its secret later.
     world.aws.inject(Fault::new("DeleteSecret", "*", Trouble::Error("AccessDeniedException")));
     assert_eq!(remove(&world, &id).await.status, 200);
     assert!(world.aws.row("phone_numbers", &id).is_none() && world.aws.secret(&name).is_some());
@@ -453,7 +453,7 @@ async fn a_removal_that_fails_can_be_asked_for_again() {
     assert!(world.aws.secret(&name).is_none() && world.aws.rows("intents").is_empty());
     assert_eq!(remove(&world, &id).await.status, 404);
 
-    // The row is gone and its answer was lost.
+    // The row is gone, but the answer was lost.
     let other = &world.other;
     world.aws.inject(Fault::new("TransactWriteItems", "phone_numbers", Trouble::DropAfter).times(3));
     assert_eq!(ask(&world, other, "DELETE", &format!("/{}", other.phone_number_id), None).await.status, 200);

@@ -1,4 +1,4 @@
-//! `pipedream_action` tools: what runs, as whom, and what becomes of errors.
+//! `pipedream_action` tools: runs, accounts, errors.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ async fn an_account_of_another_organization_cannot_be_used() {
     let mut config = slack_action(&world.home);
     config["pipedreamMetadata"]["accountId"] = json!(world.other.slack_account);
     assert_eq!(world.create(&config).await.wrong_fields(), ["pipedreamMetadata.accountId"]);
-    // As if it had been saved before anybody looked.
+    // As if it had been saved before this check existed.
     let tool = world.attached(&slack_action(&world.home)).await;
     let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap().to_string();
     let theirs = row.replace(&world.home.slack_account, &world.other.slack_account);
@@ -199,7 +199,7 @@ async fn an_action_with_a_secret_goes_to_no_address_of_the_models_choice() {
     assert_eq!(refused.wrong_fields(), ["params.webhookUrl"]);
     assert!(!refused.body.to_string().contains("xoxb-s3cret"), "{}", refused.body);
 
-    // One that was stored before this was checked.
+    // A configuration stored before this check.
     config["preloadedParams"] = json!({"mrkdwn": true});
     config["pipedreamMetadata"]["dynamicPropsId"] = json!("dyp_1");
     let mut tool = world.attached(&config).await;

@@ -1,4 +1,4 @@
-//! Automations that ask a source again and again: the first answer is old, and then each item runs once, whatever fails in between.
+//! Polled sources: the first answer is old, then each new item runs once.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::{
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{Fault, Options, Trouble, World, http_server::Server};
 
-/// What the source gives back: a status, and its body.
+/// The source's answer: a status, and its body.
 type Feed = Arc<Mutex<(u16, Value)>>;
 
 struct Polled {
@@ -22,7 +22,7 @@ struct Polled {
     id: String,
 }
 
-/// A source that has these items, `{"id", "title"}` each, newest first.
+/// Sets the source's items, `{"id", "title"}` each, newest first.
 fn set(feed: &Feed, ids: &[u32]) {
     let items: Vec<Value> = ids.iter().map(|id| json!({"id": id, "title": format!("Item {id}")})).collect();
     *feed.lock().unwrap() = (200, json!({"page": {"items": items}, "others": [1, 2]}));
@@ -38,7 +38,7 @@ fn definition(world: &World, config: &Value) -> Value {
 }
 
 impl Polled {
-    /// An active automation that has asked its source for the first time, which had the items 1 and 2.
+    /// An active automation after its first poll, which returned the items 1 and 2.
     async fn start(config: &Value) -> Self {
         let feed = Feed::default();
         set(&feed, &[2, 1]);
@@ -84,7 +84,7 @@ impl Polled {
         self.world.automation("GET", &format!("/{}", self.id), &Value::Null).await.expect(200)
     }
 
-    /// The source has these items, and is asked.
+    /// Polls the source with these items.
     async fn poll(&self, ids: &[u32]) {
         set(&self.feed, ids);
         self.ask().await;
@@ -105,7 +105,7 @@ impl Polled {
         self.world.aws.row("schedules", &self.id).unwrap()
     }
 
-    /// The message that brings the occurrence that is to come.
+    /// The message of the next occurrence.
     fn message(&self) -> String {
         let organization = &self.world.home.organization_id;
         let at = &self.row()["next_run_at"];
@@ -116,7 +116,7 @@ impl Polled {
         self.row()["next_run_at"].as_str().unwrap().parse().unwrap()
     }
 
-    /// What the runs were started with.
+    /// The data of the started runs.
     fn runs(&self) -> Vec<Value> {
         let rows = self.world.aws.rows("automation_runs");
         let plans = rows.iter().filter_map(|row| serde_json::from_str(row["trigger_data"].as_str()?).ok());
@@ -144,7 +144,7 @@ async fn the_first_answer_is_old_and_then_each_new_item_is_a_run() {
 
     polled.poll(&[4, 3, 2, 1]).await;
     assert_eq!(polled.titles(), titles([3, 4]));
-    // An item that was away, and one that changed.
+    // An item that returned, and a changed one.
     polled.poll(&[5, 4, 2]).await;
     polled.poll(&[5, 4, 3, 1]).await;
     assert_eq!((polled.titles(), polled.runs().len()), (titles([3, 4, 5]), 3));
@@ -164,7 +164,7 @@ async fn the_first_answer_is_old_and_then_each_new_item_is_a_run() {
 async fn the_filter_looks_at_each_item() {
     let filter = json!({"path": "title", "op": "contains", "value": "{{wanted}}"});
     let polled = Polled::start(&json!({"filter": filter})).await;
-    // Variables are those of the definition; there are none, so nothing is wanted.
+    // The definition has no variables, so the filter matches nothing.
     polled.poll(&[3, 2, 1]).await;
     assert_eq!(polled.runs(), [""; 0]);
     let filter = json!({"path": "title", "op": "ends_with", "value": "4"});
@@ -330,7 +330,7 @@ async fn a_crash_anywhere_neither_loses_an_item_nor_doubles_it() {
                 polled.world.aws.clear_faults();
                 if died {
                     kills += 1;
-                    // By the time it is begun again there is more, and something is gone.
+                    // Before the repetition the source has gained an item and lost another.
                     set(&polled.feed, &[5, 4, 3, 2]);
                     polled.world.aws.post("scheduled", &sent);
                     assert_eq!(polled.world.run_scheduled().await, 0);

@@ -1,4 +1,4 @@
-//! What is kept of people has an end: by time, when a call is over, and when somebody wants it deleted.
+//! Personal data ends: by time, at the end of a call, and on request.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -43,14 +43,14 @@ async fn erase(world: &World, number: &str) -> Value {
     world.send("erasures", &erasure(world, &json!({"phone_number": number}))).await.expect(200)
 }
 
-/// The home organization's user is a member and no more.
+/// Makes the home organization's user a plain member.
 fn as_member(world: &World) {
     let home = &world.home;
     let row = json!({"user_id": home.user_id, "organization_id": home.organization_id, "role": "member"});
     world.aws.put("organization_members", &row);
 }
 
-/// What VAPI tells of a call.
+/// VAPI reports a status of the call.
 async fn told(world: &World, call: &str, status: &str) {
     let message = json!({"message": {
         "type": "status-update", "status": status,
@@ -61,7 +61,7 @@ async fn told(world: &World, call: &str, status: &str) {
     world.send("calls", &event).await.expect(200);
 }
 
-/// A world with a tool that looks a caller up when the call starts, and a call that has just come in.
+/// A world with a lookup at the call's start, and a call that has just come in.
 async fn looked_up() -> (World, String) {
     let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
     crm.inject(Fault::body(json!({"name": "Ana Ruiz"})).times(9));
@@ -77,7 +77,7 @@ async fn looked_up() -> (World, String) {
     (world, call)
 }
 
-/// A run of an automation of this prompt, to its end.
+/// Runs an automation's prompt to its end.
 async fn run_over(world: &World, prompt: &str, tools: &[&Value]) -> String {
     let tools: Vec<&Value> = tools.iter().map(|tool| &tool["id"]).collect();
     let run = world.start_run(&json!({"prompt": prompt, "tools": tools})).await.expect(202);
@@ -95,7 +95,7 @@ fn parts(world: &World, run: &str) -> usize {
 
 // ------------------------------------------------------------------------------------------------------- by time
 
-/// Whoever adds a table says whether anything of a person's can stand in it; then DynamoDB must drop its rows.
+/// A new table must declare whether it can hold personal data; if so, DynamoDB must expire its rows.
 #[test]
 fn every_table_with_something_of_a_person_drops_its_rows() {
     let written_by_the_organization = [
@@ -111,7 +111,7 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
         "organization_members",
         "organizations",
         "phone_numbers",
-        // Of what a source gave back, hashes only.
+        // Only hashes of a source's answer.
         "schedules",
         "tools",
     ];
@@ -162,7 +162,7 @@ async fn what_the_tools_of_a_calls_start_found_out_is_kept_until_it_is_told() {
     let results = row["results"].as_object().unwrap();
     assert_eq!(results.values().collect::<Vec<_>>(), [&Value::Null], "that it came is all that is left");
     assert!(!row.to_string().contains("Ana Ruiz"), "{row}");
-    // The same messages again tell nothing again.
+    // Repeated messages send nothing again.
     let said = world.vapi.requests().len();
     for message in messages {
         world.aws.post("executions", &message.to_string());
@@ -215,7 +215,7 @@ async fn the_history_names_a_caller_by_a_hash_of_its_own_for_each_organization()
     assert_ne!(of(&ours, &world.home).await, of(&theirs, &world.other).await);
 }
 
-// ------------------------------------------------------------------------------------------- when it is to be deleted
+// ------------------------------------------------------------------------------------------- deletion on request
 
 #[tokio::test]
 async fn a_call_is_deleted_with_the_executions_in_it() {
@@ -264,7 +264,7 @@ async fn a_call_with_more_executions_than_a_batch_takes_is_deleted_whole() {
     for number in 0..60 {
         let mut copy = row.clone();
         copy["id"] = json!(uuid::Uuid::now_v7().to_string());
-        // Those that nobody is shown any more go, too.
+        // Expired rows, which nobody sees any more, are deleted too.
         copy["expires_at"] = json!(if number % 2 == 0 { 1 } else { 4_000_000_000_u64 });
         world.aws.put("executions", &copy);
     }
@@ -325,7 +325,7 @@ async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
     let run = run_over(&world, &format!("Call {} back.", phone(1)), &[]).await;
     world.aws.inject(tests::Fault::throttled("BatchWriteItem", "automation_runs"));
     assert_eq!(world.send("erasures", &erasure(&world, &json!({"phone_number": phone(1)}))).await.status, 503);
-    // As if the part that names the number had been gone by then.
+    // As if the part with the number had been deleted by then.
     let mut prompt = world.aws.rows("automation_runs").into_iter().find(|part| part["part"] == "prompt").unwrap();
     prompt["prompt"] = json!("");
     world.aws.put("automation_runs", &prompt);
@@ -333,15 +333,15 @@ async fn an_erasure_finishes_a_deletion_that_was_broken_off() {
     assert_eq!(parts(&world, &run), 0);
 }
 
-/// A tool that the other organization's agent has.
+/// A tool of the other organization's agent.
 async fn their_tool(world: &World) -> Value {
     let tool = world.create_as(&world.other, &ai_sms()).await.expect(201);
     world.attach_as(&world.other, &world.other.agent_id, text(&tool["id"])).await.expect(201);
     tool
 }
 
-/// Everything of a caller: a call through us with an execution, one that only VAPI knows, one from a line of the
-/// organization's own, and two runs; and the like of another caller and another organization.
+/// All data about a caller: a call through us with an execution, a call that only VAPI knows, a call from a line of the
+/// organization's own, and two runs; and the same for another caller and another organization.
 async fn traces(world: &World) -> Value {
     let tool = world.attached(&ai_sms()).await;
     let theirs = their_tool(world).await;
@@ -408,7 +408,7 @@ async fn everything_of_a_number_is_erased_and_nothing_of_another() {
     assert!(parts(&world, &other) > 0);
 }
 
-/// A message to somebody who never called: the number is found as a recipient, whoever fixed or named it.
+/// A message to a person who never called: the number is found as a recipient, fixed or chosen by the model.
 #[tokio::test]
 async fn a_number_is_found_as_the_recipient_of_an_execution() {
     let world = World::start().await;
@@ -434,7 +434,7 @@ async fn a_number_is_found_as_the_recipient_of_an_execution() {
     call.assistant_id.clone_from(&world.other.assistant_id);
     world.call_tool(&call).await.result();
     assert_eq!(world.executions().len(), 4);
-    // The one that waits is found, too, before it has been carried out.
+    // A waiting message is found before it is sent.
     let erased = erase(&world, &phone(6)).await;
     assert_eq!((&erased["deleted"]["executions"], &erased["complete"]), (&json!(2), &json!(true)), "{erased}");
     let left = json!(world.executions()).to_string();
@@ -446,7 +446,7 @@ async fn a_number_is_found_as_the_recipient_of_an_execution() {
     assert!(ours.is_empty(), "nothing is left of them: {ours:?}");
 }
 
-/// What an execution can be found by goes with it.
+/// The entries by which an execution is found are deleted with it.
 #[tokio::test]
 async fn a_deleted_call_leaves_nothing_of_its_recipients() {
     let world = World::start().await;
@@ -567,7 +567,7 @@ async fn a_conversation_that_names_the_number_is_erased() {
     assert_eq!(left["items"][0]["thread_id"], "other");
 }
 
-/// What an action is to send stands nowhere else as long as it waits: also where the automation itself names the number.
+/// The request of a waiting action is stored nowhere else, also where the automation itself names the number.
 #[tokio::test]
 async fn what_is_asked_of_a_number_is_erased_with_its_run() {
     let world = World::start().await;

@@ -1,12 +1,11 @@
-//! What a configuration names is the organization's own when it is saved, and not only when it runs.
+//! References in configurations must be the organization's own, already when they are saved.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
 use tests::{Tenant, World, ai_sms, phone, slack_action};
 use uuid::Uuid;
 
-/// A configuration of each type that names something, naming what this organization has; what a foreign one puts in its
-/// place; and the field that is wrong then.
+/// A configuration of each type with a reference to this organization; then a foreign reference, and the field of the refusal.
 fn naming(tenant: &Tenant, base: &Value) -> Vec<(Value, &'static str)> {
     let sender = json!({"type": "specific_number", "phone_number_id": tenant.phone_number_id});
     let mut sms = ai_sms();
@@ -27,7 +26,7 @@ fn naming(tenant: &Tenant, base: &Value) -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// The other organization has all that its own configurations name.
+/// The other organization has everything that its own configurations name.
 async fn worlds() -> (World, Value, Value) {
     let world = World::start().await;
     let body = json!({"name": "Homes"});
@@ -53,7 +52,7 @@ async fn a_tool_that_names_what_another_organization_has_is_not_saved() {
         assert_eq!(world.update(&tool, &change).await.wrong_fields(), [field], "{change}");
         assert_eq!(world.tools(), before, "{field}");
         world.delete(&tool).await.expect(200);
-        // It is a matter of whose it is: there it is taken.
+        // Its owner decides: the other organization may use it.
         let row = world.create_as(&world.other, &theirs).await.expect(201);
         world.delete_as(&world.other, &row).await.expect(200);
     }

@@ -1,4 +1,4 @@
-//! Runs of automations: run-loop carries them on, the model says what a script tells it to.
+//! Runs of automations in run-loop, with a scripted model.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -54,14 +54,14 @@ async fn carried_out(world: &World, wanted: RunSpec) -> shared::models::WholeRun
     whole(world, id).await
 }
 
-/// Delivers what waits on the queue, whenever it is due, as long as anything comes of it.
+/// Delivers every message of the queue, as long as one has an effect.
 async fn deliver(world: &World) {
     while let Some(batch) = world.aws.receive("runs", 900) {
         assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
     }
 }
 
-/// Delivers what waits on the queue and kills the process where the fault makes it hang. False: it ended before.
+/// Delivers the messages of the queue and kills the process where the fault makes it hang. False if it ended before.
 async fn killed(world: &World, fault: Fault) -> bool {
     world.aws.inject(fault);
     let batch = world.aws.receive("runs", 900).unwrap();
@@ -93,19 +93,19 @@ async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
     assert_eq!(spent.prompt_tokens, run.answers.iter().map(|answer| answer.prompt_tokens).sum::<u64>());
     assert!(spent.completion_tokens > 0);
     assert!(run.run.started_at.is_some() && run.run.finished_at.is_some() && run.run.lease_until.is_none());
-    // What wakes a successor is of no use any more, and does no harm.
+    // The message for a successor is useless now, and harmless.
     world.later();
     assert_eq!(world.run_loop(AMPLE).await, 0);
 }
 
-/// The provider caches what stays the same.
+/// The provider caches unchanged text.
 #[tokio::test]
 async fn the_system_prompt_is_the_same_in_every_request() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/a\");", site.url);
     world.llm.script([Turn::text("Hm."), Turn::text(&calls(&fetch)), done(), Turn::text("What?"), answer()]);
     let id = begin(&world, RunSpec::default()).await;
-    // With a break after each of the first steps.
+    // With a crash after each of the first steps.
     for _ in 0..4 {
         killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
         world.later();
@@ -191,7 +191,7 @@ async fn a_format_in_final_response_is_never_the_result() {
         assert_eq!((run.run.status, run.result), (RunStatus::Completed, Some(json!({"opens": "8:00"}))), "{format}");
         assert!(run.replies[0].text.contains("Give the final answer now"), "{format}: {}", run.replies[0].text);
     }
-    // Also where the final answer is asked for.
+    // Also for the request of the final answer.
     let format = Turn::text(&calls(r#"return finalResponse({opens: "string"});"#));
     world.llm.script([format.clone(), format, answer()]);
     let run = carried_out(&world, RunSpec { schema: None, ..RunSpec::default() }).await;
@@ -239,7 +239,7 @@ async fn at_the_limit_the_best_answer_is_asked_for_once() {
     let told = told(&world);
     assert!(told.contains("This is b.") && told.contains("No more tools can be called"), "{told}");
 
-    // The last answer is the last: there are no repairs any more.
+    // The last answer is final: no repairs follow.
     world.llm.script([fetch("a"), fetch("b"), Turn::text("Eight!")]);
     let run = carried_out(&world, RunSpec { limits, ..RunSpec::default() }).await;
     assert_eq!((run.run.status, run.result), (RunStatus::IterationLimit, None));
@@ -311,7 +311,7 @@ async fn the_same_reading_call_is_answered_from_the_record() {
         Turn::text(&calls(&format!("return wget({{uri: '{}/a'}});\nreturn wget(\"{}/a\");", site.url, site.url)));
     world.llm.script([fetch, named, done(), answer()]);
     let id = begin(&world, RunSpec::default()).await;
-    // Also by somebody who was not there when it was made.
+    // Also in an invocation after the one that made it.
     killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
     world.later();
     deliver(&world).await;

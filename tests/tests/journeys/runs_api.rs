@@ -1,5 +1,4 @@
-//! Runs of automations over the API: started, listed, shown step by step, cancelled. How a run goes on is for
-//! `runs.rs`.
+//! Runs over the API: started, listed, shown step by step, cancelled. `runs.rs` covers their execution.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,7 +22,7 @@ use tests::{
 use uuid::Uuid;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
-/// What Lambda sends at most.
+/// Lambda's limit for an answer.
 const SIX_MEGABYTES: usize = 6 * 1_024 * 1_024;
 
 fn text(value: &Value) -> &str {
@@ -40,7 +39,7 @@ fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
     text(&found.unwrap_or_else(|| panic!("{name} is not named: {}", answer.body))["problem"])
 }
 
-/// A tool that finds patients; what is searched for, and what is found, are marked.
+/// A tool that finds patients; query and result are marked.
 async fn patients(world: &World) -> Value {
     let fields = json!([{"name": "patient", "type": "text"}]);
     let entries = json!([
@@ -320,7 +319,7 @@ async fn each_field_and_all_of_it_have_a_size() {
     assert_eq!(refused.wrong_fields(), ["prompt", "schema", "system_prompt"]);
     assert!(field(&refused, "prompt").contains("100000 bytes"), "{}", refused.body);
 
-    // What the model is told of the tools counts, too.
+    // The tools' descriptions for the model count, too.
     let mut wordy = world.tool(&sms_without_call(&world.home)).await;
     wordy["function_schema"]["parameters"]["properties"]["text"]["description"] = json!("x".repeat(150_000));
     world.aws.put("tools", &wordy);
@@ -521,7 +520,7 @@ async fn a_run_that_somebody_is_at_is_asked_to_stop() {
     let at = asked["cancel_requested_at"].clone();
     assert!(at.is_string(), "{asked}");
     assert_eq!(world.cancel_run(id).await.expect(200)["cancel_requested_at"], at, "once is enough");
-    // Whoever was at it died.
+    // The invocation with the lease died.
     change(&world, &run, &json!({"lease_until": 1}));
     assert_eq!(world.cancel_run(id).await.expect(200)["status"], "cancelled");
 }

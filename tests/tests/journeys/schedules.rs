@@ -1,5 +1,4 @@
-//! Automations that run by the clock: one occurrence at a time stands at Scheduler, and whatever comes twice, late or not at all,
-//! each of them runs once.
+//! Scheduled automations: one occurrence at a time at Scheduler, one run for each.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::{sync::LazyLock, time::Duration};
@@ -246,13 +245,13 @@ async fn a_single_run_that_came_while_it_was_paused_is_caught_up() {
         while Timestamp::now() <= at {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // What was on its way came while it was paused.
+        // A message under way arrived during the pause.
         drop(world.aws.receive("scheduled", 60));
         activate(&world, &id).await;
         assert_eq!(world.run_scheduled().await, 0);
         assert_eq!(runs(&world, &id).len(), count, "{missed}");
     }
-    // What was never activated is not activated after its moment.
+    // A version that was never activated cannot be activated after its moment.
     let mut definition = once(Timestamp::now().plus(Duration::from_millis(300)));
     definition["name"] = json!("Late");
     let saved = world.deploy(&definition).await.expect(201);
@@ -306,7 +305,7 @@ async fn the_change_stands_when_scheduler_is_out_of_reach_and_settle_makes_it_fo
     world.aws.inject(Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException")).times(3));
     activate(&world, id).await;
     assert_eq!((world.aws.schedules().len(), world.aws.rows("intents").len()), (1, 0));
-    // What fires when its next one cannot be made comes again, and is the same run.
+    // If the next occurrence cannot be made, the message comes again for the same run.
     world.aws.inject(Fault::new("CreateSchedule", "*", Trouble::Error("ThrottlingException")).times(3));
     world.aws.fire_schedules(ages());
     let batch = world.aws.receive("scheduled", 0).unwrap();
@@ -317,7 +316,7 @@ async fn the_change_stands_when_scheduler_is_out_of_reach_and_settle_makes_it_fo
 
 // ------------------------------------------------------------------------------------------------------------- crashes
 
-/// What may be killed.
+/// The changes that may be killed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
     Activate,

@@ -1,4 +1,4 @@
-//! Tools of services, called by a run: with whose account, once, at the version that was read, and what becomes of secrets.
+//! Tools of services in a run: account, effects, version, secrets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use std::sync::{
@@ -257,7 +257,7 @@ async fn the_account_that_was_chosen_acts() {
     // Another organization's account is none of this one's.
     let foreign = choose(&world.other.slack_account).await.unwrap_err();
     assert!(format!("{foreign:?}").contains("account_id"), "{foreign:?}");
-    // No other account acts in the place of one that was chosen and is gone.
+    // No other account replaces a chosen one that is gone.
     choose("apn_second").await.unwrap();
     world.pipedream.expire("apn_second");
     let first = slack.0.clone();

@@ -1,4 +1,4 @@
-//! Conversations, streamed: what a client sees while a turn happens, in both wire forms.
+//! Streamed conversations: a client's view of a turn, in both wire forms.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ use tests::{
 
 use crate::chat::{WAYS, Way, find, send, sent};
 
-/// What a model says where no tool is needed.
+/// A model's turn without a tool.
 pub(crate) const NO_TOOL: &str = r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#;
 
 pub(crate) fn types(events: &[Value]) -> Vec<&str> {
@@ -42,7 +42,7 @@ pub(crate) fn customs(events: &[Value]) -> Vec<&str> {
     events.iter().filter(|event| event["type"] == "CUSTOM").map(|event| event["name"].as_str().unwrap()).collect()
 }
 
-/// What the events tell of steps and calls left out, in one line.
+/// The events' texts in one line, without steps and calls.
 fn said(events: &[Value], member: &str) -> String {
     events.iter().filter_map(|event| event[member].as_str()).collect()
 }

@@ -1,5 +1,4 @@
-//! The secrets of tools: at Secrets Manager, shown to nobody, kept by whoever sends back what is shown, and sent where they
-//! belong.
+//! Secrets of tools: at Secrets Manager, hidden from everybody, sent only to their hosts.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use tests::{
 
 const SECRETS: &str = "switchboard/organizations/tools/";
 
-/// Any HTTP address: it writes down what it is asked and answers what it is told.
+/// Any HTTP address: records requests and gives the prepared answers.
 type Address = Standin<twilio::Twilio>;
 
 fn address() -> Address {
@@ -37,7 +36,7 @@ fn booking(at: &Address) -> Value {
     config
 }
 
-/// Lets the address answer, and gives what it was asked.
+/// Lets the address answer, and returns its request.
 async fn sent(world: &World, at: &Address, tool: &Value) -> Recorded {
     at.clear_requests();
     at.inject(Fault::body(json!({"id": 7})));
@@ -225,7 +224,7 @@ async fn a_mask_that_stands_for_nothing_is_refused() {
     }
 }
 
-/// What an older version wrote holds its values in clear.
+/// A row of an older version holds its values in clear.
 #[tokio::test]
 async fn an_older_row_works_is_masked_and_moves_with_its_next_edit() {
     let crm = address();
@@ -354,7 +353,7 @@ async fn the_secrets_of_a_pipedream_action_are_kept_alike() {
     assert_eq!(secrets(&world), [json!({"preloadedParams.bot_token": "xoxb-s3cret", "params.pin": 471_147})]);
     let tool =
         world.update(&tool, &json!({"preloadedParams": {"bot_token": "[secret]", "mrkdwn": false}})).await.expect(200);
-    // Slack's action has no such props; what counts is what it was sent.
+    // Slack's action has no such props; the sent values count.
     world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.sentence();
     let props = world.pipedream.requests().pop().unwrap().body["configured_props"].clone();
     assert_eq!(

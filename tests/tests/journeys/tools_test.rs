@@ -80,8 +80,7 @@ async fn a_dry_run_that_truly_sends_nothing() {
         let asked = world.aws.operations();
         assert!(asked.iter().all(|asked| ["GetItem", "Query"].contains(&asked.action.as_str())), "{asked:#?}");
 
-        // Not saved, it is the same; only what a Pipedream action is, and whose account it names, must be looked up, as when it
-        // is saved.
+        // An unsaved tool behaves the same; only a Pipedream action and its account must be looked up, as when it is saved.
         let unsaved = json!({"config": config, "arguments": arguments, "caller_phone_number": phone(1)});
         let unsaved = world.try_tool(&unsaved).await.expect(200);
         assert_eq!(unsaved["request"], saved["request"]);

@@ -1,4 +1,4 @@
-//! POST /api/tools/{id}/execute for transfers: who is called, what they are told, whose call it is.
+//! POST /api/tools/{id}/execute for transfers: destinations, messages, the call's owner.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn id(call: &ToolCall) -> &str {
     call.call_id.as_ref().unwrap()
 }
 
-/// What the call's control URL took.
+/// The messages at the call's control URL.
 fn heard(world: &World, call: &ToolCall) -> Vec<Value> {
     world.vapi.heard(id(call))
 }
@@ -258,7 +258,7 @@ async fn a_target_becomes_a_choice_and_a_choice_a_target() {
     assert_eq!(heard(&world, &call)[0]["destination"]["number"], DESK);
 }
 
-/// Toll fraud, changed digits: whatever the model says, only what is on the list is called.
+/// Toll fraud, changed digits: the model can reach only numbers on the list.
 #[tokio::test]
 async fn a_number_that_is_not_on_the_list_is_never_called() {
     let world = World::start().await;
@@ -384,7 +384,7 @@ async fn a_call_that_cannot_be_transferred_is_said_so_and_logged() {
     assert!(warned.last().unwrap().to_string().contains("monitorPlan.controlEnabled"), "what to do about it");
 }
 
-/// The beginning of toll fraud and of leaked conversations: whoever may name the address hears what is sent to it.
+/// The beginning of toll fraud and of leaked conversations: a caller who may name the address hears every message to it.
 #[tokio::test]
 async fn a_control_url_in_the_request_is_ignored() {
     let world = World::start().await;

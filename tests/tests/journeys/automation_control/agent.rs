@@ -132,7 +132,7 @@ async fn what_an_agent_may_call_is_known_before_it_is_activated() {
     assert_eq!(told(json!(["ledger_post"]), pinned).await, [""; 0]);
 }
 
-/// What an agent is told names no recipient.
+/// A name in an agent's prompt is no recipient.
 #[tokio::test]
 async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
     let (world, books) = books().await;
@@ -168,7 +168,7 @@ async fn what_agents_send_counts_among_the_messages_of_the_day() {
     assert_eq!(entered(&books), ["hello"], "the second run's call has the same place, and is another one");
 }
 
-/// The rows of a run and of its agent, where the run waits.
+/// The rows of a waiting run and of its agent.
 async fn waiting(world: &World, id: &str) -> (Value, Value) {
     world.run_by_hand(id, &json!({"trigger_data": {"what": "x"}})).await.expect(202);
     let batch = world.aws.receive("runs", 0).unwrap();
@@ -189,7 +189,7 @@ async fn an_agent_whose_run_is_over_does_not_go_on() {
     let (world, books) = books().await;
     let id = with_agent(&world, json!({})).await;
     let (parent, child) = waiting(&world, &id).await;
-    // As if it had died before it wrote down that it waits, and was cancelled then.
+    // As if it had crashed before it stored the wait, and was cancelled then.
     world.aws.put("automation_runs", &and(parent, json!({"status": "cancelled", "waits_for_run": null})));
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let child = world.run(text(&child["id"])).await.expect(200);

@@ -1,4 +1,4 @@
-//! Automations that keep failing are paused, and their owners are told.
+//! Alerts: automations that keep failing are paused, and their owners are informed.
 
 use axum::{Router, http::StatusCode, routing::post as route};
 use futures_util::join;
@@ -10,7 +10,7 @@ use super::{active, books_with, carried_out, post, text};
 
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A world whose owners are told at the server.
+/// A world with a server for the owners' alerts.
 async fn told() -> (World, Server, Server) {
     let owners = Server::start(Router::new().route("/alerts", route(async || StatusCode::NO_CONTENT))).await;
     let variables =
@@ -34,7 +34,7 @@ async fn five_failures_in_a_row_pause_an_automation_and_tell_its_owners_once() {
         assert_eq!(run("refused").await["status"], "failed");
     }
     assert_eq!((&row(&world, &id)["failures_in_a_row"], owners.seen().len()), (&json!(4), 0));
-    // One that succeeds begins the count anew; a dry run does not count.
+    // A success resets the count; a dry run does not count.
     assert_eq!(run("fine").await["status"], "completed");
     assert_eq!(row(&world, &id)["failures_in_a_row"], 0);
     for _ in 1..MOST_FAILURES {
@@ -52,7 +52,7 @@ async fn five_failures_in_a_row_pause_an_automation_and_tell_its_owners_once() {
     assert_eq!((&body["type"], &body["data"]["automation_id"]), (&json!("automation.paused"), &json!(id)));
     assert_eq!(seen[0].headers["webhook-id"], format!("alert_{}", text(&last["id"])));
     assert!(seen[0].headers["webhook-signature"].starts_with("v1,"));
-    // Whoever ends the run again after a crash counts nothing twice; the alert is the same one.
+    // After a crash the end of the run counts nothing twice; the alert is the same one.
     let run = whole(&world, text(&last["id"]).parse().unwrap()).await.run;
     world.process.run_loop.watch.run_ends(&run, RunStatus::Failed).await;
     assert_eq!(row(&world, &id)["failures_in_a_row"], 5);
@@ -82,7 +82,7 @@ async fn two_runs_that_fail_at_once_pause_it_once() {
     let paused = row(&world, &automation.id.to_string());
     assert_eq!((&paused["status"], &paused["failures_in_a_row"]), (&json!("paused"), &json!(6)));
     assert_eq!(owners.seen().len(), 1);
-    // What was cancelled, or ended by a limit, says nothing.
+    // Cancelled runs and runs ended by a limit do not count.
     watch.run_ends(&runs[0], RunStatus::Cancelled).await;
     watch.run_ends(&runs[0], RunStatus::TimeLimit).await;
     assert_eq!(row(&world, &automation.id.to_string())["failures_in_a_row"], 6);
@@ -99,7 +99,7 @@ async fn an_automation_is_paused_although_nobody_can_be_told() {
     assert_eq!(row(&world, &id)["status"], "paused");
 }
 
-/// An hour in which a service takes nothing, or a table is throttled, is no reason to pause what its owners made.
+/// An hour of outages, a service's or a table's, is no reason to pause an automation.
 #[tokio::test]
 async fn outages_do_not_pause_an_automation() {
     let (world, _books, owners) = told().await;

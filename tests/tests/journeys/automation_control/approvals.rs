@@ -7,13 +7,13 @@ use tests::{Event, Options, World, automation::AMPLE, automation_event};
 
 use super::{active, and, books, books_with, carried_out, entered, like_ledger_post, messenger, post, text};
 
-/// An automation of three actions whose second one asks.
+/// An automation of three actions, the second with an approval.
 async fn asking(world: &World) -> String {
     let asks = and(post("b", "two"), json!({"approval": {"expires_in_minutes": 30, "reason": "It is a lot."}}));
     active(world, &world.manual(&json!([post("a", "one"), asks, post("c", "three")]))).await
 }
 
-/// Time passes: nobody has decided until then.
+/// The approval expires without a decision.
 fn expire(world: &World, approval: &str) {
     let then = "2026-01-01T00:00:00.000Z";
     world.aws.change("approvals", approval, json!({"valid_until": then, "wake_at": then}));
@@ -32,13 +32,13 @@ async fn an_action_waits_for_a_person_and_goes_on_with_what_was_approved() {
     let shown = world.approvals("GET", &format!("/{}", text(&approval["id"])), &Value::Null).await.expect(200);
     assert_eq!(&shown, approval);
 
-    // Waiting costs nothing: what is on the queue is dropped and nothing is put there.
+    // Waiting costs nothing: messages are dropped and none is queued.
     while let Some(batch) = world.aws.receive("runs", 900) {
         assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
     }
     assert_eq!(world.aws.messages("runs").len(), 0);
 
-    // Two people decide at once: one of them has.
+    // Of two decisions at once, one counts.
     let path = format!("/{}/approve", text(&approval["id"]));
     let (one, two) = join!(world.approvals("POST", &path, &Value::Null), world.approvals("POST", &path, &Value::Null));
     let mut statuses = [one.status, two.status];
@@ -114,7 +114,7 @@ async fn an_approval_is_for_exactly_what_was_shown() {
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;
     let approval = text(&world.asked().await[0]["id"]).to_owned();
-    // As if it had been given for something else.
+    // As if it had been given for other arguments.
     world.aws.change("approvals", &approval, json!({"arguments_hash": "of something else"}));
     world.approvals("POST", &format!("/{approval}/approve"), &Value::Null).await.expect(200);
     assert_eq!(world.run_loop(AMPLE).await, 0);
@@ -204,7 +204,7 @@ async fn a_rule_asks_for_every_action_with_its_effect() {
     assert_eq!(entered(&books), ["one"]);
 }
 
-/// A row that an older version wrote declares nothing; no rule may let its tool through.
+/// The row of an older version declares nothing; no rule may let its tool through.
 #[tokio::test]
 async fn a_tool_that_declares_no_effect_asks_under_every_rule() {
     let (world, books) = books().await;
@@ -227,7 +227,7 @@ async fn a_tool_that_declares_no_effect_asks_under_every_rule() {
     assert!(entered(&books).is_empty());
 }
 
-/// An organization's own tool has the effect that its author declares, whatever its name says.
+/// An organization's own tool has its declared effect, not the effect that its name suggests.
 #[tokio::test]
 async fn an_organizations_own_tool_asks_under_the_rule_of_its_declared_effect() {
     let (world, books) = books().await;
@@ -250,7 +250,7 @@ async fn an_organizations_own_tool_asks_under_the_rule_of_its_declared_effect() 
     }
 }
 
-/// Who decides must see whom it goes to; who only looks on need not.
+/// Members who decide must see the recipients; other members need not.
 #[tokio::test]
 async fn whoever_decides_sees_exactly_who_gets_it() {
     let (world, _books) = books().await;

@@ -1,4 +1,4 @@
-//! A dry run: what would be sent is shown, and nothing is.
+//! Dry runs: requests are shown, not sent.
 
 use local::standins::llm::Turn;
 use serde_json::{Value, json};
@@ -40,10 +40,10 @@ async fn nothing_is_sent_and_everything_is_shown() {
     assert_eq!((&request["method"], &write["execution_id"]), (&json!("POST"), &Value::Null));
     assert!(request["url"].as_str().unwrap().ends_with("/ledger/Ada"), "{request}");
     assert_eq!(never["condition_result"]["clauses"][0]["text"], "found.gone exists: no, there was nothing");
-    // What was not sent gave nothing back.
+    // An unsent action has no output.
     assert_eq!(tell["arguments"]["text"], "[No available data] Bob");
     assert!(tell["output"]["would_send"].to_string().contains("Bob"), "{tell}");
-    // And no effect stands in the way of the run that is meant.
+    // The dry run's claims do not block a real run.
     world.start_automation(&automation, "meant", &json!({})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!((entered(&books).len(), world.twilio.messages().len()), (1, 1));

@@ -1,4 +1,4 @@
-//! Runs of actions when things go wrong: a process that dies, a tool that hangs, a queue that repeats itself.
+//! Faults in runs of actions: a crash, a hanging tool, a repeated message.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tests::{
 
 use super::{and, books, entered, post, shown, statuses};
 
-/// Ten actions, each of which makes an entry of its own.
+/// Ten actions, each with an entry of its own.
 fn ten() -> Value {
     (0..10).map(|number| post(&format!("a{number}"), &format!("e{number}"))).collect()
 }
@@ -22,8 +22,7 @@ async fn begun(world: &World, actions: &Value) -> AutomationRun {
     world.start_automation(&automation, "once", &json!({})).await
 }
 
-/// Delivers what waits on the queue, whenever it is due, and kills the process where the fault makes it hang. False: it ended
-/// before.
+/// Delivers every message of the queue, and kills the process where the fault makes it hang. False if it ended before.
 async fn killed(world: &World, fault: Fault) -> bool {
     world.aws.inject(fault);
     let batch = world.aws.receive("runs", 900).unwrap();
@@ -49,11 +48,11 @@ fn all_ten(books: &Server) {
     assert_eq!(entries, expected, "each effect happened exactly once");
 }
 
-/// After each step was written, and before it was: between the effect and its record.
+/// Crashes after and before the write of each step: between the effect and its record.
 #[tokio::test]
 async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() {
     let after_a_write = || Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter);
-    // One step is written, and the effect of the next happens.
+    // One step is written, and the next effect happens.
     let before_the_next = || Fault::new("TransactWriteItems", "automation_runs", Trouble::StallBefore).after(1);
     for fault in [&after_a_write as &dyn Fn() -> Fault, &before_the_next] {
         let (mut world, books) = books().await;
@@ -76,12 +75,12 @@ async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() 
     }
 }
 
-/// Whoever dies with the request on its way does not know what became of it, and does not do it again.
+/// A crash during a request leaves the effect unknown, and it is not repeated.
 #[tokio::test]
 async fn a_process_that_dies_in_the_middle_of_an_effect_leaves_it_unknown_and_goes_on() {
     let (world, books) = books().await;
     let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
-    // The claim is made, the effect happens, and what became of it is not recorded.
+    // The claim is made, the effect happens, and its outcome is not recorded.
     assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(2)).await);
     for row in world.aws.rows("idempotency") {
         if row.get("lease_until").is_some() {
@@ -146,7 +145,7 @@ async fn a_run_is_cancelled_at_its_next_action() {
         () = world.aws.stalled() => {}
     }
     world.aws.clear_faults();
-    // Somebody carries it on while it is cancelled: the step that was under way is kept.
+    // Another invocation continues the run during its cancellation: the step under way is kept.
     let mut row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
     row["lease_until"] = json!(1);
     world.aws.put("automation_runs", &row);
@@ -188,7 +187,7 @@ async fn messages_in_any_order_and_number_leave_every_run_done_once() {
     assert_eq!(entries, ["e0", "e1", "e2", "e3", "e4"]);
 }
 
-/// A table that is throttled puts a run off, and costs it nothing.
+/// A throttled table delays a run, without cost for it.
 #[tokio::test]
 async fn an_outage_of_ours_puts_the_run_off() {
     let (world, books) = books().await;

@@ -1,4 +1,4 @@
-//! Actions that ask a model, and automations that are a prompt.
+//! Actions with a model, and automations with a prompt.
 
 use local::standins::llm::Turn;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ async fn an_automation_that_is_a_prompt_fills_in_its_templates_and_uses_its_own_
     ];
     world.llm.script(script);
     let run = world.start_automation(&automation, "once", &json!({"entry": "one"})).await;
-    // Whoever dies after the prompt was made leaves it to the next, who makes no other.
+    // After a crash behind the prompt, the successor uses the same prompt.
     world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
     let batch = world.aws.receive("runs", 0).unwrap();
     tokio::select! {

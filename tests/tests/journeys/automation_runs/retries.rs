@@ -1,4 +1,4 @@
-//! Trying again: only where nothing can have happened.
+//! Retries: only where nothing can have happened.
 
 use std::{
     collections::VecDeque,
@@ -49,7 +49,7 @@ async fn an_effect_is_tried_again_only_if_it_certainly_did_not_happen() {
     let (world, books) = books_answering(&[429, 429, 200]).await;
     let run = carried_out(&world, &json!([retried("a")]), &json!({})).await;
     assert_eq!((run.status, books.seen().len()), (RunStatus::Completed, 3));
-    // Nobody knows, or it was declined for good.
+    // The outcome is unknown, or the refusal is final.
     for (status, outcome) in [(503, "a unknown"), (500, "a unknown"), (422, "a failed")] {
         let (world, books) = books_answering(&[status]).await;
         let run = carried_out(&world, &json!([retried("a")]), &json!({})).await;

@@ -1,4 +1,4 @@
-//! Runs that end before they did everything: their automation is paused or deleted, somebody cancels them, a tool changed.
+//! Runs that end early: a pause, a deletion, a cancellation, a changed tool.
 
 use tests::{
     automation::calls,
@@ -7,7 +7,7 @@ use tests::{
 
 use super::*;
 
-/// A run whose first action is done and whose second one is still to come.
+/// A run between its first and its second action.
 async fn half_way(world: &World) -> (String, AutomationRun) {
     let reads = json!({"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"});
     let waits = and(post("tell", "one"), json!({"approval": true}));
@@ -18,7 +18,7 @@ async fn half_way(world: &World) -> (String, AutomationRun) {
     (automation.id.to_string(), run)
 }
 
-/// Allows what the run asks for, and lets it go on.
+/// Approves the run's request, and lets the run continue.
 async fn go_on(world: &World) {
     let asked = world.aws.rows("approvals").remove(0)["id"].as_str().unwrap().to_owned();
     world.approvals("POST", &format!("/{asked}/approve"), &Value::Null).await.expect(200);
@@ -98,7 +98,7 @@ async fn a_run_that_was_cancelled_says_who_did_it() {
     assert_eq!(shown(&world, &run).await["error"], expected);
 }
 
-/// Only what an action is bound to counts: name, parameters, and what carries it out.
+/// Only an action's binding counts: the tool's name, parameters and action.
 #[tokio::test]
 async fn another_description_of_a_tool_pauses_no_automation_and_another_binding_does() {
     let (world, _books) = books().await;
@@ -112,7 +112,7 @@ async fn another_description_of_a_tool_pauses_no_automation_and_another_binding_
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(whole(&world, run.id).await.run.error, None);
     assert_eq!(world.twilio.messages().len(), 1);
-    // The row as an older program wrote it, and edited it since: what it says of another version says nothing of this one.
+    // The row as an older program wrote it, and edited it since: its fields for another version do not count.
     let row = world.aws.row("tools", id).unwrap();
     assert_eq!(row["unchanged"]["since"], tool["version"]);
     world.update(&edited, &json!({"repeatable": true, "label": edited["label"]})).await.expect(200);

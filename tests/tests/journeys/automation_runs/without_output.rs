@@ -1,4 +1,4 @@
-//! What failed proves nothing: conditions on the output of an action that gave none.
+//! Conditions on the output of an action without output.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn neither_branch_runs_on_the_output_of_an_action_that_failed() {
             when("compared", clause("trigger_data.level", "!=", "{{look.entered}}")),
             when("both", group("AND", &[clause("trigger_data.level", "==", "high"), no.clone()])),
             when("there", there),
-            // What was skipped proves as little.
+            // A skipped action proves as little.
             when("after", clause("of_else.entered", "!=", "x")),
             when("either", group("OR", &[no, clause("trigger_data.level", "==", "high")])),
             when("gone", not_there.clone()),
@@ -55,7 +55,7 @@ async fn neither_branch_runs_on_the_output_of_an_action_that_failed() {
     assert_eq!(entered(&books).iter().filter(|entry| *entry == "gone").count(), 2);
 }
 
-/// The trigger's data are another thing: a member of an event that is missing is compared as nothing.
+/// A missing member of the trigger's data, by contrast, compares as nothing.
 #[tokio::test]
 async fn an_output_that_is_missing_is_not_looked_for_in_the_event() {
     let (world, _books) = books().await;

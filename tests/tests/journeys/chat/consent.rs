@@ -1,4 +1,4 @@
-//! What a person is asked about first, and what somebody of their role may not do.
+//! Consent of a person, and tools beyond a person's role.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -6,14 +6,14 @@ use tests::{Answer, World, sms_without_call, standins::llm::Turn};
 
 use super::{WAYS, Way, said, sent, text};
 
-/// A tool that acts, of which the person is asked.
+/// A tool with an effect that needs consent.
 async fn asked_first(world: &World) -> Value {
     let mut config = sms_without_call(&world.home);
     config["chat"] = json!({"consent": true});
     world.tool(&config).await
 }
 
-/// Asks for an SMS; gives what the person is asked.
+/// Asks for an SMS; returns the question to the person.
 async fn ask(world: &World, way: Way) -> Value {
     world.llm.script([way.call("send_confirmation", json!({"text": "See you at nine"}))]);
     let answer = world.chat("Send her: see you at nine").await.expect(200);
@@ -54,7 +54,7 @@ async fn an_effect_waits_for_the_persons_consent_and_happens_once() {
         );
         let request = world.twilio.requests().pop().unwrap();
         assert!(request.body.to_string().contains("See you at nine"), "{:?}", request.body);
-        // The same consent again is the same answer; nothing is sent and nobody is asked.
+        // The same consent again is the same answer, without another message or question.
         let again = decide(&world, &pending["id"], true).await.expect(200);
         assert_eq!((&again["message"], &again["metadata"]), (&done["message"], &done["metadata"]));
         assert_eq!((sent(&world), decide(&world, &pending["id"], false).await.status), (1, 409));
@@ -97,7 +97,7 @@ async fn a_person_sees_all_that_will_be_sent_and_no_secret() {
     assert_eq!(request.body, json!({"amount": 40, "note": "Dinner"}), "what was shown is what is carried out");
 }
 
-/// A row of the version before has no label and nothing to show.
+/// A row of the previous version has no label and nothing to show.
 #[tokio::test]
 async fn a_question_of_an_older_version_is_shown_and_decided() {
     let world = World::start().await;
@@ -161,7 +161,7 @@ async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
     world.aws.put("threads", &row);
     assert_eq!(decide(&world, &id, true).await.body["decided"], "expired");
 
-    // The tool is another one by now.
+    // The tool has changed meanwhile.
     let world = way.world().await;
     let tool = asked_first(&world).await;
     let id = ask(&world, way).await["metadata"]["pending_action"]["id"].clone();

@@ -1,5 +1,4 @@
-//! Turns that end in the middle, requests that come twice, lists of calls that wait: nothing is done twice, and nothing that was
-//! asked for disappears.
+//! Interrupted turns, repeated requests and waiting lists of calls.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -12,7 +11,7 @@ fn row(world: &World) -> Value {
     world.aws.rows("threads").into_iter().find(|item| item["part"] == "thread").unwrap()
 }
 
-/// As if the process that answers had been killed, and its lease had run out.
+/// As if the answering process had been killed, and its lease had expired.
 fn kill(world: &World, stream: tests::Streamed) {
     drop(stream);
     let mut row = row(world);
@@ -40,14 +39,14 @@ async fn what_a_turn_does_is_written_down_when_it_happens() {
     assert_eq!((&running(&world)["calls"][0]["outcome"], sent(&world)), (&json!("succeeded"), 1));
     stream.rest().await;
     assert_eq!(row(&world).get("running"), None, "it stands in the messages now");
-    // Rows of the version before have none of this.
+    // Rows of the previous version lack this.
     let shown = world.threads(&world.home.user_id, "GET", "/t1").await.expect(200);
     assert_eq!((&shown["running"], shown["items"].as_array().unwrap().len()), (&json!(null), 2));
 }
 
 #[tokio::test]
 async fn a_turn_that_was_killed_goes_on_with_what_was_done() {
-    // By the message's id, and by the same text where there is none.
+    // By the message's id, or by the same text without an id.
     for (named, until, state) in
         [(true, "TOOL_CALL_RESULT", "done"), (true, "TOOL_CALL_START", "unknown"), (false, "TOOL_CALL_RESULT", "done")]
     {
@@ -67,7 +66,7 @@ async fn a_turn_that_was_killed_goes_on_with_what_was_done() {
         assert_eq!((&marker["metadata"]["failed"], &failed["items"][1]["content"]), (&json!(true), &json!("Send two")));
         assert_eq!(marker["metadata"]["receipt"]["entries"][0]["state"], state, "{marker}");
 
-        // The second of the list is still made; the first is not made again, whatever became of it.
+        // The second call of the list is still made; the first is not repeated, regardless of its outcome.
         world.llm.script([Turn::text("Both are sent.")]);
         let answer = if named {
             let mut stream = world.run_agent(&run_input("default", "u1", "Send two")).await;
@@ -127,7 +126,7 @@ async fn another_message_after_a_turn_that_was_killed_is_another_turn() {
     let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
     let contents: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|item| text(&item["content"])).collect();
     assert_eq!((contents.len(), contents[0], contents[3], &shown["turns"]), (4, "Yes, once.", "Send Hi", &json!(2)));
-    // Its own message again, late, is its own record again.
+    // The first message again, late, returns its own record.
     let again = world.run_agent(&run_input("default", "u1", "Send Hi")).await.rest().await;
     let receipt = &again[again.len() - 2]["value"];
     assert_eq!((&receipt["entries"][0]["state"], sent(&world)), (&json!("done"), 1), "{again:#?}");
@@ -142,7 +141,7 @@ async fn the_same_text_without_an_id_is_the_same_message_for_a_minute() {
     let again = world.chat("Send Hi").await.expect(200);
     assert_eq!((&again["message"], sent(&world)), (&first["message"], 1));
     assert_eq!((&again["metadata"]["repeated"], first["metadata"].get("repeated")), (&json!(true), None));
-    // A minute later it is another one.
+    // A minute later it is a new message.
     let long_ago = Timestamp::from_millis(Timestamp::now().as_millis() - 61_000);
     for mut item in world.aws.rows("threads").into_iter().filter(|item| item["part"] != "thread") {
         item["created_at"] = json!(long_ago);
@@ -151,12 +150,12 @@ async fn the_same_text_without_an_id_is_the_same_message_for_a_minute() {
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
     world.chat("Send Hi").await.expect(200);
     assert_eq!(sent(&world), 2);
-    // Where nothing was done, the same words are a new message at once.
+    // After a turn without effects, the same words are a new message at once.
     for answer in ["Yes?", "Still here."] {
         world.llm.script([Way::Written.none(), Turn::text(answer)]);
         assert_eq!(world.chat("Next").await.expect(200)["message"], answer);
     }
-    // So is one with a name of its own.
+    // So is a message with an id of its own.
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);
     world.chat("Send Hi again").await.expect(200);
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("It is sent.")]);

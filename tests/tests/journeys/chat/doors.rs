@@ -1,4 +1,4 @@
-//! Who may come in, for which organization, and the second door.
+//! Access to the chat, the choice of the organization, and the second route.
 
 use serde_json::{Value, json};
 use tests::{Event, World, standins::llm::Turn};
@@ -20,7 +20,7 @@ async fn the_organization_is_the_only_one_or_the_one_that_is_named() {
     };
     script(&world);
     world.send("chat", &named(&home.slug, &home.user_id)).await.expect(200);
-    // One that is not theirs and one that there is not are answered alike.
+    // Another organization and a missing one get the same answer.
     for slug in [other.slug.as_str(), "nobody", "*"] {
         let refused = world.send("chat", &named(slug, &home.user_id)).await;
         assert_eq!((refused.status, text(&refused.body["detail"])), (404, "organization not found"), "{slug}");
@@ -61,7 +61,7 @@ async fn who_asks_is_who_the_token_says() {
     assert_eq!(row["user_id"], json!(world.home.user_id));
     let told = said(&world.asked_of_model()[0]).join("\n");
     assert!(told.contains("e-mail ada@harbour.example") && !told.contains("m@m.example"), "{told}");
-    // An address that nobody has verified is none.
+    // An unverified address does not count.
     event["requestContext"]["authorizer"]["jwt"]["claims"]["email_verified"] = json!("false");
     world.llm.clear_requests();
     script(&world);
@@ -93,7 +93,7 @@ async fn a_copilotkit_action_is_the_same_turn_in_its_own_shape() {
     assert_eq!(act(&json!({"action": "chat"})).await.wrong_fields(), ["message"]);
 }
 
-/// The thread stands beside the action, where clients of the first version have it.
+/// The thread stands beside the action, as first-version clients send it.
 #[tokio::test]
 async fn threads_of_two_customers_never_meet_however_an_action_names_them() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! What happens once, what it costs, and that an answer says what was done and no more.
+//! Honest answers: effects happen once, costs are bounded, and answers report exactly the effects.
 
 use serde_json::json;
 use tests::{
@@ -51,7 +51,7 @@ async fn a_receipt_is_made_from_the_record_and_never_from_words() {
         world.llm.script([way.call("send_confirmation", json!({"text": "Later"})), Turn::text("Sent!")]);
         let told = world.chat("And again").await.expect(200);
         assert_eq!(told["metadata"]["receipt"]["entries"][0]["state"], "failed", "{told}");
-        // A page that shows text alone has it below the text.
+        // A page that shows text alone has the receipt below the text.
         world.llm.script([way.call("send_confirmation", json!({"text": "Now"})), Turn::text("Hecho.")]);
         let body = json!({"action": "chat", "message": "Once more"});
         let acted = world.send("chat", &Event::post("/copilotkit/action", &body).user(&world.home.user_id)).await;
@@ -64,14 +64,14 @@ async fn a_receipt_is_made_from_the_record_and_never_from_words() {
 async fn a_plan_is_never_an_answer() {
     let call = |text: &str| json!({"tool": "send_confirmation", "arguments": {"text": text}}).to_string();
     let send_sms = |text: &str| Turn::text(&call(text));
-    // "None", and then a plan after all: it is one.
+    // "None" followed by a plan is a plan.
     let world = World::start().await;
     send(&world).await;
     world.llm.script([Way::Written.none(), send_sms("Hi"), Turn::text("It is sent.")]);
     let answer = world.chat("Send Hi").await.expect(200);
     assert_eq!((&answer["message"], sent(&world)), (&json!("It is sent."), 1));
 
-    // A second plan with a tool that there is not.
+    // A second plan with an unknown tool.
     let teleport = r#"{"tool": "teleport", "reason": "r", "arguments": {}}"#;
     world.llm.script([send_sms("One"), Turn::text(teleport), Turn::text("I cannot teleport.")]);
     let answer = world.chat("Send One and teleport").await.expect(200);
@@ -83,7 +83,7 @@ async fn a_plan_is_never_an_answer() {
         .collect();
     assert_eq!((text(&answer["message"]), states), ("I cannot teleport.", vec!["done", "not_called"]), "{answer}");
 
-    // The last iteration: asked once more, for words; and one that has none gets ours.
+    // The last iteration asks once more, for words; a model without words gets ours.
     for (last, said) in
         [("That is all.", "That is all."), (teleport, "I have no answer to this. Please put it in other words.")]
     {
@@ -97,7 +97,7 @@ async fn a_plan_is_never_an_answer() {
         assert_eq!(answer["metadata"]["receipt"]["entries"][0]["state"], "not_called", "{answer}");
     }
 
-    // Over the limit of tokens, and beside other words.
+    // Over the token limit, and beside other words.
     let variables = vec![("TURN_COST", "0.2".to_owned())];
     let world = World::with(tests::Options { variables, ..tests::Options::default() }).await;
     send(&world).await;
@@ -139,7 +139,7 @@ async fn a_plan_with_too_many_calls_is_refused_as_a_whole() {
     assert!(refused.contains("The plan has 7 calls") && refused.contains("None of them was made"), "{refused}");
     assert_eq!((sent(&world), answer["metadata"]["receipt"]["entries"].as_array().unwrap().len()), (7, 7), "{answer}");
 
-    // One that insists is told, and so is the person.
+    // A model that insists is told, and so is the person.
     world.llm.clear_requests();
     world.llm.script([plan(11..=16), plan(11..=16), Turn::text("I have sent all six.")]);
     let answer = world.chat("Send six more").await.expect(200);
@@ -176,13 +176,13 @@ async fn a_turn_that_died_after_its_effect_does_not_repeat_it() {
         let answer = world.chat("Send Hi").await;
         assert_eq!((answer.status, sent(&world), messages(&world)), (503, 1, 0), "{}", answer.body);
         world.aws.clear_faults();
-        // It goes on with what was done.
+        // It continues after the finished calls.
         world.llm.script([Turn::text("I have sent it.")]);
         let answer = world.chat("Send Hi").await.expect(200);
         assert_eq!(world.llm.script_left(), []);
         assert_eq!(answer["metadata"]["tools"], json!([{"tool": "send_confirmation", "outcome": "succeeded"}]));
         assert_eq!((sent(&world), messages(&world)), (1, 2));
-        // Asked for again, it is sent again: that is another turn.
+        // A new request sends it again: it is another turn.
         world.llm.script(turns());
         world.chat("Send Hi once more").await.expect(200);
         assert_eq!(sent(&world), 2);
@@ -221,7 +221,7 @@ async fn a_model_that_cannot_be_asked_leaves_nothing_behind_unless_something_was
     let failed = world.chat("Hi").await;
     assert!((500..600).contains(&failed.status), "{}", failed.body);
     assert_eq!(messages(&world), 0);
-    // What was said stays, with the reason why it has no answer.
+    // The message stays, with the reason for the missing answer.
     let shown = world.threads(&world.home.user_id, "GET", "/default").await.expect(200);
     let items: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|item| text(&item["content"])).collect();
     assert!(items[0].starts_with("This message was not answered: ") && items[1] == "Hi", "{items:?}");
@@ -236,7 +236,7 @@ async fn a_model_that_cannot_be_asked_leaves_nothing_behind_unless_something_was
     };
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), refused]);
     let answer = world.chat("Send Hi").await.expect(200);
-    // The turn before has its place in the thread now.
+    // The previous turn has its place in the thread now.
     assert_eq!((&answer["metadata"]["incomplete"], sent(&world), messages(&world)), (&json!(true), 1, 4), "{answer}");
     assert!(text(&answer["message"]).contains("- send_confirmation: succeeded"), "{answer}");
 }

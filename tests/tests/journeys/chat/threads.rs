@@ -1,4 +1,4 @@
-//! Conversations that are kept: each its user's own, one turn after the other, however long they get.
+//! Stored conversations: each its user's own, turns in sequence, of any length.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn a_thread_is_its_users_own() {
     let (ada, bob) = (world.home.user_id.clone(), world.member(&world.home, Some("owner")));
     say(&world, &ada, UUID, "My secret is blue").await;
     say(&world, &ada, "main", "My secret is red").await;
-    // The name of a thread that nobody comes upon by accident is not found, for whoever else shows it.
+    // A thread with an unguessable name is not found for another user.
     for user in [&bob, &world.other.user_id] {
         for method in ["GET", "DELETE"] {
             assert_eq!(world.threads(user, method, &format!("/{UUID}")).await.status, 404);
@@ -36,7 +36,7 @@ async fn a_thread_is_its_users_own() {
         let refused = world.chat_as(user, &json!({"message": "What is the secret?", "thread_id": UUID})).await;
         assert_eq!((refused.status, text(&refused.body["detail"])), (404, "thread not found"), "{}", refused.body);
         assert_eq!(world.asked_of_model().len(), 0);
-        // One that anybody may use is everybody's own.
+        // A common name is each user's own thread.
         say(&world, user, "main", "Hello").await;
         let told = said(&world.asked_of_model()[0]).join("\n");
         assert!(!told.contains("secret is red"), "{told}");
@@ -106,7 +106,7 @@ async fn what_nobody_says_anything_in_ends_by_itself() {
         let kept = item["expires_at"].as_i64().unwrap() - Timestamp::now().as_seconds();
         assert!((90 * day - 60..=90 * day).contains(&kept), "{item}");
     }
-    // Its time is over, and DynamoDB has not dropped it yet.
+    // Expired, but not dropped by DynamoDB yet.
     for mut item in items {
         item["expires_at"] = json!(Timestamp::now().as_seconds() - day);
         world.aws.put("threads", &item);
@@ -122,7 +122,7 @@ async fn what_nobody_says_anything_in_ends_by_itself() {
 #[tokio::test]
 async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     let world = World::start().await;
-    // Whoever comes first takes the first two turns of the script.
+    // The first request takes the first two turns of the script.
     let turn = |number: u32| [Way::Written.none(), Turn::text(&format!("Answer {number}"))];
     world.llm.script((1..=3).flat_map(turn));
     let bodies = [1, 2, 3].map(|number| json!({"message": format!("Message {number}")}));
@@ -136,7 +136,7 @@ async fn two_messages_at_the_same_moment_are_answered_one_after_the_other() {
     assert!([0, 2, 4].iter().all(|at| said[*at].starts_with("Message ")), "{said:?}");
 }
 
-/// Messages of a thread, as turns would have left them.
+/// Messages of a thread, as turns would have stored them.
 fn long_thread(world: &World, messages: u32) {
     let organization: OrganizationId = world.home.organization_id.parse().unwrap();
     let user = UserId::new(&world.home.user_id);

@@ -1,4 +1,4 @@
-//! Runs when things go wrong: a model that is busy, a table that is throttled, a function that is killed.
+//! Faults in runs: a busy model, a throttled table, a killed function.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ async fn a_model_that_is_busy_is_asked_again_when_it_says() {
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let run = whole(&world, id).await.run;
     assert_eq!((run.status, run.attempts, run.lease_until), (RunStatus::Running, 1, None));
-    // Who looks sees what it waits for.
+    // The view names the reason of the wait.
     let waits = world.run(&id.to_string()).await.expect(200)["waits_for"].clone();
     assert_eq!((&waits["what"], &waits["id"]), (&json!("model"), &Value::Null), "{waits}");
     assert!(waits["error"].as_str().unwrap().contains("the LLM allows no more requests"), "{waits}");
     let until: Timestamp = waits["until"].as_str().unwrap().parse().unwrap();
     let seconds = (until.as_millis() - Timestamp::now().as_millis()) / 1000;
     assert!((290..=300).contains(&seconds), "{waits}");
-    // What would wake a successor comes before, and leaves it alone.
+    // The message for a successor comes earlier, and leaves the run alone.
     let early = world.aws.receive("runs", 299).unwrap();
     assert_eq!(world.run_loop_batch(early, AMPLE).await, 0);
     assert_eq!(world.llm.requests().len(), 1, "it is not asked before");
@@ -133,7 +133,7 @@ async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
     assert_eq!(world.llm.script_left().len(), 2, "the model was not asked");
 }
 
-/// The same after an effect: whoever starts it again must know that it happened.
+/// The same after an effect: the error says that it happened, before anybody starts the run again.
 #[tokio::test]
 async fn a_run_that_gets_nowhere_after_an_effect_says_so() {
     // Killed before the result of its call is written, and after that.
@@ -192,7 +192,7 @@ async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
         assert_eq!(world.aws.faults_left(), 0, "{action} {after}");
         let run = whole(&world, id).await;
         assert!(!run.run.status.is_over(), "{action} {after}: {:?}", run.run.status);
-        // A model asked again answers again: what was not written down was not said.
+        // The model answers again: an answer that was not stored was not given.
         world.llm.script([done(), answer()].into_iter().skip(run.answers.len()));
         world.later();
         deliver(&world).await;
@@ -200,7 +200,7 @@ async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
     }
 }
 
-/// A model that answers by what it is told, as often as it is asked.
+/// A model whose answer depends on its input alone.
 async fn steady_model(world: &World, answers: Vec<String>) -> Server {
     let answer = move |Json(request): Json<Value>| {
         let turn = (request["messages"].as_array().unwrap().len() - 2) / 2;
@@ -239,7 +239,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
             world.later();
             // Longer than the window in which the same call would be a repetition.
             world.age_claims(3_600);
-            // What SQS brings again, and what was put on the queue to wake a successor.
+            // SQS's redelivery, and the message for a successor.
             let message = json!({"organization_id": world.home.organization_id, "run_id": id});
             world.aws.post("runs", &message.to_string());
             deliver(&world).await;

@@ -1,4 +1,4 @@
-//! What a stock front end of CopilotKit asks, and a thread that is shown anew.
+//! Requests of a stock CopilotKit front end, and a reloaded thread.
 
 use serde_json::{Value, json};
 use tests::{Event, World, run_input, standins::llm::Turn};
@@ -30,7 +30,7 @@ async fn the_requests_of_a_real_front_end_are_answered() {
             if let Some(messages) =
                 body.get_mut("messages").and_then(Value::as_array_mut).filter(|messages| messages.len() == 3)
             {
-                // The id of the call is what our run said.
+                // The call's id comes from our run.
                 messages[1]["toolCalls"][0]["id"] = call.clone();
                 messages[2]["toolCallId"] = call.clone();
             }

@@ -62,7 +62,7 @@ async fn a_turn_is_stopped_while_words_come() {
     let said = client.messages[0]["content"].as_str().unwrap();
     assert!(said.starts_with("It began"), "{said}");
     assert_eq!(world.stop("t1").await, json!({"stopped": false}), "it is over");
-    // What was said is the thread's, and the next turn is free.
+    // The words so far are in the thread, and the next turn is free.
     let (_, shown) = taken(&mut world.connect("t1").await).await;
     assert_eq!(shown.messages.len(), 2, "{:#?}", shown.messages);
     assert!(shown.messages[1]["content"].as_str().unwrap().starts_with("It began"), "{:#?}", shown.messages);

@@ -1,4 +1,4 @@
-//! A turn that is under way, seen by a reload, a second tab and the same message again.
+//! A turn under way, seen by a reload, a second tab and a repeated message.
 
 use serde_json::json;
 use tests::{World, paced_model::PacedModel, run_input, standins::llm::Turn};

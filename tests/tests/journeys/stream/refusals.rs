@@ -1,4 +1,4 @@
-//! Whatever is refused is refused before the head: with a status, and nothing done.
+//! Refusals come before the head: with a status, and without effects.
 
 use serde_json::{Value, json};
 use tests::{Event, World, run_input, standins::llm::Turn};
@@ -34,7 +34,7 @@ async fn a_token_is_needed_and_says_who_asks() {
         (Some("not.a.token".to_owned()), Some("the token cannot be read")),
     ] {
         let event = Event::post(RUN, &input);
-        // What an authorizer would have said is nothing here: anybody can reach this function.
+        // An authorizer's claims do not count here: anybody can reach this function.
         let event = event.user(user);
         let event = match &token {
             Some(token) => event.header("authorization", &format!("Bearer {token}")),
@@ -154,7 +154,7 @@ async fn a_thread_is_its_users_own() {
     let input = run_input(thread, "u1", "Hi");
     let refused = world.send("stream", &world.stream_event(&colleague, RUN, &input)).await;
     assert_eq!((refused.status, &refused.body["detail"]), (404, &json!("thread not found")));
-    // To whoever only looks it is a thread that nobody has begun.
+    // For a reader it is a thread without messages.
     let connect = json!({"threadId": thread, "runId": "r", "messages": []});
     let event = world.stream_event(&colleague, "/copilotkit/agent/default/connect", &connect);
     let mut stream = world.open_stream(&event).await;

@@ -1,4 +1,4 @@
-//! A turn that can go no further by itself: it waits for a person, or for a tool of the front end.
+//! Turns that wait for a person, or for a tool of the front end.
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
@@ -114,7 +114,7 @@ async fn an_interrupt_runs_out() {
     assert_eq!(client.interrupts.len(), 0);
 }
 
-/// An answer of before is told as it was then: what a later message led to is not asked, or carried out by a page, because of it.
+/// An earlier answer is repeated as it was: the question or call of a later message is not part of it.
 #[tokio::test]
 async fn an_earlier_message_again_does_not_bring_up_what_waits_now() {
     let world = World::start().await;
