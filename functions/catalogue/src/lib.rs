@@ -16,7 +16,7 @@
 //!   the organization's own budgets; `null` returns to the deployment's. Gives `budgets_set`.
 //!
 //! The event carries the files, so the catalogue changes without a deployment, and a dry run shows the effect of a pull
-//! request. An event holds 6 MB, some twenty times the present size.
+//! request. An event holds 6 MB, some thirty times the present size.
 
 mod capabilities;
 mod file;

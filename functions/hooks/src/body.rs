@@ -6,7 +6,7 @@
 //! {"service": "Webhooks"}
 //! ```
 //!
-//! `tenant` names the owner of events where a service sends those of all organizations to one address: the parts of `PARTS`,
+//! `tenant` names the owner of events where a service sends those of all organizations to one address: the parts in `tenant_of`,
 //! joined by `#`. We generate a secret for services that accept one, unless the body has one. Services with a secret of their
 //! own (Slack, Stripe, `HubSpot`, Notion, Twilio, Linear) leave the hook pending until it is known.
 
