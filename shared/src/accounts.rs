@@ -179,7 +179,7 @@ impl Accounts {
         })
     }
 
-    /// The organization's own account at a service, from its secret; `None` without one.
+    /// `None` without an own account.
     pub async fn own<T: DeserializeOwned>(
         &self,
         organization: OrganizationId,

@@ -116,7 +116,6 @@ impl Connection {
         }
     }
 
-    /// The account that acts.
     pub fn account(&self) -> Option<&ConnectedAccount> {
         match self {
             Self::Connected { accounts } => accounts.first(),

@@ -42,7 +42,6 @@ pub fn cut_to(mut text: String, room: usize, whole: usize) -> String {
     text
 }
 
-/// Whether a text ends with the marker of a cut.
 pub fn is_cut(text: &str) -> bool {
     let marker = text.rsplit_once(MARKER).map(|(_, marker)| marker);
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A boxed cause, for the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +78,6 @@ impl Error {
         Self::Invalid(problems)
     }
 
-    /// The same error with these headers.
     #[must_use]
     pub fn with_headers(self, more: Vec<(&'static str, String)>) -> Self {
         match self {

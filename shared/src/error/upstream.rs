@@ -149,7 +149,6 @@ impl Error {
         }
     }
 
-    /// The recognized reason for declining.
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
     }

@@ -33,7 +33,7 @@ pub struct Operation {
     pub resource: &'static str,
     /// Empty for the function's own tag.
     pub tag: &'static str,
-    /// The key prefix in the template's mapping `Throttles`, for APIs without a default: `StreamTurn`.
+    /// The columns' prefix in the template's mapping `Throttles`, for APIs without a default: `StreamTurn`.
     pub throttle: &'static str,
     pub condition: &'static str,
     prose: Prose,

@@ -32,7 +32,7 @@ struct Difference {
 }
 
 impl Attachments {
-    /// Lists an agent's attachments after inserting those that only VAPI has and removing stale ones. If VAPI cannot be read,
+    /// Lists an agent's attachments after inserting attachments known only to VAPI and removing stale rows. If VAPI cannot be read,
     /// nothing is changed.
     pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
         // Rows are read first: a row written meanwhile is in VAPI already, and at worst looks missing.

@@ -14,7 +14,6 @@ use super::{
 pub struct AutomationRun {
     pub id: RunId,
     pub organization_id: OrganizationId,
-    /// The user who started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
@@ -26,7 +25,6 @@ pub struct AutomationRun {
     /// The event that started it, or that was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// The scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<Timestamp>,
     /// Nothing is changed outside: each action shows its request.
@@ -182,7 +180,6 @@ pub enum RunTrigger {
     Unknown,
 }
 
-/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -356,7 +353,6 @@ pub struct RunPlan {
     pub user: String,
 }
 
-/// The result of one action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
     /// Its position among the actions, from 0.
@@ -517,7 +513,6 @@ pub enum CallOutcome {
     NotRun,
 }
 
-/// A run with all its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WholeRun {
     pub run: AutomationRun,

@@ -62,7 +62,6 @@ impl Budget {
     }
 }
 
-/// The amount of each budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BudgetLimits {
     pub runs_per_hour: u32,

@@ -61,7 +61,6 @@ pub enum CallStatus {
 }
 
 impl CallStatus {
-    /// The call has ended.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::NotFound | Self::DeletionFailed)
     }
@@ -147,7 +146,7 @@ pub struct Call {
     pub expires_at: Option<i64>,
 }
 
-/// A transfer of the call. Its number is not stored.
+/// The number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub at: Timestamp,
@@ -181,7 +180,6 @@ pub struct ToldLater {
     pub at: Timestamp,
 }
 
-/// A tool started with the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedTool {
     pub execution_id: ExecutionId,
@@ -190,7 +188,6 @@ pub struct StartedTool {
 }
 
 impl Call {
-    /// Whether all started tools have ended.
     pub fn has_all_results(&self) -> bool {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
     }

@@ -71,7 +71,6 @@ pub enum EventStatus {
     Dispatched,
 }
 
-/// A run started by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchedRun {
     pub automation_id: AutomationId,

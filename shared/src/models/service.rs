@@ -61,17 +61,15 @@ fn hexadecimal(bytes: [u8; 16]) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     pub id: ServiceId,
-    /// The displayed name: `Google Calendar`.
+    /// Displayed: `Google Calendar`.
     pub name: String,
     #[serde(default)]
     pub description: String,
     #[serde(default)]
     pub categories: Vec<String>,
-    /// How an organization connects it.
     pub connection: ConnectionKind,
     #[serde(default)]
     pub is_active: bool,
-    /// The number of its active tools.
     #[serde(default)]
     pub tools: u32,
     /// Changes with every change of the service or its tools.
@@ -141,7 +139,6 @@ pub struct ServiceTool {
     #[serde(default)]
     pub description: String,
     pub service_id: ServiceId,
-    /// The service's displayed name.
     pub service_name: String,
     /// `read`, `write`, `search` or `delete`.
     #[serde(default)]
@@ -236,7 +233,6 @@ pub struct ListedServiceTool {
     pub keywords: Vec<String>,
 }
 
-/// How a service tool is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Binding {
@@ -345,12 +341,12 @@ pub struct ServiceCapabilities {
     pub auth_types: Vec<String>,
 }
 
-/// What stands in `trigger_data` when an event comes.
+/// The content of `trigger_data` for an event.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WebhookPayload {
     #[serde(default)]
     pub description: String,
-    /// Path of a field (`event.text`) and what stands there.
+    /// Descriptions by path (`event.text`).
     #[serde(default)]
     pub trigger_data_fields: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,22 +354,22 @@ pub struct WebhookPayload {
     /// A whole event as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
-    /// What brings the event, where the service does not post it to a hook of the organization's.
+    /// The trigger that emits the event, if the service does not post it to a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_trigger: Option<TriggerComponent>,
 }
 
-/// A component that Pipedream runs for an automation, and that emits the events of a service.
+/// A Pipedream component that emits a service's events for an automation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriggerComponent {
     /// Its key: `gmail-new-email-received`.
     pub component: String,
     pub version: String,
-    /// Name of the prop that takes the account.
+    /// The prop that takes the account.
     pub app_prop: String,
-    /// JSON schema of the props that an automation chooses: its `trigger_config.params`.
+    /// JSON schema of the props chosen by an automation: its `trigger_config.params`.
     pub parameters: Value,
-    /// Props that are sent with these values unless an automation chooses others.
+    /// Props with these values unless an automation chooses others.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub defaults: Map<String, Value>,
 }

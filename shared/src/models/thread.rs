@@ -7,51 +7,51 @@ use crate::cut::fit;
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
-/// A conversation of one user of an organization: the row of `threads` whose part is `thread`.
+/// A user's conversation: the row of `threads` whose part is `thread`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// Made of the organization, the user and the name.
+    /// Derived from organization, user and name.
     pub id: ThreadId,
     pub organization_id: OrganizationId,
     pub user_id: UserId,
-    /// What its user's clients call it.
+    /// Chosen by the user's client.
     pub name: String,
-    /// How its first message begins.
+    /// The beginning of its first message.
     #[serde(default)]
     pub title: String,
-    /// How many turns there were: a message and its answer each.
+    /// Turns: a message and its answer each.
     #[serde(default)]
     pub turns: u32,
-    /// How many messages there are; they are counted from 1.
+    /// The number of the last message; the first is 1.
     #[serde(default)]
     pub messages: u32,
-    /// What stands for its older messages when a model is asked.
+    /// Replaces its older messages in requests to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
-    /// The [`PendingCall`] that waits, as JSON text: DynamoDB's own maps do not take every name.
+    /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
-    /// The [`RunningTurn`] that is not written down as messages yet, as JSON text.
+    /// The [`RunningTurn`] as JSON text, until it is written as messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
-    /// Until when the turn that is being answered holds the thread; milliseconds since 1970.
+    /// The end of the lease of the turn in progress; milliseconds since 1970.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
     #[serde(default)]
     pub spent: Spent,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop it; seconds since 1970. It moves on with every turn.
+    /// When DynamoDB may drop it; seconds since 1970. Every turn extends it.
     pub expires_at: i64,
 }
 
 impl Thread {
-    /// The call that waits for consent; `None` if this version cannot read it.
+    /// `None` if this version cannot read it.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
 
-    /// The turn that is being answered or broke off without an answer; `None` if an older version left it.
+    /// The turn in progress or interrupted; `None` if an older version wrote it.
     pub fn running_turn(&self) -> Option<RunningTurn> {
         let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
         (running.turn == self.turns + 1).then_some(running)
@@ -89,7 +89,7 @@ pub enum ChatRole {
 /// A message of a conversation: an item of `threads` whose part is `m#000001`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
-    /// 1 for the first.
+    /// The first is 1.
     pub number: u32,
     #[serde(default)]
     pub turn: u32,
@@ -135,7 +135,6 @@ pub struct RunningTurn {
     #[serde(default)]
     pub message: String,
     pub since: Timestamp,
-    /// The last write.
     pub at: Timestamp,
     #[serde(default)]
     pub calls: Vec<ToolResult>,
@@ -164,7 +163,6 @@ pub struct PlannedCall {
     pub arguments: Map<String, Value>,
 }
 
-/// The outcome of a planned call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
@@ -244,7 +242,6 @@ pub struct Delivered {
     pub state: RecipientState,
 }
 
-/// The party that a call waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
@@ -272,7 +269,6 @@ pub struct PendingCall {
     /// All values that will be sent, as shown to the person.
     #[serde(default)]
     pub shows: Vec<Shown>,
-    /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
     /// Later calls of the same plan.
@@ -291,7 +287,7 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    /// The tool's name for people; rows of an older version have only its name.
+    /// Rows of an older version have only the tool's name.
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
     }

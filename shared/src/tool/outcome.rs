@@ -10,7 +10,6 @@ use crate::{
     redaction::HiddenTexts,
 };
 
-/// The effect of a call outside of the system.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The call only read, or certainly did not act.
@@ -48,7 +47,6 @@ impl ToolOutcome {
         Self::new(true, "result", result.into(), ExecutionStatus::Succeeded)
     }
 
-    /// A failure with one sentence for the model.
     pub fn failed(sentence: impl Into<String>) -> Self {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
@@ -104,7 +102,6 @@ impl ToolOutcome {
         self
     }
 
-    /// The same outcome with the id of its execution.
     #[must_use]
     pub fn recorded(mut self, execution: ExecutionId) -> Self {
         self.execution = Some(execution);
