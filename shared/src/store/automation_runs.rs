@@ -66,7 +66,6 @@ pub struct AutomationRuns {
 
 #[derive(Debug)]
 pub enum AcquiredRun {
-    /// Until the lease expires.
     Ours(Box<AutomationRun>, Lease),
     /// Another holder has the lease.
     Busy,
@@ -113,11 +112,9 @@ impl ListedRun {
     }
 }
 
-/// A finished run of the organization, marked for deletion.
 #[derive(Debug)]
 pub(super) struct RunDeletion(RunId);
 
-/// The outcome of a write under the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Yes,
@@ -542,7 +539,6 @@ impl AutomationRuns {
     }
 }
 
-/// Adds the action to the row's counts.
 fn counted(change: Write, result: &ActionResult) -> Write {
     let (executed, failed) = result.counts();
     let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");

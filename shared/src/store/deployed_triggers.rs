@@ -71,7 +71,6 @@ impl DeployedTriggers {
         deployed.send().await
     }
 
-    /// Deletes the row after the trigger is gone.
     pub async fn delete(&self, row: &DeployedTrigger, lease: Lease) -> Result<()> {
         let gone = self.table.delete(id(row.id)).when("#lease_token = :token").with([(":token", lease.token())]);
         gone.unless_refused().await.map(drop)

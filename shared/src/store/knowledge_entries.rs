@@ -169,7 +169,6 @@ impl KnowledgeEntries {
         entries.with([(":base", text(base)), (":organization", text(organization))])
     }
 
-    /// The creation times of existing entries.
     async fn present(
         &self,
         base: KnowledgeBaseId,

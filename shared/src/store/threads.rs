@@ -46,7 +46,6 @@ pub struct Threads {
 
 #[derive(Debug)]
 pub struct SavedTurn<'a> {
-    /// The new row.
     pub thread: &'a Thread,
     /// The user's message and its answer, or the one of them that is not yet written.
     pub messages: &'a [ThreadMessage],
