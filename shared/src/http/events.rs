@@ -1,8 +1,7 @@
 //! Streamed answers: server-sent events written while the work is in progress.
 //!
 //! After the head only events can report a failure, and the Lambda runtime prints a body's error into the stream and ends a
-//! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the stream's last
-//! event.
+//! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the last event.
 
 use std::{
     convert::Infallible,

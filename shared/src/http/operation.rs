@@ -182,7 +182,6 @@ impl<T: Part> Part for Result<T> {
     }
 }
 
-/// An id type used in paths.
 pub trait Named: FromStr + Described {
     const NOUN: &'static str;
     const DOC: &'static str;

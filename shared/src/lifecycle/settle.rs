@@ -203,7 +203,6 @@ impl Lifecycle {
         Ok(Some(progress))
     }
 
-    /// Acquires the change's lease and settles it.
     async fn settle_change(&self, intent: &Intent, deadline: Deadline) -> Result<Progress> {
         let organization = intent.organization_id;
         match &intent.change {

@@ -29,7 +29,6 @@ const NUMBERED: u32 = 5;
 /// Attachments deleted together with the tool; DynamoDB takes 100 actions per transaction.
 const WITH_THE_TOOL: usize = 90;
 
-/// Creates, edits and deletes tools, and settles open changes.
 #[derive(Clone)]
 pub struct Lifecycle {
     pub tools: Tools,
@@ -303,7 +302,6 @@ impl Lifecycle {
         Ok(Updated { tool: after, settled })
     }
 
-    /// Updates VAPI's tool, then the row.
     async fn save(
         &self,
         before: &Tool,
@@ -447,7 +445,6 @@ impl Lifecycle {
         deleted
     }
 
-    /// Completes a deletion.
     pub(super) async fn settle_deletion(
         &self,
         tool: &Tool,
