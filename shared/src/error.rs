@@ -67,7 +67,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// An internal error from any cause, also a plain sentence.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
@@ -154,11 +153,9 @@ pub struct OverBudget {
     pub until: String,
     /// Seconds until then, at least 1.
     pub retry_after: u64,
-    /// The next step for the caller.
     pub next_step: &'static str,
 }
 
-/// All problems of a request, by field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problems(Vec<Problem>);

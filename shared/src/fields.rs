@@ -64,7 +64,6 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         }
     }
 
-    /// Hides fields from the lists of known fields.
     pub(crate) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
         self.unlisted.extend(names);
     }

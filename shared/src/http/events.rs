@@ -45,7 +45,6 @@ impl Frames {
         buffer.extend_from_slice(b"\n\n");
     }
 
-    /// Buffered, not yet sent text.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
@@ -61,9 +60,7 @@ type LastWords = Box<dyn FnOnce(&Frames, &Error) + Send>;
 /// A body that runs the work: polling the body polls the work.
 pub struct Events {
     frames: Frames,
-    /// `None` once finished.
     work: Option<Work>,
-    /// Writes the last event if the work fails.
     last_words: Option<LastWords>,
     silence: Option<Pin<Box<Sleep>>>,
     silent_for: Duration,

@@ -7,7 +7,6 @@ use crate::{
     error,
 };
 
-/// The queue that triggers `settle`.
 #[derive(Clone)]
 pub struct Settling(Queue<Unfinished>);
 

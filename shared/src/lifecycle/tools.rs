@@ -54,9 +54,7 @@ struct NewSecret {
     intent: Intent,
 }
 
-/// The effect of an edit on a tool's secret.
 struct EditedSecrets {
-    /// The secret named by the new row.
     name: Option<String>,
     made: Option<NewSecret>,
     /// Opened in the row's transaction, for the replaced secret.
@@ -138,7 +136,6 @@ impl Lifecycle {
         self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
     }
 
-    /// A secret for a tool's values under a unique name; `None` without values.
     fn new_secret(
         &self,
         organization: OrganizationId,

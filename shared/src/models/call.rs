@@ -55,7 +55,6 @@ pub enum CallStatus {
     Ended,
     NotFound,
     DeletionFailed,
-    /// A status that is unknown here.
     #[serde(other)]
     Other,
 }
@@ -85,7 +84,6 @@ pub struct Call {
     pub call_sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number_id: Option<PhoneNumberId>,
-    /// When VAPI's TwiML was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
     /// The tools started with the call, in the order of their results.
@@ -104,7 +102,6 @@ pub struct Call {
     /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
-    /// Why the call did not accept them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +170,6 @@ impl FirstTime {
     }
 }
 
-/// A late result, and when the call accepted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldLater {
     pub execution_id: ExecutionId,
@@ -197,7 +193,6 @@ impl Call {
         self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
     }
 
-    /// The first time of this event, if known.
     pub const fn first(&self, what: FirstTime) -> Option<Timestamp> {
         match what {
             FirstTime::AgentSpoke => self.agent_spoke_at,

@@ -77,7 +77,6 @@ pub struct MatchedRun {
     pub run_id: RunId,
 }
 
-/// An automation that an event did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmatched {
     pub automation_id: AutomationId,

@@ -79,7 +79,6 @@ pub struct Service {
     pub updated_at: Timestamp,
 }
 
-/// The kind of connection between an organization and a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ConnectionKind {
@@ -145,7 +144,6 @@ pub struct ServiceTool {
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// The result, in prose.
     #[serde(default)]
     pub returns: String,
     #[serde(default)]
@@ -158,7 +156,6 @@ pub struct ServiceTool {
     /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
     pub effect: bool,
-    /// The effect of an acting tool.
     #[serde(default)]
     pub acts_as: ToolEffect,
     /// Whether a call deletes, overwrites or pays. True if unknown.
@@ -244,11 +241,9 @@ pub enum Binding {
         version: String,
         /// The prop that takes the account; it is neither the app's slug nor part of the key.
         app_prop: String,
-        /// Props with fixed values.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
-    /// A request to the service's own API.
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
     BuiltIn { name: String },
@@ -264,7 +259,6 @@ pub struct RequestTemplate {
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
-    /// Fixed headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     #[serde(default)]
@@ -274,7 +268,6 @@ pub struct RequestTemplate {
     pub fixed: Map<String, Value>,
     #[serde(default)]
     pub auth: RequestAuth,
-    /// Where the service expects an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<KeyPlace>,
 }
@@ -306,7 +299,6 @@ pub enum RequestAuth {
         header: String,
         field: String,
     },
-    /// As members of the body.
     Body {
         members: BTreeMap<String, String>,
     },

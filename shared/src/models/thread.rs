@@ -71,7 +71,6 @@ impl Thread {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     pub text: String,
-    /// The last summarized message.
     pub until: u32,
     pub at: Timestamp,
 }
@@ -112,7 +111,6 @@ pub struct ThreadMessage {
 }
 
 impl ThreadMessage {
-    /// The readable tool results before this answer.
     pub fn results(&self) -> Vec<ToolResult> {
         let results: Option<Vec<Value>> = self.tool_results.as_deref().and_then(|text| serde_json::from_str(text).ok());
         results.unwrap_or_default().into_iter().filter_map(|result| serde_json::from_value(result).ok()).collect()
@@ -128,7 +126,6 @@ pub struct RunningTurn {
     /// The name of its request, later stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The client's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// Empty if the request brought results of the front end.
@@ -143,7 +140,6 @@ pub struct RunningTurn {
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub iteration: u32,
-    /// Set after the turn has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTurn>,
 }
@@ -202,19 +198,16 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub tool: String,
-    /// The tool's name for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     #[serde(default)]
     pub arguments: Map<String, Value>,
     pub outcome: TurnCall,
-    /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
     /// The result, or the sentence of the failure.
     #[serde(default)]
     pub result: Value,
-    /// The state of each recipient.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
     /// It had been done earlier in this turn, and was not repeated.
@@ -262,7 +255,6 @@ pub struct PendingCall {
     pub waits_for: WaitsFor,
     /// Only the name for a tool of the front end.
     pub tool: OfferedTool,
-    /// The tool's name for people.
     #[serde(default)]
     pub label: String,
     pub arguments: Map<String, Value>,
@@ -278,7 +270,6 @@ pub struct PendingCall {
     pub reason: String,
     /// The turn that asked, to which the effect belongs.
     pub turn: u32,
-    /// Earlier tool results of the turn.
     #[serde(default)]
     pub tool_results: Vec<ToolResult>,
     #[serde(default)]
@@ -306,7 +297,6 @@ pub struct Shown {
 /// `chat` of a tool: the rules for its calls in a chat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
-    /// The least role of the person.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -314,7 +304,6 @@ pub struct ChatRules {
         deserialize_with = "role_or_owner"
     )]
     pub least_role: Option<Role>,
-    /// The person is asked first.
     #[serde(default)]
     pub consent: bool,
 }

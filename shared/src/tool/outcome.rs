@@ -36,7 +36,6 @@ pub struct ToolOutcome {
     pub repeats: bool,
     /// The cause of a failure, for the log.
     pub cause: Option<clients::Error>,
-    /// The execution's id in the history, if it was recorded.
     pub execution: Option<ExecutionId>,
     /// The cost of the tool's own model requests.
     pub spent: Spent,
@@ -51,7 +50,6 @@ impl ToolOutcome {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
 
-    /// An effect that may have happened.
     pub fn unknown(sentence: impl Into<String>) -> Self {
         Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown { done: Map::new() })
     }
@@ -108,7 +106,6 @@ impl ToolOutcome {
         self
     }
 
-    /// The same outcome with these texts hidden.
     #[must_use]
     pub fn hiding(mut self, hidden: &HiddenTexts) -> Self {
         self.answer.values_mut().for_each(|value| *value = hidden.replaced_in(value.take()));

@@ -27,14 +27,12 @@ pub struct Toolbox {
     entries: BTreeMap<String, Result<Offered, Unavailable>>,
 }
 
-/// A tool that can be called, with its origin.
 #[derive(Clone)]
 pub struct Offered {
     tool: Arc<dyn Tool>,
     origin: Origin,
 }
 
-/// Where an offered tool comes from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Origin {
     /// The program alone: no reference leads to it.
@@ -46,7 +44,6 @@ pub enum Origin {
     FrontEnd,
 }
 
-/// A call that can be made.
 pub struct Bound<'a> {
     offered: &'a Offered,
     pub arguments: Map<String, Value>,
@@ -66,7 +63,6 @@ impl Toolbox {
         self.offer_from(tool, Origin::Program);
     }
 
-    /// Offers a tool under the name of its spec.
     pub fn offer_from(&mut self, tool: Arc<dyn Tool>, origin: Origin) {
         self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
     }
@@ -139,7 +135,6 @@ impl Offered {
         self.tool.chat_rules()
     }
 
-    /// The tool's effect, if a call changes something outside.
     pub fn effect(&self) -> Option<ToolEffect> {
         Some(self.spec().effect).filter(|effect| effect.acts())
     }
