@@ -508,7 +508,6 @@ impl AutomationRuns {
         Ok((rows(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// Whether any part of a run contains this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: RunId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }

@@ -65,7 +65,6 @@ impl DeployedTriggers {
         asked.send().await
     }
 
-    /// Records Pipedream's id of the deployed trigger.
     pub async fn deployed(&self, lease: &Lease, trigger_id: &str) -> Result<()> {
         let deployed = lease.update_in_transaction("SET #trigger_id = :trigger").with([(":trigger", text(trigger_id))]);
         deployed.send().await

@@ -30,7 +30,6 @@ pub(super) struct Write {
 #[derive(Clone)]
 enum Action {
     Put(Item),
-    /// Key and update expression.
     Update(Item, String),
     Delete(Item),
     Check(Item),
