@@ -32,7 +32,6 @@ pub struct Accounts {
 pub struct LlmInUse<'a> {
     pub accounts: &'a Accounts,
     pub organization: OrganizationId,
-    /// The account at the start.
     pub account: &'a llm::Account,
 }
 
@@ -109,7 +108,6 @@ impl Accounts {
         self.secrets.clone()
     }
 
-    /// The VAPI account of the organization's agents and tools.
     pub async fn vapi(&self, organization: OrganizationId) -> Result<vapi::Account> {
         let keys = self.organizations.own_keys(organization).await?;
         self.vapi_of(organization, &keys).await
@@ -144,7 +142,6 @@ impl Accounts {
         }
     }
 
-    /// The VAPI account of organizations without their own.
     pub async fn platform_vapi(&self) -> Result<vapi::Account> {
         Ok(self.secrets.standing(&self.vapi_secret).await?)
     }
@@ -179,7 +176,7 @@ impl Accounts {
         })
     }
 
-    /// The organization's own account at a service, from its secret; `None` without one.
+    /// `None` without an own account.
     pub async fn own<T: DeserializeOwned>(
         &self,
         organization: OrganizationId,

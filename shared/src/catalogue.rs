@@ -30,7 +30,6 @@ use crate::{
     tool::{CallContext, Origin, Tool, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
 
-/// The longest name of a service's tool, in bytes.
 const LONGEST_NAME: usize = 64;
 
 /// Finds built-in tools by name, the organization's by id, services' by name.
@@ -44,9 +43,7 @@ pub struct Catalogue {
 
 #[derive(Clone, Default)]
 pub struct BuiltInTools {
-    /// Offered by default.
     usual: BTreeMap<String, Arc<dyn Tool>>,
-    /// Offered on request, by name.
     by_name: BTreeMap<String, Arc<dyn Tool>>,
 }
 
@@ -77,7 +74,6 @@ impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
 }
 
 impl BuiltInTools {
-    /// Adds tools that are offered on request only.
     #[must_use]
     pub fn and_by_name(self, others: Self) -> Self {
         Self { by_name: others.usual, ..self }
@@ -91,7 +87,6 @@ impl BuiltInTools {
         self.get(name).is_some()
     }
 
-    /// The names of the tools offered by default.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.usual.keys().map(String::as_str)
     }
@@ -119,7 +114,6 @@ impl BuiltInTools {
         Err(self.unknown())
     }
 
-    /// The problem with a name that leads to no tool.
     pub fn unknown(&self) -> String {
         let known = self.usual.keys().chain(self.by_name.keys()).map(String::as_str).collect::<Vec<_>>();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -186,7 +180,6 @@ impl Catalogue {
         Ok(references.iter().map(resolve).collect())
     }
 
-    /// The services' tools among the references, by name.
     async fn service_tools(
         &self,
         organization: OrganizationId,
@@ -285,7 +278,6 @@ impl CatalogueTool {
         self
     }
 
-    /// The rules for calls in a chat.
     pub fn chat_rules(&self) -> ChatRules {
         match &self.body {
             Body::BuiltIn(tool) => tool.chat_rules(),
@@ -332,7 +324,6 @@ impl CatalogueTool {
         toolbox.offer_from(tool, origin);
     }
 
-    /// The tool, ready to be called.
     pub fn callable(self, executor: &Executor) -> Arc<dyn Tool> {
         match self.body {
             Body::BuiltIn(tool) => tool,

@@ -3,7 +3,6 @@
 
 use std::{env, fmt::Display, str::FromStr};
 
-/// A missing or unusable variable, by name.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("environment variable {0} is required")]

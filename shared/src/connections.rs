@@ -41,19 +41,16 @@ use crate::{
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MISSING_REMEMBERED: Duration = Duration::from_secs(5);
 
-/// The time limit for Pipedream's answer.
 const ASKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The most phone numbers that are read, the oldest first. The first acts.
 const MOST_NUMBERS: i32 = 100;
 
-/// The prefix of Pipedream's account ids.
 const OF_PIPEDREAM: &str = "apn_";
 
 /// In bytes.
 const LONGEST_FIELD: usize = 4_000;
 
-/// An organization's connection to a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connection {
@@ -80,7 +77,6 @@ pub struct ConnectedAccount {
     pub name: String,
 }
 
-/// The result of [`Connections::connect`].
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connecting {
@@ -116,7 +112,6 @@ impl Connection {
         }
     }
 
-    /// The account that acts.
     pub fn account(&self) -> Option<&ConnectedAccount> {
         match self {
             Self::Connected { accounts } => accounts.first(),
@@ -129,7 +124,6 @@ impl Connection {
 pub struct Connections {
     organizations: Organizations,
     phone_numbers: PhoneNumbers,
-    /// The prefix of organizations' secret names.
     secret_prefix: String,
     stored: StoredSecrets,
     secrets: Secrets,
@@ -151,7 +145,6 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the cached accounts cover all these apps.
     fn has(&self, apps: &[&str]) -> bool {
         let works =
             |app: &&str| self.accounts.iter().flat_map(|all| all.iter()).any(|it| it.app == **app && it.works());

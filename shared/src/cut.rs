@@ -6,7 +6,6 @@ use std::fmt::{Display, Write as _};
 use serde_json::{Map, Value};
 
 const MARKER: &str = "… (cut: ";
-/// The end of a text's marker.
 const BYTES: &str = " bytes)";
 /// The longest marker of a text, in bytes.
 const MARKER_ROOM: usize = 56;
@@ -42,7 +41,6 @@ pub fn cut_to(mut text: String, room: usize, whole: usize) -> String {
     text
 }
 
-/// Whether a text ends with the marker of a cut.
 pub fn is_cut(text: &str) -> bool {
     let marker = text.rsplit_once(MARKER).map(|(_, marker)| marker);
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
@@ -90,7 +88,6 @@ fn cut_value(value: &Value, budget: usize) -> Value {
     }
 }
 
-/// The bytes left for the members of a list or an object.
 struct Room {
     left: usize,
     one_is_cut: bool,

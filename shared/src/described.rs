@@ -18,7 +18,6 @@ pub trait Described {
     }
 }
 
-/// The named schemas.
 #[derive(Debug, Default)]
 pub struct Schemas(BTreeMap<String, Json>);
 
@@ -77,12 +76,10 @@ pub fn with(mut schema: Json, doc: &str, more: &[(&str, Json)]) -> Json {
     schema
 }
 
-/// One of these texts.
 pub fn names(names: &[&str]) -> Json {
     json!({"type": "string", "enum": names})
 }
 
-/// The schema or JSON `null`.
 pub fn nullable(mut schema: Json) -> Json {
     if let Some(names) = schema.get_mut("enum").and_then(Json::as_array_mut) {
         names.push(Json::Null);

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A boxed cause, for the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +67,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// An internal error from any cause, also a plain sentence.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         Self::Internal(cause.into())
     }
@@ -79,7 +77,6 @@ impl Error {
         Self::Invalid(problems)
     }
 
-    /// The same error with these headers.
     #[must_use]
     pub fn with_headers(self, more: Vec<(&'static str, String)>) -> Self {
         match self {
@@ -156,11 +153,9 @@ pub struct OverBudget {
     pub until: String,
     /// Seconds until then, at least 1.
     pub retry_after: u64,
-    /// The next step for the caller.
     pub next_step: &'static str,
 }
 
-/// All problems of a request, by field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problems(Vec<Problem>);

@@ -92,7 +92,6 @@ impl ClaimedAhead {
         Ok(Self { claim, ..self })
     }
 
-    /// Whether this request holds the claim.
     pub fn is_mine(&self) -> bool {
         matches!(self.claim, Ok(Claim::Mine(_)))
     }
@@ -418,7 +417,6 @@ fn recorded(outcome: &ToolOutcome) -> Outcome {
     }
 }
 
-/// A duplicate request is in progress.
 fn under_way() -> ToolOutcome {
     ToolOutcome::unknown("The same request is still being carried out; wait a moment and do not repeat it.")
 }
@@ -472,7 +470,6 @@ fn over_budget(tool: &ActionTool) -> ToolOutcome {
     ToolOutcome::failed(sentence).status(ExecutionStatus::Limited)
 }
 
-/// The message about our own faults.
 pub fn unavailable() -> ToolOutcome {
     ToolOutcome::failed("This tool is not available just now; try again in a moment.")
 }

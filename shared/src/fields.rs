@@ -64,7 +64,6 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         }
     }
 
-    /// Hides fields from the lists of known fields.
     pub(crate) fn unlist(&mut self, names: impl IntoIterator<Item = &'static str>) {
         self.unlisted.extend(names);
     }
@@ -174,7 +173,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An optional whole number within these bounds.
     pub fn whole(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Option<u32> {
         let value = self.get(name)?;
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
@@ -184,7 +182,6 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// An optional value that parses from text.
     pub fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
         let text = self.text(name, 2_000)?;
         match text.parse() {
@@ -206,7 +203,6 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// The members of an optional object.
     pub fn members(&mut self, name: &'static str) -> Vec<(&'a String, &'a Value)> {
         match self.get(name) {
             None => Vec::new(),
@@ -225,7 +221,6 @@ impl<'a> Fields<'a> {
         self.get(name).is_some()
     }
 
-    /// Reports every field without a getter.
     pub fn finish(self) {
         let (unknown, mut known) = self.unknown();
         known.sort_unstable();
@@ -254,7 +249,6 @@ pub fn pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The kind of a JSON value, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -14,7 +14,7 @@
 //! itself, its calls are the plan ([`Planner::function_calling`]).
 //!
 //! `answer_text.rs` alone separates answers from plans, so no plan is shown as an answer. The [`Receipt`] is made from the
-//! record, whatever the model says.
+//! record, not from the model's words.
 //!
 //! Only tools of the [`crate::tool::Toolbox`] can be called. An effect happens once per thread, turn and arguments
 //! ([`crate::tool::Subject::Turn`]). [`crate::models::ChatRules`] holds a tool's rules for chats.

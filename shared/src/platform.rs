@@ -105,7 +105,6 @@ impl Platform {
         })
     }
 
-    /// The HTTP client for vendors.
     pub fn http(&self) -> &reqwest::Client {
         &self.http
     }
@@ -115,7 +114,7 @@ impl Platform {
         once(&self.database, || Ok(Database::connect(&self.aws, self.environment.required("TABLE_PREFIX")?)))
     }
 
-    /// The table `organizations`, with this process's cache.
+    /// Includes this process's cache.
     pub fn organizations(&self) -> Result<&Organizations> {
         once(&self.organizations, || Ok(Organizations::new(self.database()?)))
     }
@@ -207,7 +206,6 @@ impl Platform {
         Ok(Attachments::new(self.database()?, self.assistants()?))
     }
 
-    /// Creates, edits and deletes tools.
     pub fn lifecycle(&self) -> Result<Lifecycle> {
         self.lifecycle_with(Some(self.tokens()?))
     }
@@ -238,13 +236,12 @@ impl Platform {
         Ok(StoredSecrets::new(self.database()?, self.secrets().clone()))
     }
 
-    /// Hooks and their secrets, whose names begin with `ORGANIZATION_SECRET_PREFIX`.
+    /// Secret names begin with `ORGANIZATION_SECRET_PREFIX`.
     pub fn hook_registry(&self) -> Result<HookRegistry> {
         let (hooks, prefix) = (Hooks::new(self.database()?), self.organization_secret_prefix()?);
         Ok(HookRegistry::new(hooks, self.stored_secrets()?, self.secrets().clone(), prefix))
     }
 
-    /// Matches events against the filters of automations.
     fn event_filters(&self) -> Result<EventFilters> {
         Ok(EventFilters::new(Automations::new(self.database()?), OrganizationMembers::new(self.database()?)))
     }
@@ -303,7 +300,7 @@ impl Platform {
         Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
     }
 
-    /// Starts the runs of events; slow filters are left to `schedule`.
+    /// Slow filters are left to `schedule`.
     pub fn dispatch(&self) -> Result<Dispatch> {
         let waiting = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
         let events = Events::new(self.database()?);
@@ -322,7 +319,6 @@ impl Platform {
         Ok(Scheduler::new(&self.aws, target))
     }
 
-    /// Keeps the triggers of automations in line with their rows.
     pub fn triggers(&self) -> Result<Triggers> {
         let database = self.database()?;
         Ok(Triggers {
@@ -376,7 +372,6 @@ impl Platform {
         })
     }
 
-    /// Deletes data on request.
     pub fn erasure(&self) -> Result<Erasure> {
         Ok(Erasure::new(self.database()?))
     }
@@ -519,12 +514,10 @@ impl Platform {
         ))
     }
 
-    /// Finds the hooks of events.
     pub fn event_hooks(&self) -> Result<EventHooks> {
         Ok(EventHooks { hooks: Hooks::new(self.database()?), services: ServicesTable::new(self.database()?) })
     }
 
-    /// Reads automations with their state.
     pub fn automation_reader(&self) -> Result<AutomationReader> {
         Ok(AutomationReader {
             automations: Automations::new(self.database()?),
@@ -568,7 +561,6 @@ impl Platform {
     }
 }
 
-/// Settings of an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
     pub scopes: Option<String>,
@@ -576,7 +568,6 @@ pub struct McpSettings {
     pub origins: Vec<String>,
 }
 
-/// The part, built on first use.
 fn once<T>(part: &OnceCell<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(made) = part.get() {
         return Ok(made);

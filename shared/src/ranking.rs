@@ -29,14 +29,12 @@ pub struct Postings {
     collection: Collection,
 }
 
-/// The range of a word's postings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
     from: u32,
     to: u32,
 }
 
-/// Occurrences of a word in one text.
 #[derive(Debug, Clone, Copy)]
 pub struct Posting {
     pub text: u16,
@@ -144,7 +142,6 @@ impl Postings {
 }
 
 impl Term {
-    /// The number of texts with the word.
     pub fn texts(self) -> usize {
         (self.to - self.from) as usize
     }

@@ -44,7 +44,6 @@ pub fn metrics_to(sink: fn(&Value)) {
     let _ = SINK.set(sink);
 }
 
-/// A finished request: its outcome and duration.
 pub fn request(function: &str, outcome: &str, duration: Duration) {
     static WARM: AtomicBool = AtomicBool::new(false);
     let cold_start = u8::from(!WARM.swap(true, Ordering::Relaxed));
@@ -65,7 +64,6 @@ pub fn call_answered(answer: &str) {
     emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
 
-/// An execution of a tool: its outcome and duration.
 pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
@@ -81,12 +79,10 @@ pub fn automation_run(status: &str, duration: Duration) {
     emit(&[("Status", status)], &[count("AutomationRuns", 1), time("AutomationRunTime", duration)]);
 }
 
-/// An automation that was paused automatically.
 pub fn automation_paused() {
     emit(&[], &[count("AutomationsPaused", 1)]);
 }
 
-/// An alert for an automation's owners that could not be delivered.
 pub fn alert_not_sent() {
     emit(&[], &[count("AlertsNotSent", 1)]);
 }
@@ -101,7 +97,6 @@ pub fn spent(budget: &str, cost: f64) {
     emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
 }
 
-/// An organization's budget that was just used up.
 pub fn budget_used_up(budget: &str) {
     emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
 }

@@ -56,7 +56,6 @@ pub trait Tool: Send + Sync {
         context: &'a CallContext<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome>>;
 
-    /// The name for people.
     fn label(&self) -> &str {
         &self.spec().name
     }
@@ -74,7 +73,6 @@ pub trait Tool: Send + Sync {
         Box::pin(ready(Ok(Ok(Value::Object(arguments.clone())))))
     }
 
-    /// The rules for calls in a chat.
     fn chat_rules(&self) -> ChatRules {
         ChatRules::default()
     }

@@ -46,7 +46,6 @@ pub const OWN_PROGRAMS: &str = "webhooks";
 /// The event type of each of their requests, beside its `type`.
 pub const ANY_EVENT: &str = "event";
 
-/// How a service proves that a request is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
@@ -63,7 +62,6 @@ pub enum Scheme {
     Twilio,
     Telegram,
     Linear,
-    /// Triggers deployed at Pipedream.
     Pipedream,
 }
 
@@ -94,7 +92,6 @@ pub struct WebhookRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// The parts of a hook that verification needs.
 #[derive(Clone, Copy)]
 pub struct HookKeys<'a> {
     pub scheme: Scheme,
@@ -105,7 +102,6 @@ pub struct HookKeys<'a> {
     pub google_key: Option<&'a SigningKey>,
 }
 
-/// The content of an authentic request.
 #[derive(Debug, Clone)]
 pub enum Delivery {
     Events(Vec<InboundEvent>),
@@ -131,9 +127,7 @@ pub struct InboundEvent {
 /// A service's question before it sends events.
 #[derive(Debug, Clone)]
 pub enum Handshake {
-    /// The answer is this JSON.
     Json(Value),
-    /// The answer is this plain text.
     Text(String),
     /// The secret of all later requests, which a person confirms at the service.
     Secret(SecretString),

@@ -18,7 +18,6 @@ use crate::{
     tool::{Parameters, ToolSpec, Unavailable, arguments::Checked, literal},
 };
 
-/// The built-in action that a service tool may be bound to.
 const SMS: &str = "sms";
 
 /// A tool of `service` for an organization with this `connection`.

@@ -4,16 +4,13 @@ use super::FrontEndTool;
 use crate::{Error, Result, error::Problems, fields::Fields};
 use serde_json::Value;
 
-/// The thread of a request that names none.
 const DEFAULT_THREAD: &str = "default";
 pub const LONGEST_MESSAGE: usize = 32_000;
 pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
 /// Members of an action's body that may hold its fields.
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
-/// Clients' names for the thread.
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
-/// The prefix of a request name made from a message id.
 const MESSAGE: &str = "message ";
 
 /// A message to a thread, or the input that the thread waits for.
@@ -21,7 +18,6 @@ const MESSAGE: &str = "message ";
 pub struct Asked {
     /// Empty when `awaited` brings results of tools.
     pub message: String,
-    /// The client's name for the thread.
     pub thread: String,
     pub awaited: Option<Awaited>,
     /// The idempotency name: a request with the same name gets the same answer.
@@ -38,7 +34,6 @@ pub enum Awaited {
     Results(Vec<FrontEndResult>),
 }
 
-/// A person's decision about a waiting call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     pub id: String,
@@ -53,7 +48,6 @@ impl Consent {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }
 
-    /// The name of the request with this decision.
     pub(super) fn name(&self) -> String {
         format!("consent {}", self.id)
     }
@@ -72,20 +66,16 @@ impl Consent {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontEndResult {
-    /// The id of the call.
     pub id: String,
     pub content: String,
-    /// The front end reports a failure.
     pub failed: bool,
 }
 
 impl Asked {
-    /// The client's id of the message.
     pub(super) fn message_id(&self) -> Option<String> {
         self.name.as_deref()?.strip_prefix(MESSAGE).map(str::to_owned)
     }
 
-    /// The request name for a client's message id.
     pub fn name_of_message(id: &str) -> String {
         format!("{MESSAGE}{id}")
     }
@@ -204,7 +194,6 @@ fn consent(fields: &mut Fields<'_>) -> Option<Consent> {
     Some(Consent { id: id?, approved })
 }
 
-/// The person's last message in a list.
 fn last_message(messages: Option<&Value>) -> Option<String> {
     let of_person = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
     let last = messages?.as_array()?.iter().rev().find(of_person)?;

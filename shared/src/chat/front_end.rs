@@ -22,7 +22,6 @@ pub struct FrontEndTool {
 }
 
 impl FrontEndTool {
-    /// Offers the tool beside the others.
     pub(super) fn offer(&self, toolbox: &mut Toolbox) {
         let tool = Described {
             schema: JsonSchema::compile(&self.parameters).ok(),

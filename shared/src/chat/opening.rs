@@ -22,7 +22,6 @@ use crate::{
     tool::Toolbox,
 };
 
-/// The longest wait for another turn of the same thread.
 const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
 /// The wait before the thread's current turn is compared with the request.
 const LOOKS_FOR_SAME: Duration = Duration::from_millis(250);
@@ -36,10 +35,8 @@ enum Beginning {
     New { running: RunningTurn, pending: Option<PendingCall>, toolbox: Toolbox },
 }
 
-/// The holder of a thread.
 enum Holder {
     Us(Box<Held>),
-    /// Another invocation, for the same request.
     Same(ThreadId, RunningTurn),
 }
 

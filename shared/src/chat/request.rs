@@ -10,7 +10,6 @@ use crate::{
     planner::{Decided, Event, Observer, Widget},
 };
 
-/// The name of a request as stored in a thread.
 pub(super) fn stored_name(name: &str) -> String {
     Key::new(&["chat", name], &Value::Null).as_str().to_owned()
 }
@@ -57,7 +56,6 @@ fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> 
     Some(answer)
 }
 
-/// The error for a request name that was used for another message.
 pub(super) fn another_message(before: &str, asked: &Asked) -> Error {
     if let Some(Awaited::Consent(_)) = &asked.awaited {
         return decided_before(before == Consent::WORDS_OF_APPROVAL);
@@ -124,7 +122,6 @@ pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &Asked
     }
 }
 
-/// Explains why a consent comes too late.
 fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) -> Error {
     let name = stored_name(&consent.name());
     if let Some(decided) = messages.iter().find(|message| message.request.as_ref() == Some(&name)) {

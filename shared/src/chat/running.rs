@@ -16,7 +16,6 @@ use crate::{
     planner::{AgentState, Event, Observer, Receipt},
 };
 
-/// The pause between two reads of a turn that another invocation answers.
 const LOOKS: Duration = Duration::from_millis(250);
 /// How long the same text is the same message after a broken or unconfirmed answer.
 pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
@@ -35,7 +34,6 @@ pub enum Followed {
 }
 
 impl RunningTurn {
-    /// The same turn with its calls up to now.
     pub(super) fn with(&self, state: &AgentState) -> Self {
         Self {
             calls: ToolResult::within(&state.tool_results, LARGEST_RESULTS),
@@ -138,7 +136,6 @@ pub fn running_view(thread: &Thread) -> Value {
     json!({"message_id": running.message_id, "message": running.message, "since": running.since, "calls": calls})
 }
 
-/// Reports each call and each result to an observer, once.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     begun: HashSet<String>,
@@ -191,7 +188,6 @@ impl Turns {
         }
     }
 
-    /// The answer of a turn that has ended.
     async fn answer_to(&self, thread: &Thread, running: &RunningTurn) -> Result<Answer> {
         let (newest, _) = self.threads.messages(thread, None, 20).await?;
         let mut messages: Vec<ThreadMessage> =

@@ -39,7 +39,6 @@ use crate::{
 pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
 /// The time limit of a consent, and of a front end's result.
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// The pause between two checks for a stop request.
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
 /// Earlier answers whose tool results the model still sees.
 const ANSWERS_WITH_RESULTS: usize = 3;
@@ -55,20 +54,17 @@ pub struct Turns {
     pub settings: TurnSettings,
 }
 
-/// Settings of a planner.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnSettings {
     /// Whether the model calls functions itself instead of writing a plan.
     pub function_calling: bool,
     pub limits: TurnLimits,
-    /// The longest time of a turn.
     pub turn_within: Duration,
     pub threads_kept: Duration,
 }
 
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The client's name for the thread.
     pub thread: String,
     /// Empty while a tool of the front end is pending.
     pub content: String,
@@ -78,7 +74,6 @@ pub struct Answer {
     /// `{"conversation_id", "iteration_count", "current_step", "tools": [{"tool", "outcome"}], "receipt",
     /// "summarized", "incomplete", "pending_action"?, "repeated"?}`
     pub metadata: Value,
-    /// The waiting call.
     pub waits: Option<PendingCall>,
 }
 
@@ -90,9 +85,7 @@ pub struct OpenTurn {
 }
 
 pub(super) enum Begun {
-    /// The same request was answered before.
     Earlier(Box<Answer>),
-    /// The same request is being answered.
     Running(Box<Following>),
     New(Box<NewTurn>),
 }
@@ -115,7 +108,6 @@ pub(super) struct NewTurn {
     pub(super) toolbox: Toolbox,
 }
 
-/// A thread, held for one turn.
 pub(super) struct Held {
     pub(super) thread: Thread,
     pub(super) lease: Lease,
@@ -384,7 +376,6 @@ impl Turns {
     }
 }
 
-/// Gives the signal when a stop request arrives.
 async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(LOOKS_FOR_STOP).await;

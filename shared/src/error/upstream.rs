@@ -129,7 +129,6 @@ impl Error {
         Self { source: Some(source.into()), ..Self::new(service, failure) }
     }
 
-    /// The HTTP status of the answer, if there was one.
     pub const fn status(&self) -> Option<u16> {
         match self.failure {
             Failure::Rejected { status, .. } | Failure::Broken { status, .. } => Some(status),
@@ -149,7 +148,6 @@ impl Error {
         }
     }
 
-    /// The recognized reason for declining.
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
     }
@@ -181,7 +179,6 @@ impl Error {
         matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
     }
 
-    /// The pause that the service asked for; of any length.
     pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -195,7 +192,6 @@ impl Error {
         }
     }
 
-    /// Whether the service's reasons may be shown to its user.
     const fn is_told(&self) -> bool {
         matches!(self.service, Service::Vapi | Service::CallControl | Service::Twilio | Service::Pipedream)
     }

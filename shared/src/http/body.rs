@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::{Error, Result, error::Problems, fields::Fields};
 
-/// The raw body.
 pub fn body(request: &Request) -> &[u8] {
     match request.body() {
         Body::Text(text) => text.as_bytes(),

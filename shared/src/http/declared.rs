@@ -98,7 +98,6 @@ pub trait Member: Sized {
 }
 
 pub trait Given: Described + Sized {
-    /// The problem reported for a wrong value.
     const MUST: &'static str = "must have a value";
 
     /// `None` if the field is absent or invalid; the latter is recorded as a problem.

@@ -1,8 +1,7 @@
 //! Streamed answers: server-sent events written while the work is in progress.
 //!
 //! After the head only events can report a failure, and the Lambda runtime prints a body's error into the stream and ends a
-//! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the stream's last
-//! event.
+//! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the last event.
 
 use std::{
     convert::Infallible,
@@ -46,7 +45,6 @@ impl Frames {
         buffer.extend_from_slice(b"\n\n");
     }
 
-    /// Buffered, not yet sent text.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
@@ -62,9 +60,7 @@ type LastWords = Box<dyn FnOnce(&Frames, &Error) + Send>;
 /// A body that runs the work: polling the body polls the work.
 pub struct Events {
     frames: Frames,
-    /// `None` once finished.
     work: Option<Work>,
-    /// Writes the last event if the work fails.
     last_words: Option<LastWords>,
     silence: Option<Pin<Box<Sleep>>>,
     silent_for: Duration,

@@ -33,7 +33,7 @@ pub struct Operation {
     pub resource: &'static str,
     /// Empty for the function's own tag.
     pub tag: &'static str,
-    /// The key prefix in the template's mapping `Throttles`, for APIs without a default: `StreamTurn`.
+    /// The columns' prefix in the template's mapping `Throttles`, for APIs without a default: `StreamTurn`.
     pub throttle: &'static str,
     pub condition: &'static str,
     prose: Prose,
@@ -135,13 +135,11 @@ impl Operation {
         }
     }
 
-    /// A required body that is not JSON.
     pub fn sends_as(&mut self, content_type: &'static str, content: Json) {
         self.body_required = true;
         self.also_sends(content_type, content);
     }
 
-    /// An alternative body of another content type.
     pub fn also_sends(&mut self, content_type: &'static str, content: Json) {
         self.other_bodies.push((content_type, content));
     }
@@ -150,7 +148,6 @@ impl Operation {
         self.variables.push((doc, schema));
     }
 
-    /// An optional query parameter.
     pub fn may_ask(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("query", name, doc, schema));
         self.refuses(422);
@@ -163,7 +160,6 @@ impl Operation {
         self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
     }
 
-    /// An optional header.
     pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("header", name, doc, schema));
     }
@@ -191,7 +187,6 @@ impl Operation {
         self.answers_with(status, usual, "application/json", content.into());
     }
 
-    /// An additional content type for an answer.
     pub fn answers_with(&mut self, status: u16, usual: &str, content_type: &str, content: Json) {
         self.answers_nothing(status, usual);
         if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
@@ -200,7 +195,6 @@ impl Operation {
         }
     }
 
-    /// A response header.
     pub fn tells(&mut self, status: u16, name: &str, doc: &str) {
         if let Some(answer) = self.answers.get_mut(&status).and_then(Json::as_object_mut) {
             let header = json!({"description": doc, "schema": {"type": "string"}});
@@ -209,7 +203,6 @@ impl Operation {
         }
     }
 
-    /// An answer without a body.
     pub fn answers_nothing(&mut self, status: u16, usual: &str) {
         let description = self.prose.answers.get(&status).map_or(usual, String::as_str);
         let answer = self.answers.entry(status).or_default();

@@ -182,7 +182,6 @@ impl<T: Part> Part for Result<T> {
     }
 }
 
-/// An id type used in paths.
 pub trait Named: FromStr + Described {
     const NOUN: &'static str;
     const DOC: &'static str;
@@ -231,7 +230,6 @@ fn variable<T: Named>(found: &Found<'_>, at: usize) -> Result<T> {
     id(found.variable(at), T::NOUN)
 }
 
-/// The two variables of a path.
 pub struct Ids<A, B>(pub A, pub B);
 
 impl<A: Named, B: Named> Part for Ids<A, B> {

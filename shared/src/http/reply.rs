@@ -25,7 +25,6 @@ use crate::{Error, Result, error, telemetry};
 /// Work after the answer, which it neither delays nor changes.
 pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A handler's answer: status, JSON body, and work for afterwards.
 pub struct Reply {
     status: u16,
     content_type: Cow<'static, str>,
@@ -59,7 +58,6 @@ impl Reply {
         Self::json(200, body)
     }
 
-    /// 202: accepted, to be completed asynchronously.
     pub fn accepted(body: &impl Serialize) -> Result<Self> {
         Self::json(202, body)
     }

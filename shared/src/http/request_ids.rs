@@ -22,7 +22,7 @@ impl RequestIds {
 
     /// The span that adds the ids to every log line of the request.
     pub(super) fn span(&self) -> Span {
-        // An error span, because spans below the logged level are dropped with their fields.
+        // An error span: with a lower level, lines would lack the ids where only errors are logged.
         tracing::error_span!("request", request.id = self.request, lambda.request_id = self.invocation)
     }
 }

@@ -113,7 +113,7 @@ where
     let started = Instant::now();
     let ids = RequestIds::of(&request);
     let span = ids.span();
-    // Boxed: the nested futures of a function exceed the compiler's depth for layouts.
+    // Boxed: the nested futures reach the compiler's limits.
     let reply = Box::pin(invocation::run(handle(request))).instrument(span.clone()).await.map_err(|error| {
         reply::log(function, &ids, &error);
         telemetry::request(function, error.code(), started.elapsed());

@@ -141,7 +141,6 @@ impl TokenVerifier {
 }
 
 impl VerifiedToken {
-    /// The token's `sub`.
     pub fn user(&self) -> &UserId {
         &self.user
     }

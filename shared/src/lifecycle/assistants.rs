@@ -64,7 +64,6 @@ impl Assistants {
         Ok(self.vapi.set_assistant_model(&account, &agent.external_assistant_id, &corrected, deadline).await?)
     }
 
-    /// The latest version of a tool; `None` if VAPI has none.
     async fn latest_version(&self, agent: &Agent, tool: &str, deadline: Deadline) -> Result<Option<String>> {
         let account = self.accounts.vapi(agent.organization_id).await?;
         let tool = self.vapi.tool(&account, tool, deadline).await?;

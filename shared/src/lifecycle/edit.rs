@@ -16,7 +16,6 @@ use crate::{
 
 pub(super) struct Edit {
     pub(super) config: ToolConfig,
-    /// The new name, if changed.
     pub(super) name: Option<ToolName>,
     /// The known part of the previous configuration.
     pub(super) known: ToolConfig,

@@ -24,7 +24,6 @@ pub struct HookRegistry {
     pub hooks: Hooks,
     stored: StoredSecrets,
     secrets: Secrets,
-    /// The name prefix of organizations' secrets.
     prefix: String,
 }
 

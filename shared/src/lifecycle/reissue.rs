@@ -15,7 +15,6 @@ use crate::{
     models::{Reissue, Timestamp, ToolToReissue},
 };
 
-/// Items per page of the table.
 const PAGE: i32 = 50;
 /// Concurrent comparisons; VAPI limits the rate.
 const AT_ONCE: usize = 4;

@@ -44,7 +44,6 @@ const LONG: Duration = Duration::from_mins(15);
 /// The progress of settling, with a text for the report.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress {
-    /// Both sides agree.
     Settled(&'static str),
     /// Out of time; to be continued.
     Unfinished(&'static str),
@@ -52,7 +51,6 @@ pub enum Progress {
 
 use Progress::{Settled, Unfinished};
 
-/// Settles changes of the layers above.
 pub trait SettleAbove: Send + Sync {
     /// Makes an automation's trigger follow its row and version.
     fn settle_trigger(
@@ -203,7 +201,6 @@ impl Lifecycle {
         Ok(Some(progress))
     }
 
-    /// Acquires the change's lease and settles it.
     async fn settle_change(&self, intent: &Intent, deadline: Deadline) -> Result<Progress> {
         let organization = intent.organization_id;
         match &intent.change {

@@ -7,11 +7,10 @@ use crate::{
     error,
 };
 
-/// The queue that triggers `settle`.
 #[derive(Clone)]
 pub struct Settling(Queue<Unfinished>);
 
-/// Triggers `settle`, which looks at all intents whatever the message says.
+/// Triggers `settle`, which ignores the content and looks at all intents.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unfinished {
     /// The unfinished change, for operators who read the queue.

@@ -36,7 +36,6 @@ impl StoredSecrets {
         }
     }
 
-    /// The intent to create or delete a secret.
     pub fn intent(
         organization: OrganizationId,
         secret: impl Into<String>,
@@ -119,7 +118,6 @@ impl StoredSecrets {
         Ok("the secret was deleted")
     }
 
-    /// Whether the row names the secret, read consistently.
     async fn is_named(&self, organization: OrganizationId, secret: &str, of: SecretOwner) -> Result<bool> {
         let named = match of {
             SecretOwner::PhoneNumber(id) => {

@@ -21,7 +21,6 @@ pub struct Synced {
     pub dead: Vec<String>,
 }
 
-/// Differences between table and VAPI.
 #[derive(Default)]
 struct Difference {
     /// In VAPI, not in the table.
@@ -32,7 +31,7 @@ struct Difference {
 }
 
 impl Attachments {
-    /// Lists an agent's attachments after inserting those that only VAPI has and removing stale ones. If VAPI cannot be read,
+    /// Lists an agent's attachments after inserting attachments known only to VAPI and removing stale rows. If VAPI cannot be read,
     /// nothing is changed.
     pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
         // Rows are read first: a row written meanwhile is in VAPI already, and at worst looks missing.
@@ -127,7 +126,7 @@ impl Attachments {
         let mut difference = Difference::default();
         for row in rows {
             let stale = match tools.iter().find(|tool| tool.id == row.tool_id) {
-                // An unreadable tool exists.
+                // An unreadable tool still exists.
                 None => matches!(self.tools.get(organization, row.tool_id).await, Err(Error::NotFound(_))),
                 Some(tool) => {
                     let there = tool.external_tool_id.as_deref().is_some_and(|id| at_vapi.contains(&id));
@@ -183,7 +182,6 @@ impl Attachments {
     }
 }
 
-/// Each row with its tool, in order of attachment.
 fn pair(mut rows: Vec<AgentTool>, mut tools: Vec<Tool>) -> Vec<(AgentTool, Tool)> {
     rows.sort_by_key(|row| row.created_at);
     let with_tool = |row: AgentTool| {

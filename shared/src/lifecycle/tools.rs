@@ -29,7 +29,6 @@ const NUMBERED: u32 = 5;
 /// Attachments deleted together with the tool; DynamoDB takes 100 actions per transaction.
 const WITH_THE_TOOL: usize = 90;
 
-/// Creates, edits and deletes tools, and settles open changes.
 #[derive(Clone)]
 pub struct Lifecycle {
     pub tools: Tools,
@@ -55,9 +54,7 @@ struct NewSecret {
     intent: Intent,
 }
 
-/// The effect of an edit on a tool's secret.
 struct EditedSecrets {
-    /// The secret named by the new row.
     name: Option<String>,
     made: Option<NewSecret>,
     /// Opened in the row's transaction, for the replaced secret.
@@ -139,7 +136,6 @@ impl Lifecycle {
         self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
     }
 
-    /// A secret for a tool's values under a unique name; `None` without values.
     fn new_secret(
         &self,
         organization: OrganizationId,
@@ -303,7 +299,6 @@ impl Lifecycle {
         Ok(Updated { tool: after, settled })
     }
 
-    /// Updates VAPI's tool, then the row.
     async fn save(
         &self,
         before: &Tool,
@@ -447,7 +442,6 @@ impl Lifecycle {
         deleted
     }
 
-    /// Completes a deletion.
     pub(super) async fn settle_deletion(
         &self,
         tool: &Tool,

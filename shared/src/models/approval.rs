@@ -16,7 +16,6 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     pub run_id: RunId,
-    /// The action's id in the definition.
     pub action_id: String,
     pub tool: String,
     /// The tool's arguments as JSON text, for the person who decides: without secrets and the author's marked fields.
@@ -31,7 +30,6 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub status: ApprovalStatus,
-    /// The end of the time to decide.
     pub valid_until: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<UserId>,
@@ -39,7 +37,6 @@ pub struct Approval {
     pub decided_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<String>,
-    /// When the run used the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -70,9 +67,7 @@ pub enum ApprovalStatus {
     Pending,
     Approved,
     Refused,
-    /// Not decided in time.
     Expired,
-    /// The run was cancelled first.
     Cancelled,
 }
 
@@ -102,7 +97,6 @@ impl FromStr for ApprovalStatus {
     }
 }
 
-/// An action's request for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     pub expires_in_minutes: u32,

@@ -39,13 +39,11 @@ pub struct Automation {
     /// The event filter of the active version: a condition, as JSON text.
     #[serde(default, skip_serializing)]
     pub trigger_filter: Option<String>,
-    /// Consecutive failed runs.
     #[serde(default)]
     pub failures_in_a_row: u32,
     /// The last pause; runs that began before it end.
     #[serde(default, skip_serializing)]
     pub paused_at: Option<Timestamp>,
-    /// The run whose failure paused it.
     #[serde(default)]
     pub paused_by_run: Option<RunId>,
     /// Of the active version.
@@ -55,7 +53,6 @@ pub struct Automation {
     /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,
-    /// Its deletion has begun.
     #[serde(default, skip_serializing)]
     pub deleting: bool,
     pub created_at: Timestamp,
@@ -117,7 +114,6 @@ pub struct AutomationVersion {
     pub automation_id: AutomationId,
     pub version: u64,
     pub organization_id: OrganizationId,
-    /// The hash of the definition in canonical form.
     pub content_hash: String,
     /// The definition as JSON text, because DynamoDB's nesting limit is lower than JSON's.
     pub definition: String,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of the active version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AutomationQuotas {

@@ -14,7 +14,6 @@ use super::{
 pub struct AutomationRun {
     pub id: RunId,
     pub organization_id: OrganizationId,
-    /// The user who started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
@@ -23,10 +22,8 @@ pub struct AutomationRun {
     pub automation_id: Option<AutomationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_version: Option<u64>,
-    /// The event that started it, or that was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<EventId>,
-    /// The scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<Timestamp>,
     /// Nothing is changed outside: each action shows its request.
@@ -38,14 +35,12 @@ pub struct AutomationRun {
     /// It continues after this decision, or at the end of its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
-    /// It continues after this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
     /// The start of its time, if it waited after it was first processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
     pub status: RunStatus,
-    /// Actions that succeeded, and that failed.
     #[serde(default)]
     pub actions_executed: u32,
     #[serde(default)]
@@ -70,7 +65,6 @@ pub struct AutomationRun {
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_model: bool,
-    /// Its cancellation was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
     /// Who requested it; absent if the run it worked for ended.
@@ -161,19 +155,16 @@ impl Owned for AutomationRun {
     }
 }
 
-/// The cause of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
     /// A person or a program.
     Manual,
-    /// An event of a service.
     Webhook,
     /// A new item of a polled tool.
     Polling,
     ScheduleOnce,
     ScheduleRecurring,
-    /// A replayed event.
     Replay,
     /// An action of another run.
     Action,
@@ -182,17 +173,14 @@ pub enum RunTrigger {
     Unknown,
 }
 
-/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     Queued,
     Running,
-    /// An action waits for approval.
     WaitingForApproval,
     /// Its result fits the request, or no action failed.
     Completed,
-    /// Some actions failed, others succeeded.
     PartialFailure,
     Failed,
     Cancelled,
@@ -273,7 +261,6 @@ impl RunLimits {
 }
 
 impl RunLimits {
-    /// The same limits, capped.
     #[must_use]
     pub fn at_most(self, ceilings: RunCeilings) -> Self {
         Self { cost: self.cost.min(ceilings.cost), seconds: self.seconds.min(ceilings.seconds), ..self }
@@ -294,7 +281,6 @@ impl Default for RunLimits {
     }
 }
 
-/// The limit that ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunLimit {
@@ -324,7 +310,6 @@ pub struct Spent {
     pub calls: u32,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// Prompt tokens that the provider had cached.
     pub cached_tokens: u64,
     pub cost: f64,
 }
@@ -356,7 +341,6 @@ pub struct RunPlan {
     pub user: String,
 }
 
-/// The result of one action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
     /// Its position among the actions, from 0.
@@ -377,7 +361,6 @@ pub struct ActionResult {
     /// Its condition by clause, with the found values, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition_result: Option<String>,
-    /// The id of its execution in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
     /// Calls of the tool.
@@ -412,7 +395,6 @@ pub enum ActionStatus {
     Failed,
     /// It may have acted; it is not repeated.
     Unknown,
-    /// Its condition was false.
     Skipped,
     /// A dry run: it shows its request.
     NotSent,
@@ -458,7 +440,6 @@ pub struct RunAnswer {
 /// The reply to an answer, and the next expected phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
-    /// The number of the answer.
     pub step: u32,
     /// The message to the model, with all results.
     pub text: String,
@@ -517,7 +498,6 @@ pub enum CallOutcome {
     NotRun,
 }
 
-/// A run with all its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WholeRun {
     pub run: AutomationRun,

@@ -8,7 +8,6 @@ use super::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// Started runs of automations.
     RunsPerHour,
     /// Executions of tools, by any caller.
     ExecutionsPerHour,
@@ -31,7 +30,6 @@ impl Budget {
     pub const ALL: [Self; 4] =
         [Self::RunsPerHour, Self::ExecutionsPerHour, Self::PlatformCostPerMonth, Self::OwnCostPerMonth];
 
-    /// The budget of a run's cost.
     pub const fn of_cost(on_own_key: bool) -> Self {
         if on_own_key { Self::OwnCostPerMonth } else { Self::PlatformCostPerMonth }
     }
@@ -45,7 +43,6 @@ impl Budget {
         }
     }
 
-    /// The window that contains `now`.
     pub fn window(self, now: Timestamp) -> BudgetWindow {
         match self {
             Self::RunsPerHour | Self::ExecutionsPerHour => {
@@ -62,7 +59,6 @@ impl Budget {
     }
 }
 
-/// The amount of each budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BudgetLimits {
     pub runs_per_hour: u32,
@@ -82,7 +78,6 @@ impl BudgetLimits {
         }
     }
 
-    /// The same with the organization's own values.
     #[must_use]
     pub fn with(self, own: OwnBudgets) -> Self {
         Self {
@@ -118,7 +113,6 @@ impl<'de> Deserialize<'de> for OwnBudgets {
     }
 }
 
-/// The use of a budget within the current window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetUse {
     pub budget: Budget,

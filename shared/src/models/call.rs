@@ -55,13 +55,11 @@ pub enum CallStatus {
     Ended,
     NotFound,
     DeletionFailed,
-    /// A status that is unknown here.
     #[serde(other)]
     Other,
 }
 
 impl CallStatus {
-    /// The call has ended.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::NotFound | Self::DeletionFailed)
     }
@@ -86,7 +84,6 @@ pub struct Call {
     pub call_sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number_id: Option<PhoneNumberId>,
-    /// When VAPI's TwiML was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
     /// The tools started with the call, in the order of their results.
@@ -105,7 +102,6 @@ pub struct Call {
     /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
-    /// Why the call did not accept them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +143,7 @@ pub struct Call {
     pub expires_at: Option<i64>,
 }
 
-/// A transfer of the call. Its number is not stored.
+/// The number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub at: Timestamp,
@@ -174,14 +170,12 @@ impl FirstTime {
     }
 }
 
-/// A late result, and when the call accepted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldLater {
     pub execution_id: ExecutionId,
     pub at: Timestamp,
 }
 
-/// A tool started with the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedTool {
     pub execution_id: ExecutionId,
@@ -190,7 +184,6 @@ pub struct StartedTool {
 }
 
 impl Call {
-    /// Whether all started tools have ended.
     pub fn has_all_results(&self) -> bool {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
     }
@@ -200,7 +193,6 @@ impl Call {
         self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
     }
 
-    /// The first time of this event, if known.
     pub const fn first(&self, what: FirstTime) -> Option<Timestamp> {
         match what {
             FirstTime::AgentSpoke => self.agent_spoke_at,

@@ -71,14 +71,12 @@ pub enum EventStatus {
     Dispatched,
 }
 
-/// A run started by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchedRun {
     pub automation_id: AutomationId,
     pub run_id: RunId,
 }
 
-/// An automation that an event did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmatched {
     pub automation_id: AutomationId,

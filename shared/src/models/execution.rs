@@ -20,7 +20,6 @@ pub struct Execution {
     pub tool_id: ToolId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// The run of an automation that contained it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The caller's hash, if known; the erasure of a number finds it by this.
@@ -44,7 +43,6 @@ pub struct Execution {
     /// Dropped arguments that the tool does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
-    /// When it was queued; absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_at: Option<Timestamp>,
     pub started_at: Timestamp,
@@ -147,25 +145,20 @@ impl From<Execution> for ExecutionView {
     }
 }
 
-/// The trigger of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
     /// A call of the model.
     #[default]
     Conversation,
-    /// The start of a call.
     CallStart,
-    /// A run of an automation.
     Automation,
-    /// A person's test.
     Test,
     /// An external agent, over the Model Context Protocol or as a function.
     Agent,
 }
 
 impl Trigger {
-    /// The stored word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Conversation => "conversation",

@@ -148,7 +148,6 @@ impl EventId {
 }
 
 impl ApprovalId {
-    /// The id of the approval for an action of a run.
     pub fn of_action(run: RunId, action: &str) -> Self {
         Self(of_content(&format!("approval {run} {action}")))
     }

@@ -116,7 +116,6 @@ impl SecretOwner {
 }
 
 impl Change {
-    /// For reports and logs.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::CreateTool { .. } => "create_tool",

@@ -22,7 +22,6 @@ pub struct KnowledgeBase {
     /// Changes with every change of the entries.
     #[serde(default)]
     pub version: u64,
-    /// The number of entries.
     #[serde(default)]
     pub entries: u64,
     /// Its deletion has begun; loading and searching are refused.
@@ -67,7 +66,6 @@ impl KnowledgeBase {
     }
 }
 
-/// A typed field of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
     pub name: FieldName,

@@ -47,7 +47,6 @@ crate::described!(Role => {"type": "string", "enum": (Role::ALL)});
 impl Role {
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
 
-    /// The stored spelling.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -108,7 +107,6 @@ pub struct OrganizationMember {
 }
 
 impl OrganizationMember {
-    /// A new member.
     pub fn new(organization_id: OrganizationId, user_id: UserId, role: Role, contact: Contact) -> Self {
         let now = Some(Timestamp::now());
         Self { organization_id, user_id, role, contact, created_at: now, updated_at: now }

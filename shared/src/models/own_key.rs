@@ -1,4 +1,4 @@
-//! Accounts that an organization has of its own at services where the platform's is used otherwise.
+//! An organization's own accounts at services, used in place of the platform's.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -16,7 +16,6 @@ pub enum KeyService {
     Llm,
 }
 
-/// Text that names none of them.
 #[derive(Debug, thiserror::Error)]
 #[error("must be vapi or llm")]
 pub struct NotAKeyService;
@@ -46,22 +45,22 @@ impl FromStr for KeyService {
     }
 }
 
-/// That there is a key, and which secret it is in; the key itself is at Secrets Manager alone.
+/// The reference to a stored key, which is only in Secrets Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKey {
-    /// End of the secret's name. Each key that is stored gets another, so a secret's content never changes.
+    /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
     pub updated_at: Timestamp,
 }
 
-/// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. A service that is absent uses the platform's account.
+/// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vapi: Option<OwnKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     llm: Option<OwnKey>,
-    /// Of services that only a newer version knows.
+    /// Services known only to a newer version.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
@@ -74,7 +73,7 @@ impl OwnKeys {
         }
     }
 
-    /// The same with another key for this service, or none.
+    /// Sets or removes the key of a service.
     #[must_use]
     pub fn with(mut self, service: KeyService, key: Option<OwnKey>) -> Self {
         match service {

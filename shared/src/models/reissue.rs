@@ -9,12 +9,10 @@ use super::{OrganizationId, Timestamp, Tool, ToolId};
 pub struct Reissue {
     /// Of the token-signing key and our public address. A change requires reissuing the tools.
     pub fingerprint: String,
-    /// When this fingerprint was first seen.
     pub seen_at: Timestamp,
     /// The table was read up to this key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Every tool was processed.
     #[serde(default)]
     pub complete: bool,
     /// Tools that failed and are retried.

@@ -9,7 +9,6 @@ use super::{AutomationId, OrganizationId, Timestamp, WaitingEvent};
 pub struct Schedule {
     pub id: AutomationId,
     pub organization_id: OrganizationId,
-    /// The version that it belongs to.
     pub automation_version: u64,
     /// Hash of type and configuration of that version's trigger; the same hash has the same occurrences.
     pub rule: String,
@@ -22,10 +21,8 @@ pub struct Schedule {
     /// Partition of the index of due rows. Only active automations with a next occurrence have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The last occurrence carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_at: Option<Timestamp>,
-    /// The source's last poll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_poll: Option<Timestamp>,
     /// Failures since its last answer.
@@ -43,7 +40,6 @@ pub struct Schedule {
     pub updated_at: Timestamp,
 }
 
-/// The state of a polled source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollCursor {
     /// Hash of service, tool, parameters and item id. The state is valid for this source only.
@@ -63,7 +59,6 @@ pub enum Scheduled {
     Event(WaitingEvent),
 }
 
-/// An automation's occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     pub organization_id: OrganizationId,

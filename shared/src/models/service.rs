@@ -61,17 +61,15 @@ fn hexadecimal(bytes: [u8; 16]) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     pub id: ServiceId,
-    /// The displayed name: `Google Calendar`.
+    /// Displayed: `Google Calendar`.
     pub name: String,
     #[serde(default)]
     pub description: String,
     #[serde(default)]
     pub categories: Vec<String>,
-    /// How an organization connects it.
     pub connection: ConnectionKind,
     #[serde(default)]
     pub is_active: bool,
-    /// The number of its active tools.
     #[serde(default)]
     pub tools: u32,
     /// Changes with every change of the service or its tools.
@@ -81,7 +79,6 @@ pub struct Service {
     pub updated_at: Timestamp,
 }
 
-/// The kind of connection between an organization and a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ConnectionKind {
@@ -141,14 +138,12 @@ pub struct ServiceTool {
     #[serde(default)]
     pub description: String,
     pub service_id: ServiceId,
-    /// The service's displayed name.
     pub service_name: String,
     /// `read`, `write`, `search` or `delete`.
     #[serde(default)]
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// The result, in prose.
     #[serde(default)]
     pub returns: String,
     #[serde(default)]
@@ -161,7 +156,6 @@ pub struct ServiceTool {
     /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
     pub effect: bool,
-    /// The effect of an acting tool.
     #[serde(default)]
     pub acts_as: ToolEffect,
     /// Whether a call deletes, overwrites or pays. True if unknown.
@@ -236,7 +230,6 @@ pub struct ListedServiceTool {
     pub keywords: Vec<String>,
 }
 
-/// How a service tool is carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Binding {
@@ -248,11 +241,9 @@ pub enum Binding {
         version: String,
         /// The prop that takes the account; it is neither the app's slug nor part of the key.
         app_prop: String,
-        /// Props with fixed values.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
-    /// A request to the service's own API.
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
     BuiltIn { name: String },
@@ -268,7 +259,6 @@ pub struct RequestTemplate {
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
-    /// Fixed headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     #[serde(default)]
@@ -278,7 +268,6 @@ pub struct RequestTemplate {
     pub fixed: Map<String, Value>,
     #[serde(default)]
     pub auth: RequestAuth,
-    /// Where the service expects an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<KeyPlace>,
 }
@@ -310,7 +299,6 @@ pub enum RequestAuth {
         header: String,
         field: String,
     },
-    /// As members of the body.
     Body {
         members: BTreeMap<String, String>,
     },
@@ -345,12 +333,12 @@ pub struct ServiceCapabilities {
     pub auth_types: Vec<String>,
 }
 
-/// What stands in `trigger_data` when an event comes.
+/// The content of `trigger_data` for an event.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WebhookPayload {
     #[serde(default)]
     pub description: String,
-    /// Path of a field (`event.text`) and what stands there.
+    /// Descriptions by path (`event.text`).
     #[serde(default)]
     pub trigger_data_fields: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,22 +346,22 @@ pub struct WebhookPayload {
     /// A whole event as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
-    /// What brings the event, where the service does not post it to a hook of the organization's.
+    /// The trigger that emits the event, if the service does not post it to a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_trigger: Option<TriggerComponent>,
 }
 
-/// A component that Pipedream runs for an automation, and that emits the events of a service.
+/// A Pipedream component that emits a service's events for an automation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriggerComponent {
     /// Its key: `gmail-new-email-received`.
     pub component: String,
     pub version: String,
-    /// Name of the prop that takes the account.
+    /// The prop that takes the account.
     pub app_prop: String,
-    /// JSON schema of the props that an automation chooses: its `trigger_config.params`.
+    /// JSON schema of the props chosen by an automation: its `trigger_config.params`.
     pub parameters: Value,
-    /// Props that are sent with these values unless an automation chooses others.
+    /// Props with these values unless an automation chooses others.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub defaults: Map<String, Value>,
 }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// 1 to 63 of `a-z`, `0-9` and `-`, as it stands in `/api/{slug}/…`.
+/// 1 to 63 of `a-z`, `0-9` and `-`, as in `/api/{slug}/…`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Slug(String);

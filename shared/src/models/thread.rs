@@ -7,51 +7,51 @@ use crate::cut::fit;
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
-/// A conversation of one user of an organization: the row of `threads` whose part is `thread`.
+/// A user's conversation: the row of `threads` whose part is `thread`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// Made of the organization, the user and the name.
+    /// Derived from organization, user and name.
     pub id: ThreadId,
     pub organization_id: OrganizationId,
     pub user_id: UserId,
-    /// What its user's clients call it.
+    /// Chosen by the user's client.
     pub name: String,
-    /// How its first message begins.
+    /// The beginning of its first message.
     #[serde(default)]
     pub title: String,
-    /// How many turns there were: a message and its answer each.
+    /// Turns: a message and its answer each.
     #[serde(default)]
     pub turns: u32,
-    /// How many messages there are; they are counted from 1.
+    /// The number of the last message; the first is 1.
     #[serde(default)]
     pub messages: u32,
-    /// What stands for its older messages when a model is asked.
+    /// Replaces its older messages in requests to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
-    /// The [`PendingCall`] that waits, as JSON text: DynamoDB's own maps do not take every name.
+    /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
-    /// The [`RunningTurn`] that is not written down as messages yet, as JSON text.
+    /// The [`RunningTurn`] as JSON text, until it is written as messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
-    /// Until when the turn that is being answered holds the thread; milliseconds since 1970.
+    /// The end of the lease of the turn in progress; milliseconds since 1970.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
     #[serde(default)]
     pub spent: Spent,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop it; seconds since 1970. It moves on with every turn.
+    /// When DynamoDB may drop it; seconds since 1970. Every turn extends it.
     pub expires_at: i64,
 }
 
 impl Thread {
-    /// The call that waits for consent; `None` if this version cannot read it.
+    /// `None` if this version cannot read it.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
 
-    /// The turn that is being answered or broke off without an answer; `None` if an older version left it.
+    /// The turn in progress or interrupted; `None` if an older version wrote it.
     pub fn running_turn(&self) -> Option<RunningTurn> {
         let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
         (running.turn == self.turns + 1).then_some(running)
@@ -71,7 +71,6 @@ impl Thread {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     pub text: String,
-    /// The last summarized message.
     pub until: u32,
     pub at: Timestamp,
 }
@@ -89,7 +88,7 @@ pub enum ChatRole {
 /// A message of a conversation: an item of `threads` whose part is `m#000001`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
-    /// 1 for the first.
+    /// The first is 1.
     pub number: u32,
     #[serde(default)]
     pub turn: u32,
@@ -112,7 +111,6 @@ pub struct ThreadMessage {
 }
 
 impl ThreadMessage {
-    /// The readable tool results before this answer.
     pub fn results(&self) -> Vec<ToolResult> {
         let results: Option<Vec<Value>> = self.tool_results.as_deref().and_then(|text| serde_json::from_str(text).ok());
         results.unwrap_or_default().into_iter().filter_map(|result| serde_json::from_value(result).ok()).collect()
@@ -128,14 +126,12 @@ pub struct RunningTurn {
     /// The name of its request, later stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The client's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// Empty if the request brought results of the front end.
     #[serde(default)]
     pub message: String,
     pub since: Timestamp,
-    /// The last write.
     pub at: Timestamp,
     #[serde(default)]
     pub calls: Vec<ToolResult>,
@@ -144,7 +140,6 @@ pub struct RunningTurn {
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub iteration: u32,
-    /// Set after the turn has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTurn>,
 }
@@ -164,7 +159,6 @@ pub struct PlannedCall {
     pub arguments: Map<String, Value>,
 }
 
-/// The outcome of a planned call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
@@ -204,19 +198,16 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub tool: String,
-    /// The tool's name for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     #[serde(default)]
     pub arguments: Map<String, Value>,
     pub outcome: TurnCall,
-    /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
     /// The result, or the sentence of the failure.
     #[serde(default)]
     pub result: Value,
-    /// The state of each recipient.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
     /// It had been done earlier in this turn, and was not repeated.
@@ -244,7 +235,6 @@ pub struct Delivered {
     pub state: RecipientState,
 }
 
-/// The party that a call waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
@@ -265,14 +255,12 @@ pub struct PendingCall {
     pub waits_for: WaitsFor,
     /// Only the name for a tool of the front end.
     pub tool: OfferedTool,
-    /// The tool's name for people.
     #[serde(default)]
     pub label: String,
     pub arguments: Map<String, Value>,
     /// All values that will be sent, as shown to the person.
     #[serde(default)]
     pub shows: Vec<Shown>,
-    /// Whether the tool changes something outside.
     #[serde(default)]
     pub effect: bool,
     /// Later calls of the same plan.
@@ -282,7 +270,6 @@ pub struct PendingCall {
     pub reason: String,
     /// The turn that asked, to which the effect belongs.
     pub turn: u32,
-    /// Earlier tool results of the turn.
     #[serde(default)]
     pub tool_results: Vec<ToolResult>,
     #[serde(default)]
@@ -291,7 +278,7 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    /// The tool's name for people; rows of an older version have only its name.
+    /// Rows of an older version have only the tool's name.
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.tool.name } else { &self.label }
     }
@@ -310,7 +297,6 @@ pub struct Shown {
 /// `chat` of a tool: the rules for its calls in a chat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
-    /// The least role of the person.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -318,7 +304,6 @@ pub struct ChatRules {
         deserialize_with = "role_or_owner"
     )]
     pub least_role: Option<Role>,
-    /// The person is asked first.
     #[serde(default)]
     pub consent: bool,
 }

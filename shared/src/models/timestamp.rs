@@ -18,7 +18,6 @@ impl Timestamp {
         Self::from_millis(jiff::Timestamp::now().as_millisecond())
     }
 
-    /// From milliseconds since 1970.
     pub fn from_millis(milliseconds: i64) -> Self {
         Self(jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::MAX))
     }

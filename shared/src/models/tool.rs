@@ -28,7 +28,6 @@ pub enum ToolType {
 pub struct NotAToolType;
 
 impl ToolType {
-    /// The stored spelling.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ApiRequest => "api_request",

@@ -46,7 +46,6 @@ impl ToolEffect {
         !matches!(self, Self::None)
     }
 
-    /// Whether the tool sends messages to people.
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Email | Self::Sms | Self::Message)
     }

@@ -33,7 +33,6 @@ pub struct OfferedTool {
     pub tool: ToolRef,
     /// The fields of arguments and results that its author marked as hidden at that version.
     pub redact: Vec<String>,
-    /// The hosts that the run's creator allowed.
     pub allowed_hosts: AllowedHosts,
 }
 
@@ -43,7 +42,6 @@ impl OfferedTool {
         Self { name: name.into(), tool, redact: Vec::new(), allowed_hosts: AllowedHosts::default() }
     }
 
-    /// A tool of a chat's front end, known by name only.
     pub fn of_front_end(name: &str) -> Self {
         Self::new(name, ToolRef::BuiltIn(name.to_owned()))
     }

@@ -15,7 +15,6 @@ const FENCE: &str = "```";
 pub(super) struct AnswerText {
     held: String,
     begun: bool,
-    /// Beginnings of JSON that were not JSON.
     tried: usize,
     plans: Vec<Value>,
 }
@@ -32,11 +31,9 @@ enum Next {
     Text(usize),
     /// The number of bytes of the plan, and the plan.
     Plan(usize, Value),
-    /// More words are needed to decide.
     Wait,
 }
 
-/// Reads a whole text.
 pub(super) fn read(text: &str) -> Read {
     let mut words = AnswerText::default();
     let mut shown = words.push(text);
@@ -52,7 +49,6 @@ impl AnswerText {
         self.shown(false)
     }
 
-    /// Returns the words held back, and the plans.
     pub(super) fn finish(mut self) -> (String, Vec<Value>) {
         let rest = self.shown(true);
         (rest, self.plans)

@@ -52,7 +52,7 @@ impl Shows {
         match value {
             Value::Null => {}
             Value::Object(members) => match members.get("to") {
-                // A recipient, also one that the tool will refuse.
+                // A recipient, even if the tool will refuse it.
                 Some(Value::String(to)) if members.contains_key("allowed") => {
                     let reason = members.get("reason").and_then(Value::as_str);
                     let shown = reason.map_or_else(|| to.clone(), |reason| format!("{to} (not sent: {reason})"));

@@ -22,18 +22,15 @@ use crate::{
 const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
 
-/// The most calls in one plan.
 const MOST_CALLS: usize = 5;
 /// The result noted for a call that the model requested when the answer was due.
 const TOO_LATE: &str = "Not called: it was asked for where the answer was due, when nothing could be called any more.";
 
-/// The answer when the model said nothing.
 const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";
 
 /// Limits of a turn. The first one reached ends the turn with one last answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TurnLimits {
-    /// The most plans.
     pub iterations: u32,
     pub calls: u32,
     /// Prompt and completion tokens of all requests together.
@@ -60,11 +57,9 @@ pub struct Planner<'a, M> {
     pub turn: u32,
     /// How long a waiting call waits for the person or the front end.
     pub wait_within: Duration,
-    /// Ends the turn early.
     pub stop: StopSignal,
 }
 
-/// The decision about a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided<'a> {
     /// The person consented: exactly this call is carried out.
@@ -96,7 +91,6 @@ impl Ended {
     }
 }
 
-/// A running turn.
 struct Turn<'p, 'a, 's, M, O> {
     planner: &'p Planner<'a, M>,
     state: &'s mut AgentState,
@@ -106,18 +100,14 @@ struct Turn<'p, 'a, 's, M, O> {
     calls: u32,
     /// Tools whose calls had an unknown effect when this turn broke off.
     unconfirmed: BTreeSet<String>,
-    /// The calls planned before the turn broke off.
     planned_before: Vec<PlannedCall>,
     /// The part of the answer that the person has read.
     said: String,
-    /// Why the model is not asked again.
     stop: Option<Stop>,
 }
 
-/// The model's reply to the request for an answer.
 enum Said {
     Answer(String),
-    /// The model asks for another tool first.
     Plan(Plan),
 }
 
@@ -207,7 +197,6 @@ async fn query_execution_node<M: PlannerModel, O: Observer>(
     }
 }
 
-/// Sends the answer.
 fn validate_node<M: PlannerModel, O: Observer>(turn: &mut Turn<'_, '_, '_, M, O>, text: String) -> Ended {
     turn.step(Step::Validate);
     turn.observer.event(Event::Message(&text));
@@ -220,7 +209,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.observer.event(Event::Progress { node: step.node(), step });
     }
 
-    /// Asks the model for a plan.
     async fn plan(&mut self) -> Result<Plan, Unanswered> {
         self.step(Step::Plan);
         self.state.iteration += 1;
@@ -231,7 +219,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.usable(self.read(&completion), &completion, messages).await
     }
 
-    /// The functions offered to a model that calls functions itself.
     fn functions(&self, may_call: bool) -> Vec<serde_json::Value> {
         let native = may_call && self.planner.function_calling;
         if native { prompt::functions(self.planner.toolbox) } else { Vec::new() }

@@ -45,14 +45,11 @@ pub enum Event<'a> {
     Widget(&'a Widget),
     /// The turn does nothing more until the person decides.
     Consent(&'a PendingCall),
-    /// The whole answer.
     Message(&'a str),
 }
 
-/// Why a turn must end.
 #[derive(Debug, Clone)]
 pub enum Stop {
-    /// On request.
     Requested,
     OverBudget(OverBudget),
 }
@@ -78,7 +75,6 @@ impl StopSignal {
         self.0.given.load(Ordering::Acquire)
     }
 
-    /// Completes when the signal is given.
     pub async fn given(&self) {
         let mut waiting = std::pin::pin!(self.0.waiting.notified());
         // Enabled before the check, so that no signal in between is missed.
@@ -90,7 +86,6 @@ impl StopSignal {
 }
 
 pub trait Observer: Send {
-    /// Whether the observer wants the answer word by word.
     fn wants_tokens(&self) -> bool {
         false
     }

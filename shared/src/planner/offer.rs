@@ -12,7 +12,7 @@ use crate::{
     tool::{Offered, Toolbox, Unavailable},
 };
 
-/// The most tools of an organization and of services that are described: those that fit the question best.
+/// The most tools of an organization and of services that are described: the best matches for the question.
 const MOST_OWN: usize = 40;
 const MOST_OF_SERVICES: usize = 12;
 /// The most search results, which is also the search's limit.

@@ -48,7 +48,6 @@ const MORE_TOOLS: &str = "If another tool is still needed before you can answer,
 
 /// The size of all tool results in a prompt, in bytes.
 const LONGEST_RESULTS: usize = 96 * 1024;
-/// The size of the results of earlier turns.
 const LONGEST_EARLIER: usize = 12 * 1024;
 
 /// The tools as the planner's prompt describes them, by name.
@@ -70,7 +69,6 @@ fn describe(text: &mut String, spec: &ToolSpec) {
     }
 }
 
-/// The tools as functions for a model that calls functions itself.
 pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
     let function = |spec: &ToolSpec| {
         let acts = if spec.acts() { "[acts] " } else { "" };
@@ -81,7 +79,6 @@ pub(super) fn functions(toolbox: &Toolbox) -> Vec<Value> {
     toolbox.specs().map(function).collect()
 }
 
-/// The request for a plan: as text, or as function calls.
 pub(super) fn planning(state: &AgentState, toolbox: &Toolbox, function_calling: bool) -> Vec<Message> {
     let mut system = if function_calling {
         TOOL_CALLER_SYSTEM_PROMPT.to_owned()
@@ -96,7 +93,6 @@ pub(super) fn planning(state: &AgentState, toolbox: &Toolbox, function_calling: 
     messages
 }
 
-/// The request to correct a plan.
 pub(super) fn repair(problem: &str, function_calling: bool) -> Message {
     let how = if function_calling {
         "Correct the call and make it again, or call none."
@@ -126,7 +122,6 @@ pub(super) fn answering(state: &AgentState, toolbox: &Toolbox, more: bool, funct
     messages
 }
 
-/// The request for words after a plan that cannot be carried out any more.
 pub(super) fn in_words() -> Message {
     Message::system(
         "Nothing can be called now, and nothing was. Answer the person in words, without JSON: say what was done and what was not.",

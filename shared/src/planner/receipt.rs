@@ -42,19 +42,14 @@ pub enum EntryState {
     /// Sent to some recipients and not to others.
     Partial,
     Failed,
-    /// Requested by the model, refused by the person.
     Refused,
-    /// Requested by the model, not called.
     NotCalled,
-    /// Waiting for the person or the front end.
     Waiting,
-    /// The tool may have acted.
     #[serde(other)]
     Unknown,
 }
 
 impl Receipt {
-    /// The receipt of a turn in its present state.
     pub fn of(state: &AgentState, toolbox: &Toolbox) -> Self {
         let label = |tool: &str| toolbox.get(tool).map(|offered| offered.label().to_owned());
         let mut receipt = Self::of_calls(&state.tool_results);
@@ -75,7 +70,6 @@ impl Receipt {
         receipt
     }
 
-    /// The receipt of recorded calls.
     pub fn of_calls(calls: &[ToolResult]) -> Self {
         let is_shown = |call: &&ToolResult| call.effect || call.outcome != TurnCall::Succeeded;
         Self { entries: calls.iter().filter(is_shown).map(entry).collect(), no_action: false }

@@ -43,7 +43,6 @@ impl ChatMessage {
     }
 }
 
-/// The current step of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -53,7 +52,6 @@ pub enum Step {
     Answer,
     /// The answer is complete; also the step of a finished turn.
     Validate,
-    /// An effect waits for the person's consent.
     Consent,
 }
 
@@ -68,7 +66,6 @@ impl Step {
         }
     }
 
-    /// The step's node in the graph.
     pub const fn node(self) -> &'static str {
         match self {
             Self::Plan | Self::Execute | Self::Answer | Self::Consent => "query_execution",
@@ -82,26 +79,20 @@ impl Step {
 pub struct AgentState {
     /// Oldest first, without the summarized messages.
     pub messages: Vec<ChatMessage>,
-    /// The summary of the earlier messages.
     pub summary: Option<String>,
     /// Tool results of earlier turns that the model still sees.
     pub earlier_results: Vec<ToolResult>,
-    /// Tool results of this turn.
     pub tool_results: Vec<ToolResult>,
     /// Calls of the current plan that are not made yet.
     pub rest: Vec<PlannedCall>,
     pub current_step: Step,
-    /// The number of plans in this turn.
     pub iteration: u32,
     pub user_context: UserContext,
     pub spent: Spent,
-    /// The widget of the latest tool result that has one.
     pub widget: Option<Widget>,
-    /// The call that waits for the person's consent, or for the front end.
     pub pending: Option<PendingCall>,
     /// Why the answer is without a tool, or without the model.
     pub problems: Vec<String>,
-    /// The model's answer was cut off at its maximum length.
     pub cut: bool,
 }
 
@@ -124,13 +115,11 @@ impl AgentState {
         }
     }
 
-    /// Continues after the person has decided about the waiting call.
     pub fn resume(&mut self, pending: &PendingCall) {
         self.tool_results.clone_from(&pending.tool_results);
         self.iteration = pending.iteration;
     }
 
-    /// The calls of a turn that broke off.
     pub fn calls_of(running: &RunningTurn) -> Vec<ToolResult> {
         let mut calls = running.calls.clone();
         for call in calls.iter_mut().filter(|call| call.outcome == TurnCall::Running) {

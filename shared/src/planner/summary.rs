@@ -18,7 +18,6 @@ const MOST_MESSAGES: usize = 60;
 const MOST_BYTES: usize = 96 * 1024;
 /// The newest messages that stay as they are.
 const KEPT: usize = 16;
-/// Bytes of each message that go into the summary.
 const OF_ONE: usize = 8 * 1024;
 /// In tokens.
 const LONGEST: u32 = 1_200;
@@ -36,7 +35,6 @@ pub fn is_long(messages: &[ThreadMessage]) -> Option<usize> {
     (long && older >= 2).then_some(older)
 }
 
-/// Asks for a summary of these messages and of the previous summary.
 pub async fn summarize<M: PlannerModel>(
     model: &M,
     before: Option<&str>,

@@ -63,12 +63,10 @@ impl Tool for Look {
     }
 }
 
-/// Records its events.
 #[derive(Default)]
 struct Notes {
     told: Vec<String>,
     cost: f64,
-    /// Ends the turn at this event.
     stop_at: Option<&'static str>,
     stop: StopSignal,
 }

@@ -57,7 +57,6 @@ pub enum ChartKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub name: String,
-    /// One value per label.
     pub values: Vec<f64>,
 }
 
@@ -77,7 +76,6 @@ pub struct Named {
 }
 
 impl Widget {
-    /// The widget in a tool's result, if it has a known form.
     pub fn in_result(result: &Value) -> Option<Self> {
         let value = result.get("widget")?;
         let read = Self::deserialize(value).ok().filter(Self::can_be_drawn);

@@ -20,7 +20,6 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, most
     Names::of(names).nearest(written, most)
 }
 
-/// Prepared names for several searches.
 pub struct Names<'a>(Vec<Name<'a>>);
 
 struct Name<'a> {
@@ -39,7 +38,6 @@ impl<'a> Names<'a> {
         Self(names.into_iter().map(fold).collect())
     }
 
-    /// As [`nearest`].
     pub fn nearest(&self, written: &str, most: usize) -> Vec<&'a str> {
         let written: String = written.to_lowercase().chars().take(200).collect();
         let (length, letters) = (written.chars().count(), letters(&written));
@@ -98,7 +96,6 @@ struct Wanted<'a> {
     stem: &'a str,
     length: usize,
     letters: u64,
-    /// Allowed edits.
     edits: usize,
 }
 

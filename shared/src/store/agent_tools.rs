@@ -114,7 +114,6 @@ impl AgentTools {
         self.table.delete(pair(row.agent_id, row.tool_id))
     }
 
-    /// Deletes up to 100 attachments in one transaction.
     pub async fn delete_page(&self, rows: &[AgentTool]) -> Result<()> {
         let deleted = rows.iter().map(|row| self.delete_in_transaction(row)).collect();
         transact(deleted).await.map_err(|refused| refused.or("the attachments are being changed; try again"))

@@ -42,7 +42,6 @@ impl Agents {
         self.table.owned(organization, id(agent), "agent").await
     }
 
-    /// The organization's agent with this VAPI assistant.
     pub async fn with_assistant(&self, organization: OrganizationId, assistant: &str) -> Result<Option<Agent>> {
         // Consistent: the agent may have been registered a moment ago.
         let Some(guard) = self.table.get_consistent::<Guard>(guard(assistant)).await? else { return Ok(None) };

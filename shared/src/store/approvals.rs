@@ -25,7 +25,6 @@ use crate::{
 };
 
 const WHAT: &str = "approval";
-/// The partition of the index `by_wake`.
 const OPEN: &str = "open";
 /// Delay before a run is woken again that has not taken up the decision.
 const TOLD_AGAIN: Duration = Duration::from_secs(2 * 60);
@@ -153,7 +152,6 @@ impl Approvals {
         taken.unless_refused().await
     }
 
-    /// Approvals whose runs must be woken now.
     pub async fn to_wake(&self) -> Result<Vec<OpenApproval>> {
         let due = self.table.query_index("by_wake", "#open = :open AND #wake_at <= :now");
         due.with([(":open", text(OPEN)), (":now", text(Timestamp::now()))]).collect().await
@@ -166,7 +164,6 @@ impl Approvals {
         later.unless_refused().await.map(drop)
     }
 
-    /// Deletes the approvals of a run.
     pub(super) async fn delete_of_run(
         &self,
         organization: OrganizationId,

@@ -66,7 +66,6 @@ pub struct AutomationRuns {
 
 #[derive(Debug)]
 pub enum AcquiredRun {
-    /// Until the lease expires.
     Ours(Box<AutomationRun>, Lease),
     /// Another holder has the lease.
     Busy,
@@ -113,11 +112,9 @@ impl ListedRun {
     }
 }
 
-/// A finished run of the organization, marked for deletion.
 #[derive(Debug)]
 pub(super) struct RunDeletion(RunId);
 
-/// The outcome of a write under the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Yes,
@@ -511,7 +508,6 @@ impl AutomationRuns {
         Ok((rows(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// Whether any part of a run contains this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: RunId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }
@@ -542,7 +538,6 @@ impl AutomationRuns {
     }
 }
 
-/// Adds the action to the row's counts.
 fn counted(change: Write, result: &ActionResult) -> Write {
     let (executed, failed) = result.counts();
     let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");

@@ -52,7 +52,6 @@ pub struct NamedAutomation {
     pub revision: u64,
 }
 
-/// The event trigger of an active automation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
     /// [`Automation::trigger_key_of`] the event.
@@ -153,7 +152,6 @@ impl Automations {
         Ok(Page { items: rows(items), next_cursor: last.map(|last| last.to_string()) })
     }
 
-    /// The version of an automation with this content.
     pub async fn with_content(
         &self,
         organization: OrganizationId,
@@ -293,7 +291,6 @@ impl Automations {
         forgotten.unless_refused().await.map(drop)
     }
 
-    /// The active automations with this trigger key.
     pub async fn listening(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<Automation>> {
         let of = self.automations.query_index("by_trigger", "#trigger_key = :key");
         let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");

@@ -31,7 +31,6 @@ pub struct Calls {
 
 #[derive(Debug)]
 pub enum Added {
-    /// The result is new; the call includes it.
     Now(Box<Call>),
     /// The result, or another outcome of the same execution, was present.
     Before(Box<Call>),
@@ -264,7 +263,7 @@ impl Calls {
         Ok((ids(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// False if there was none.
+    /// False if the row did not exist.
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
         let delete = self.table.delete(id(call)).when("#organization_id = :organization");
         delete.with([(":organization", text(organization))]).unless_refused().await

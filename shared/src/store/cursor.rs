@@ -1,4 +1,4 @@
-//! Pages of a list.
+//! Paging of lists.
 
 use std::{
     fmt::{self, Display},
@@ -123,7 +123,6 @@ impl Cursor {
         self.start_key_of([("organization_id", text(organization))])
     }
 
-    /// The start key of an index with these other keys.
     pub(super) fn start_key_of<const N: usize>(&self, others: [(&str, AttributeValue); N]) -> Item {
         let CreatedAt { at, id } = &self.0;
         let mut start = key(others);
@@ -131,7 +130,6 @@ impl Cursor {
         start
     }
 
-    /// The cursor of the page after `key`.
     pub(super) fn after(key: &Item) -> Option<Self> {
         let text = |name: &str| key.get(name)?.as_s().ok().cloned();
         Some(Self(CreatedAt { at: text("created_at")?, id: text("id")? }))

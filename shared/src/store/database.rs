@@ -97,7 +97,6 @@ pub(super) fn is_of(item: &Item, organization: OrganizationId) -> bool {
     item.get("organization_id") == Some(&text(organization))
 }
 
-/// Reports an item that cannot be decoded as `T`.
 pub(crate) fn unreadable<T>(key: &impl ToString) -> Error {
     let row = type_name::<T>().rsplit("::").next().unwrap_or_default();
     telemetry::unreadable_row(row);

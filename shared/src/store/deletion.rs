@@ -13,7 +13,6 @@ use crate::{Deadline, Error, Result, backoff::Backoff};
 
 /// DynamoDB takes 25 writes per batch.
 const BATCH: usize = 25;
-/// Concurrent batches.
 const BESIDE: usize = 4;
 /// Before unprocessed items are sent again.
 const PAUSE: Duration = Duration::from_millis(30);

@@ -65,13 +65,11 @@ impl DeployedTriggers {
         asked.send().await
     }
 
-    /// Records Pipedream's id of the deployed trigger.
     pub async fn deployed(&self, lease: &Lease, trigger_id: &str) -> Result<()> {
         let deployed = lease.update_in_transaction("SET #trigger_id = :trigger").with([(":trigger", text(trigger_id))]);
         deployed.send().await
     }
 
-    /// Deletes the row after the trigger is gone.
     pub async fn delete(&self, row: &DeployedTrigger, lease: Lease) -> Result<()> {
         let gone = self.table.delete(id(row.id)).when("#lease_token = :token").with([(":token", lease.token())]);
         gone.unless_refused().await.map(drop)

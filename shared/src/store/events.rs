@@ -76,7 +76,6 @@ impl Events {
         }
     }
 
-    /// The event, unless expired.
     pub async fn get(&self, organization: OrganizationId, event: EventId) -> Result<Event> {
         let event: Event = self.table.owned(organization, id(event), WHAT).await?;
         if event.expires_at > Timestamp::now().as_seconds() { Ok(event) } else { Err(Error::NotFound(WHAT)) }

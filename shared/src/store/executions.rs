@@ -33,7 +33,6 @@ pub(super) type Deleted = Result<u64, OutOfTime>;
 
 /// Index pages read to fill one page of a filtered list.
 const MOST_READS: usize = 5;
-/// Rows per read when filtering.
 const LARGEST_READ: i32 = 200;
 
 #[derive(Debug, Clone)]
@@ -130,7 +129,6 @@ impl Executions {
         page(organization, query, ("organization_call", call), wanted).await
     }
 
-    /// Deletes the executions in a call and returns their number.
     pub(super) async fn delete_of_call(
         &self,
         organization: OrganizationId,
@@ -140,7 +138,6 @@ impl Executions {
         self.delete_part(organization, organization_call(organization, call), deadline).await
     }
 
-    /// Deletes the executions in an automation's run and returns their number.
     pub(super) async fn delete_of_run(
         &self,
         organization: OrganizationId,
@@ -155,7 +152,7 @@ impl Executions {
         self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Deletes the executions from or to this number and returns how many.
+    /// Covers executions from and to this number.
     pub(super) async fn delete_of_number(
         &self,
         organization: OrganizationId,

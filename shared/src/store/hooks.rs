@@ -142,7 +142,6 @@ impl Hooks {
         self.with_tenant(tenant, [gone].into_iter().chain(opened).collect(), OVERTAKEN).await
     }
 
-    /// The write of the tenant's item for a change of status, if any.
     fn tenant_follows(&self, hook: &Hook, before: HookStatus, after: HookStatus) -> Option<Write> {
         let key = tenant(hook.tenant_key.as_deref()?);
         let hook_id = text(hook.id);

@@ -95,7 +95,6 @@ pub enum Claim {
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
     Unknown { answer: Value, done: Map<String, Value> },
-    /// A duplicate is still running.
     Running,
 }
 
@@ -131,7 +130,6 @@ pub enum Outcome {
     Partial { answer: Value, done: Map<String, Value>, unknown: bool },
     /// The effect may have happened; `done` has the known state of each part, if there are several.
     Unknown { answer: Value, done: Map<String, Value> },
-    /// The effect did not happen; the claim is released.
     Released,
 }
 

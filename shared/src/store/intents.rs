@@ -22,7 +22,6 @@ impl Intents {
         Self { table: database.table("intents") }
     }
 
-    /// Records a change before it begins.
     pub async fn open(&self, intent: &Intent) -> Result<()> {
         self.open_in_transaction(intent)?.send().await
     }
@@ -31,7 +30,6 @@ impl Intents {
         self.table.put(intent)
     }
 
-    /// Deletes the intent of a completed change.
     pub async fn close(&self, intent: IntentId) -> Result<()> {
         self.close_in_transaction(intent).send().await
     }

@@ -125,7 +125,6 @@ impl KnowledgeEntries {
         Ok(Page { items: rows(items), next_cursor: last.map(|id| Cursor(id).to_string()) })
     }
 
-    /// Passes all entries of a base to `take`, by id.
     pub async fn each(
         &self,
         organization: OrganizationId,
@@ -169,7 +168,6 @@ impl KnowledgeEntries {
         entries.with([(":base", text(base)), (":organization", text(organization))])
     }
 
-    /// The creation times of existing entries.
     async fn present(
         &self,
         base: KnowledgeBaseId,

@@ -118,7 +118,6 @@ impl Lease {
         self.key.clone()
     }
 
-    /// The value of `lease_token` while this lease is held.
     pub(super) fn token(&self) -> AttributeValue {
         text(&self.token)
     }

@@ -64,7 +64,6 @@ impl OrganizationMembers {
         self.table.get_consistent(row(organization, user)).await
     }
 
-    /// A page of the organization's members, by id.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -202,7 +201,6 @@ impl OrganizationMembers {
         ))
     }
 
-    /// Some other owners, from the index.
     async fn other_owners(&self, organization: OrganizationId, one: &UserId) -> Result<Vec<UserId>> {
         let owners = self.table.query_index("by_organization", "#organization_id = :organization");
         let owners = owners.filter("#role = :owner").attributes("#user_id");

@@ -47,7 +47,6 @@ struct Guard {
     organization_id: OrganizationId,
 }
 
-/// The organization's settings when its row was last read.
 #[derive(Debug, Clone)]
 struct Own {
     keys: OwnKeys,

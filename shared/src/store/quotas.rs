@@ -160,7 +160,7 @@ impl Quotas {
         Ok(refused.map_or(Room::Taken(Taken(counts)), Room::None))
     }
 
-    /// Returns the room of an execution that did not begin.
+    /// Gives back the room of an execution that did not begin.
     pub async fn release(&self, taken: Taken) -> Result<()> {
         let given = taken.0.iter().map(|count| {
             let update = self.table.update(id(&count.id), "SET #count = #count - :one").when("#count > :zero");
@@ -186,7 +186,6 @@ impl Quotas {
             ])
     }
 
-    /// The first limit reached.
     async fn count_all(
         &self,
         counts: &[Count],

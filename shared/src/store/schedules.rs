@@ -16,7 +16,6 @@ use crate::{
 
 const WHAT: &str = "schedule";
 const SHARDS: u32 = 4;
-/// Attributes a row may lack.
 const OPTIONAL: [&str; 7] = ["next_run_at", "schedule_name", "due", "last_run_at", "last_poll", "last_error", "cursor"];
 
 #[derive(Clone)]

@@ -82,7 +82,6 @@ impl Services {
         Ok(found.into_iter().map(|tool| (tool.name.clone(), tool)).collect())
     }
 
-    /// The capabilities of these services, by their [`folded_name`].
     pub async fn capabilities(
         &self,
         services: &[String],

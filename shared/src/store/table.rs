@@ -30,7 +30,6 @@ pub(super) struct Table {
 }
 
 pub(super) type Names = HashMap<String, String>;
-/// Values by placeholder.
 pub(super) type Values = HashMap<String, AttributeValue>;
 
 impl Table {

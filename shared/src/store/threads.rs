@@ -46,7 +46,6 @@ pub struct Threads {
 
 #[derive(Debug)]
 pub struct SavedTurn<'a> {
-    /// The new row.
     pub thread: &'a Thread,
     /// The user's message and its answer, or the one of them that is not yet written.
     pub messages: &'a [ThreadMessage],
@@ -136,7 +135,6 @@ impl Threads {
         messages.collect().await
     }
 
-    /// Saves a summary. False if the lease is lost.
     pub async fn summarize(&self, lease: &Lease, summary: &ThreadSummary) -> Result<bool> {
         let summarized = lease.update_in_transaction("SET #summary = :summary");
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await

@@ -115,7 +115,6 @@ impl Tools {
         of_organization.with([(":organization", text(organization))]).collect().await
     }
 
-    /// The organization's query tools of a knowledge base.
     pub async fn of_knowledge_base(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<Vec<Tool>> {
         self.table
             .query_index("by_organization", "#organization_id = :organization")
@@ -216,7 +215,6 @@ impl Tools {
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
     }
 
-    /// The guard of a confirmed name.
     fn confirmed_name(&self, tool: &Tool) -> Write {
         let guard = self.table.put_item(guard_of(tool.organization_id, &tool.name, tool.id));
         guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])

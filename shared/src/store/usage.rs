@@ -50,7 +50,6 @@ struct Used {
     used: Number,
 }
 
-/// The writes that check the budgets of a new run.
 pub(super) struct RunCount {
     pub(super) count: Write,
     /// Fails if the month's cost is used up.
@@ -94,7 +93,6 @@ impl Budgets {
 
     fn remember(&self, organization: OrganizationId, usage: BudgetUse) {
         let mut seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
-        // Drops past hours.
         seen.retain(|_, other| other.window == usage.window);
         seen.insert(organization, usage);
     }

@@ -30,7 +30,6 @@ pub(super) struct Write {
 #[derive(Clone)]
 enum Action {
     Put(Item),
-    /// Key and update expression.
     Update(Item, String),
     Delete(Item),
     Check(Item),
@@ -91,8 +90,8 @@ impl Table {
     }
 }
 
-/// An update that sets all attributes of `row` but `id`, and removes each attribute of `optional` that is missing or null. Other stored
-/// attributes stay: a newer version may have written them.
+/// An update that sets all attributes of `row` but `id`, and removes each attribute of `optional` that is missing or null. Other
+/// stored attributes stay: a newer version may have written them.
 pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
     row.retain(|name, value| !(value.is_null() && optional.contains(&name.as_str())));
     let gone: Vec<String> =

@@ -65,19 +65,16 @@ fn number_of(caller: &str) -> Option<E164> {
 }
 
 impl<'a> CallContext<'a> {
-    /// The same with an earlier deadline.
     #[must_use]
     pub fn until(self, deadline: Deadline) -> Self {
         Self { deadline, ..self }
     }
 
-    /// The same for the request of this name.
     #[must_use]
     pub fn delivered(self, delivery: &'a str) -> Self {
         Self { delivery: Some(delivery), ..self }
     }
 
-    /// VAPI's id of the call.
     pub fn call_id(&self) -> Option<&'a CallId> {
         match self.subject {
             Subject::Call(id) => Some(id),

@@ -10,7 +10,6 @@ use crate::{
     redaction::HiddenTexts,
 };
 
-/// The effect of a call outside of the system.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The call only read, or certainly did not act.
@@ -37,7 +36,6 @@ pub struct ToolOutcome {
     pub repeats: bool,
     /// The cause of a failure, for the log.
     pub cause: Option<clients::Error>,
-    /// The execution's id in the history, if it was recorded.
     pub execution: Option<ExecutionId>,
     /// The cost of the tool's own model requests.
     pub spent: Spent,
@@ -48,12 +46,10 @@ impl ToolOutcome {
         Self::new(true, "result", result.into(), ExecutionStatus::Succeeded)
     }
 
-    /// A failure with one sentence for the model.
     pub fn failed(sentence: impl Into<String>) -> Self {
         Self::new(false, "error", sentence.into().into(), ExecutionStatus::Failed)
     }
 
-    /// An effect that may have happened.
     pub fn unknown(sentence: impl Into<String>) -> Self {
         Self::failed(sentence).status(ExecutionStatus::Unknown).with(Effect::Unknown { done: Map::new() })
     }
@@ -104,14 +100,12 @@ impl ToolOutcome {
         self
     }
 
-    /// The same outcome with the id of its execution.
     #[must_use]
     pub fn recorded(mut self, execution: ExecutionId) -> Self {
         self.execution = Some(execution);
         self
     }
 
-    /// The same outcome with these texts hidden.
     #[must_use]
     pub fn hiding(mut self, hidden: &HiddenTexts) -> Self {
         self.answer.values_mut().for_each(|value| *value = hidden.replaced_in(value.take()));

@@ -13,7 +13,6 @@ pub struct RecipientOutcome {
     /// Older versions recorded the field as `outcome`.
     #[serde(alias = "outcome")]
     pub state: RecipientState,
-    /// Why it was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The service's id of the message, and its status there.

@@ -25,7 +25,6 @@ impl ToolSpec {
         self.repeatable && !self.acts()
     }
 
-    /// Whether a call changes something outside.
     pub const fn acts(&self) -> bool {
         self.effect.acts()
     }
@@ -77,12 +76,10 @@ impl Parameters {
         self
     }
 
-    /// The JSON schema of all arguments together.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// The parameters in positional order.
     pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
         self.order.iter().filter_map(|name| self.get(name))
     }

@@ -21,20 +21,18 @@ pub const CALL_WITHIN: Duration = Duration::from_secs(62);
 /// Additional time for a tool to record its effect before the call is broken off.
 pub const RECORDING: Duration = Duration::from_secs(3);
 
-/// Tools by name, including those that became unavailable.
+/// Tools by name, unavailable ones included.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     entries: BTreeMap<String, Result<Offered, Unavailable>>,
 }
 
-/// A tool that can be called, with its origin.
 #[derive(Clone)]
 pub struct Offered {
     tool: Arc<dyn Tool>,
     origin: Origin,
 }
 
-/// Where an offered tool comes from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Origin {
     /// The program alone: no reference leads to it.
@@ -46,7 +44,6 @@ pub enum Origin {
     FrontEnd,
 }
 
-/// A call that can be made.
 pub struct Bound<'a> {
     offered: &'a Offered,
     pub arguments: Map<String, Value>,
@@ -66,7 +63,6 @@ impl Toolbox {
         self.offer_from(tool, Origin::Program);
     }
 
-    /// Offers a tool under the name of its spec.
     pub fn offer_from(&mut self, tool: Arc<dyn Tool>, origin: Origin) {
         self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
     }
@@ -83,32 +79,27 @@ impl Toolbox {
         }
     }
 
-    /// Whether a tool has this name, one that cannot be called included.
+    /// Whether the name is known, unavailable tools included.
     pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// The tool of this name, if it can be called.
     pub fn get(&self, name: &str) -> Option<&Offered> {
         self.entries.get(name)?.as_ref().ok()
     }
 
-    /// Why the tool of this name cannot be called.
     pub fn why_not(&self, name: &str) -> Option<&Unavailable> {
         self.entries.get(name)?.as_ref().err()
     }
 
-    /// The tools that can be called, by name.
     pub fn offered(&self) -> impl Iterator<Item = &Offered> {
         self.entries.values().flatten()
     }
 
-    /// The specs of the tools that can be called, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.offered().map(Offered::spec)
     }
 
-    /// The tools that cannot be called, by name.
     pub fn unavailable(&self) -> impl Iterator<Item = (&str, &Unavailable)> {
         self.entries.iter().filter_map(|(name, entry)| Some((name.as_str(), entry.as_ref().err()?)))
     }
@@ -136,7 +127,6 @@ impl Offered {
         self.tool.spec()
     }
 
-    /// The name for people.
     pub fn label(&self) -> &str {
         self.tool.label()
     }
@@ -145,7 +135,6 @@ impl Offered {
         self.tool.chat_rules()
     }
 
-    /// The tool's effect, if a call changes something outside.
     pub fn effect(&self) -> Option<ToolEffect> {
         Some(self.spec().effect).filter(|effect| effect.acts())
     }
@@ -158,12 +147,10 @@ impl Offered {
         }
     }
 
-    /// The fields that the tool's author marked as hidden.
     pub fn redact(&self) -> &[String] {
         self.reference().map(|reference| reference.redact.as_slice()).unwrap_or_default()
     }
 
-    /// Whether a front end carries the tool out.
     pub fn is_of_front_end(&self) -> bool {
         self.origin == Origin::FrontEnd
     }

@@ -5,7 +5,7 @@ use crate::models::{Role, folded_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     NotFound,
-    /// The tool's present version is not the one that was offered.
+    /// The tool has changed since it was offered.
     Changed,
     /// The tool works in a phone call only. The reason follows the words "this tool".
     NeedsCall(String),
@@ -54,7 +54,6 @@ impl Unavailable {
         }
     }
 
-    /// The answer to a call of the tool.
     pub fn for_model(&self) -> String {
         let sentence = match self {
             Self::NotFound => "this tool was deleted; do without it.",

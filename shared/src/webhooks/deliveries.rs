@@ -75,7 +75,6 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
     }
 }
 
-/// The tenants that a request claims.
 pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
     if scheme == Scheme::GoogleCalendar {
         return channel(request.headers).into_iter().collect();
@@ -118,7 +117,6 @@ fn readable(batch: impl Iterator<Item = Result<InboundEvent, Rejection>>) -> Rea
     Ok(Delivery::Events(read.into_iter().flatten().collect()))
 }
 
-/// A required name or id.
 fn text(value: &Value) -> Result<String, Rejection> {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -19,7 +19,6 @@ use crate::models::Timestamp;
 
 /// The tolerated age of a request, in seconds, also ahead of our clock.
 pub(super) const TOLERANCE: i64 = 300;
-/// The most signatures read from one header.
 const MOST_SIGNATURES: usize = 20;
 
 /// Base64 with or without padding.

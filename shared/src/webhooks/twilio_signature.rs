@@ -31,7 +31,6 @@ pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &s
     signed(one) | signed(other)
 }
 
-/// The `bodySHA256` parameter of the query.
 fn body_hash(url: &str) -> Option<String> {
     let query = url.split_once('?')?.1;
     form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "bodySHA256").map(|(_, value)| value.into_owned())

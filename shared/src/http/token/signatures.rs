@@ -14,13 +14,11 @@ use ring::signature::{
 static RING: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Installs ring as this process's provider.
 pub(super) fn install() {
     // An error means that it is installed already.
     let _installed = RING.install_default();
 }
 
-/// Signing is not supported.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the library asks for this signature")]
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::InvalidAlgorithm.into())

@@ -17,10 +17,8 @@ use crate::{
 
 /// Reserved at the end of a turn for recording it.
 const SAVE_RESERVE: Duration = Duration::from_secs(2);
-/// Tokens of one answer.
 const LONGEST_ANSWER: u32 = 4_000;
 
-/// Why there is no answer.
 pub(super) enum Unanswered {
     Failed(Error),
     Stopped(Stop),
@@ -66,7 +64,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(completion)
     }
 
-    /// Whether another step may begin.
     pub(super) fn may_go_on(&self) -> Result<(), Unanswered> {
         if self.planner.stop.is_given() {
             return Err(Unanswered::Stopped(Stop::Requested));
@@ -75,7 +72,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     }
 }
 
-/// The model's answer, unless the turn is stopped first.
 async fn unless_stopped(
     stop: &StopSignal,
     answer: impl Future<Output = Result<Completion, clients::Error>>,

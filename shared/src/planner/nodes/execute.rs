@@ -91,7 +91,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(None)
     }
 
-    /// Whether this call was planned before the turn broke off.
     fn is_planned_before(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
         self.planned_before.iter().any(|planned| planned.tool == tool && planned.arguments == *arguments)
     }
@@ -212,7 +211,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         told
     }
 
-    /// Notes calls of a plan that will not be made.
     pub(super) fn leave(&mut self, calls: impl IntoIterator<Item = PlannedCall>, why: &str) {
         for PlannedCall { tool, arguments, .. } in calls {
             self.not_called(&tool, &arguments, why);
@@ -243,7 +241,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.tool_results.push(result);
     }
 
-    /// Leaves a call waiting for the person or the front end.
     pub(super) fn wait(&mut self, question: Question) -> Ended {
         let expires_at = Timestamp::now().plus(self.planner.wait_within);
         let pending = question.pending(self.state, self.planner.turn, expires_at);
