@@ -1,11 +1,11 @@
 // The page begins here: settings, the parts, and the view of their state.
 
-import { Api } from './api.js';
-import { BEGINNING, Chat } from './chat.js';
+import { Api } from './shell/api.js';
+import { BEGINNING, Chat } from './chat/chat.js';
 import { html, render } from './htm-preact.js';
-import { Page } from './page.js';
-import { Session } from './session.js';
-import { store } from './store.js';
+import { Page } from './shell/page.js';
+import { Session } from './session/session.js';
+import { store } from './shell/store.js';
 
 const root = document.getElementById('app');
 

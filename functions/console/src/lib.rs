@@ -1,7 +1,7 @@
-//! A page where people sign in and chat with their organization's tools.
+//! A page where people sign in, see what their organization's agents and automations did, decide what waits for them, and chat.
 //!
 //! - GET /: the page.
-//! - GET /console/{file}: its modules as one script, its style sheet, the vendored library and its licences (`assets.rs`), and
+//! - GET /console/{file}: its shell and each of its pages as one script, its style sheets, the vendored library and its licences (`assets.rs`), and
 //!   `settings.json`: `{"issuer", "openid_configuration", "client_id", "stream_url", "scopes"}`. `stream_url` is null where no
 //!   address is known.
 //!
@@ -38,7 +38,7 @@ impl Deps {
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     let file = match http::route(&request)[..] {
-        ["GET"] => assets::PAGE,
+        ["GET"] => assets::page().ok_or(Error::NotFound("file"))?,
         ["GET", "console", "settings.json"] => settings(&deps.settings),
         ["GET", "console", name] => assets::named(name).ok_or(Error::NotFound("file"))?,
         _ => return Err(Error::NotFound("route")),

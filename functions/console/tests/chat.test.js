@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { BrokenOff } from '../assets/ag_ui.js';
-import { Refused, Unreachable } from '../assets/problems.js';
-import { store } from '../assets/store.js';
+import { BrokenOff } from '../assets/chat/ag_ui.js';
+import { Refused, Unreachable } from '../assets/shell/problems.js';
+import { store } from '../assets/shell/store.js';
 
 const kept = new Map();
 globalThis.sessionStorage = {
@@ -11,7 +11,7 @@ globalThis.sessionStorage = {
   setItem: (name, value) => kept.set(name, String(value)),
   removeItem: (name) => kept.delete(name),
 };
-const { BEGINNING, Chat } = await import('../assets/chat.js');
+const { BEGINNING, Chat } = await import('../assets/chat/chat.js');
 
 const started = { type: 'RUN_STARTED', runId: 'r' };
 const finished = { type: 'RUN_FINISHED', runId: 'r' };

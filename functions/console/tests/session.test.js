@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test, { beforeEach } from 'node:test';
 
-import { base64url } from '../assets/pkce.js';
-import { SignInNeeded } from '../assets/problems.js';
-import { Session } from '../assets/session.js';
+import { base64url } from '../assets/session/pkce.js';
+import { SignInNeeded } from '../assets/shell/problems.js';
+import { Session } from '../assets/session/session.js';
 
 const ISSUER = 'https://issuer.example';
 const SETTINGS = { openid_configuration: `${ISSUER}/c`, client_id: 'console', scopes: 'openid' };

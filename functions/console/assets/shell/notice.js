@@ -1,6 +1,6 @@
 // What a person should know now, and what they can do about it.
 
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 
 /** `{text, kind: 'problem' | 'news', action?: {label, act}}`; what is a problem is said aloud at once. */
 export function Notice({ notice, onDismiss }) {

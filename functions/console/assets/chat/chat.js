@@ -12,8 +12,8 @@
 
 import { BrokenOff } from './ag_ui.js';
 import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from './conversation.js';
-import { SignInFailed } from './identity.js';
-import { failureOf, organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.js';
+import { SignInFailed } from '../session/identity.js';
+import { failureOf, organizationsIn, Refused, SignInNeeded, Unreachable } from '../shell/problems.js';
 import { fate, isRecent, Unanswered } from './unanswered.js';
 
 const THREAD = 'switchboard.thread';

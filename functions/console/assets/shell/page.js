@@ -1,7 +1,7 @@
 // The page as a whole: its head, what stands in its middle, and what is said aloud.
 
-import { ChatView } from './chat_view.js';
-import { html, useEffect, useRef, useState } from './htm-preact.js';
+import { ChatView } from '../chat/chat_view.js';
+import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Notice } from './notice.js';
 
 const TITLES = { starting: 'Switchboard', 'signed-out': 'Sign in', choosing: 'Choose an organization', broken: 'Switchboard' };

@@ -1,7 +1,7 @@
 // Who has signed in on this tab. Tokens are kept in sessionStorage: they end with the tab, and no other tab has them.
 
 import * as identity from './identity.js';
-import { SignInNeeded } from './problems.js';
+import { SignInNeeded } from '../shell/problems.js';
 
 const TOKENS = 'switchboard.tokens';
 const PENDING = 'switchboard.sign-in';

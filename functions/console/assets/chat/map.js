@@ -1,7 +1,7 @@
 // Places on a plain plot of longitude and latitude. No map of the world is asked for: nobody else learns what is looked at here.
 
 import { bounds, scale } from './chart_shapes.js';
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 
 const WIDTH = 640;
 const HEIGHT = 320;

@@ -1,6 +1,6 @@
 // Earlier conversations.
 
-import { html, useEffect, useRef, useState } from './htm-preact.js';
+import { html, useEffect, useRef, useState } from '../htm-preact.js';
 
 export function ThreadList({ threads, current, listed, readOnly, onList, open, begin, remove, more }) {
   const [doomed, doom] = useState(null);

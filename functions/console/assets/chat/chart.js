@@ -1,7 +1,7 @@
 // Bar, line and pie charts in SVG. Whoever cannot see them finds the numbers in a table.
 
 import { scale, slices, ticks } from './chart_shapes.js';
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 
 const WIDTH = 640;
 const HEIGHT = 280;

@@ -1,6 +1,6 @@
 // The actions of a turn, from the record that the service keeps and not from the answer's words.
 
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 
 /** Each state in words, and the kind of its sign. */
 const STATES = {

@@ -1,6 +1,6 @@
 // Where a person writes. What is written survives a reload, and having to sign in again.
 
-import { html, useEffect, useLayoutEffect, useState } from './htm-preact.js';
+import { html, useEffect, useLayoutEffect, useState } from '../htm-preact.js';
 
 const DRAFT = 'switchboard.draft';
 /** In characters; what the API takes. */

@@ -1,6 +1,6 @@
 // Names and values, as a tool is given them: as text, and not as JSON.
 
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 
 /** Lists and objects in each other, beyond which they are shown as JSON. */
 const DEEPEST = 3;

@@ -1,7 +1,7 @@
 // What tools want drawn: tables, charts, maps, cards and lists.
 
 import { Chart } from './chart.js';
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 import { MapPlot } from './map.js';
 
 export function Widget({ widget }) {

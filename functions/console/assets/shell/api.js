@@ -1,6 +1,6 @@
 // The API's documented routes, as far as the page uses them.
 
-import { runEvents, runInput } from './ag_ui.js';
+import { runEvents, runInput } from '../chat/ag_ui.js';
 import { refusal, Refused, Unreachable } from './problems.js';
 
 export class Api {

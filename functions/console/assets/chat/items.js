@@ -1,6 +1,6 @@
 // The items of a conversation: messages, calls of tools, drawings, receipts.
 
-import { Component, html } from './htm-preact.js';
+import { Component, html } from '../htm-preact.js';
 import { Receipt } from './receipt.js';
 import { formatted } from './text.js';
 import { Values } from './values.js';

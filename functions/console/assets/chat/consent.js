@@ -1,6 +1,6 @@
 // A question that waits for a person's yes or no.
 
-import { html, useEffect, useRef, useState } from './htm-preact.js';
+import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Named, Values } from './values.js';
 
 /** The longest delay that browsers take. */

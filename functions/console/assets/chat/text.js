@@ -1,6 +1,6 @@
 // The text of an answer as elements. Nothing in it is ever read as HTML, and each block has the direction of its own script.
 
-import { html } from './htm-preact.js';
+import { html } from '../htm-preact.js';
 import { blocks, directionOf, spans } from './markdown.js';
 
 /** A text as a list of elements. */

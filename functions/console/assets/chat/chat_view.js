@@ -2,9 +2,9 @@
 
 import { Composer } from './composer.js';
 import { Consent } from './consent.js';
-import { html, useEffect, useLayoutEffect, useRef, useState } from './htm-preact.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../htm-preact.js';
 import { Item } from './items.js';
-import { Notice } from './notice.js';
+import { Notice } from '../shell/notice.js';
 import { ThreadList } from './thread_list.js';
 
 const STEPS = {
