@@ -16,7 +16,8 @@ fn main() -> io::Result<()> {
     let mut list = String::from("&[\n");
     for name in files {
         let path = folder.join(&name);
-        let _a_string_takes_everything = writeln!(list, "    ({name:?}, include_bytes!({:?})),", path.display().to_string());
+        let _a_string_takes_everything =
+            writeln!(list, "    ({name:?}, include_bytes!({:?})),", path.display().to_string());
     }
     list.push_str("]\n");
     fs::write(Path::new(&variable("OUT_DIR")?).join("files.rs"), list)

@@ -8,7 +8,7 @@
 //! - POST /copilotkit/action `{"action": "chat", …}`: the same for CopilotKit's remote actions, as
 //!   `{"result": {"type": "response", "content", "role", "widget"?, "metadata"}, "widget"}`; the receipt stands below the
 //!   content, in one line an entry. Another action is a 400.
-//! - GET /agent/threads?limit=&cursor=: the user's threads, newest first (`threads.rs`).
+//! - GET /agent/threads?limit=&cursor=: the user's threads, newest first (`threads.rs`); its headers name the organization and the user's role.
 //! - GET /agent/threads/{id}?limit=&cursor=: a thread with its messages, newest first, and the turn that is being answered.
 //! - DELETE /agent/threads/{id}: deletes a thread and everything in it.
 //!
@@ -49,7 +49,7 @@ pub async fn handle(deps: &Deps, request: Request) -> Result<Reply> {
     match http::route(&request)[..] {
         ["POST", "agent", "chat"] => chat(deps, &request, person).await,
         ["POST", "copilotkit", "action"] => action(deps, &request, person).await,
-        ["GET", "agent", "threads"] => threads::list(deps, &request, &person.member).await,
+        ["GET", "agent", "threads"] => threads::list(deps, &request, &person).await,
         ["GET", "agent", "threads", name] => threads::show(deps, &request, &person.member, name).await,
         ["DELETE", "agent", "threads", name] => threads::delete(deps, &request, &person.member, name).await,
         _ => Err(Error::NotFound("route")),
@@ -83,7 +83,7 @@ async fn action(deps: &Deps, request: &Request, person: Person) -> Result<Reply>
 
 /// On the heap: a turn is everything that a run is.
 async fn take(deps: &Deps, request: &Request, person: Person, asked: Asked) -> Result<Answer> {
-    let Person { member, email } = person;
+    let Person { member, email, .. } = person;
     let open = Box::pin(deps.turns.open(&member, email, asked, http::deadline(request))).await?;
     Box::pin(deps.turns.answer(open, &mut Nobody)).await
 }

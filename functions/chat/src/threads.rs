@@ -5,17 +5,19 @@ use serde_json::{Value, json};
 use shared::{
     Error, Result,
     chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
-    http::{self, Reply, Request},
+    http::{self, Person, Reply, Request},
     models::{ChatRole, Member, Thread, ThreadId, ThreadMessage},
     store::{Cursor, Page},
 };
 
 use crate::Deps;
 
-pub(crate) async fn list(deps: &Deps, request: &Request, member: &Member) -> Result<Reply> {
+pub(crate) async fn list(deps: &Deps, request: &Request, person: &Person) -> Result<Reply> {
+    let Person { member, slug, .. } = person;
     let (limit, after) = http::page(request)?;
     let page = deps.turns.threads.page(member.organization_id, &member.user_id, after.as_ref(), limit).await?;
-    Reply::ok(&page.map(|thread| view(&thread)))
+    let who = [("x-organization", slug.to_string()), ("x-role", member.role.as_str().to_owned())];
+    Ok(Reply::ok(&page.map(|thread| view(&thread)))?.with_headers(who))
 }
 
 pub(crate) async fn show(deps: &Deps, request: &Request, member: &Member, name: &str) -> Result<Reply> {

@@ -122,9 +122,11 @@ mod tests {
         let first = ["console.css", "operator.css", ENTRY, VENDORED].map(compressed);
         assert!(first.iter().sum::<usize>() < 48 * 1024, "{first:?} {sizes:?}");
         for (name, size) in &sizes {
-            assert!(*name == ENTRY || *size <= 15 * 1024, "{name}: {size}");
+            // The chat brings its drawings with it.
+            let most = if *name == "chat-page.js" { 20 } else { 15 };
+            assert!(*name == ENTRY || *size <= most * 1024, "{name}: {size}");
         }
-        assert!(sizes.values().sum::<usize>() + compressed(VENDORED) <= 60 * 1024, "{sizes:?}");
+        assert!(sizes.values().sum::<usize>() + compressed(VENDORED) <= 72 * 1024, "{sizes:?}");
     }
 
     #[test]

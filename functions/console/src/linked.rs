@@ -72,7 +72,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
             return Vec::new();
         };
         let (mut body, mut exported) = (String::new(), Vec::new());
-        for line in text.lines() {
+        for line in without_comments(&text) {
             if let Some((names, from)) = import(line) {
                 let from = resolved(path, from);
                 self.add(&from);
@@ -89,11 +89,8 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
             }
         }
         let names = exported.join(", ");
-        let _ = write!(
-            self.text,
-            "// {path}\nconst {} = (() => {{\n{body}return {{ {names} }};\n}})();\n",
-            constant(path)
-        );
+        let _ =
+            write!(self.text, "// {path}\nconst {} = (() => {{\n{body}return {{ {names} }};\n}})();\n", constant(path));
         self.modules.push(path.to_owned());
         exported
     }
@@ -132,6 +129,18 @@ fn resolved(module: &str, address: &str) -> String {
     parts.join("/")
 }
 
+/// The lines that are no comment as a whole: browsers need none.
+fn without_comments(text: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    text.lines().filter(move |line| {
+        let line = line.trim();
+        let begins = line.starts_with("/**");
+        let comment = within || begins || line.starts_with("// ");
+        within = (within || begins) && !line.ends_with("*/");
+        !comment && !line.is_empty()
+    })
+}
+
 /// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<String> {
     let rest = declaration.strip_prefix("async ").unwrap_or(declaration);
@@ -158,7 +167,9 @@ mod tests {
             "in/two.js" => {
                 "import { h } from '../of-others.js';\nimport { ONE } from '../one.js';\nexport async function* two(x) {}\n"
             }
-            "one.js" => "export const ONE = 1;\nconst own = 2;\nexport class Three extends Error {}\n",
+            "one.js" => {
+                "// One.\n\n/**\n * It.\n */\nexport const ONE = 1;\n/** Own. */\nconst own = 2;\nexport class Three extends Error {}\n"
+            }
             "in/page.js" => {
                 "import { ONE } from '../one.js';\nimport { four } from './four.js';\nexport const View = four(ONE);\n"
             }

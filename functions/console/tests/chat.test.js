@@ -45,9 +45,8 @@ async function opened(script, { thread = 't', before = [] } = {}) {
   kept.set('switchboard.thread', thread);
   for (const [name, value] of before) kept.set(name, JSON.stringify(value));
   const state = store(BEGINNING);
-  const session = { complete: async () => {}, claims: { sub: 'u', name: 'Ana' } };
   const asking = api({ threads: [{ thread_id: 't', title: 'T' }], ...script });
-  const chat = new Chat({ state, session, api: asking });
+  const chat = new Chat({ state, api: asking, signIn: () => {} });
   await chat.start();
   return { chat, state, asked: asking.asked, shown: () => state.get().conversation.items.map((item) => item.text ?? item.kind) };
 }

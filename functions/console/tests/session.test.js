@@ -89,6 +89,18 @@ test('a code that comes back is redeemed once, and taken out of the address firs
   assert.equal(issuer.forms.length, 1);
 });
 
+test('signing in returns to the address that was asked for', async () => {
+  at('');
+  globalThis.location.hash = '#/acme/calls/7?since=x';
+  globalThis.location.assign = () => {};
+  await new Session(SETTINGS).begin();
+  const { state, asked } = JSON.parse(storage.get('switchboard.sign-in'));
+  assert.equal(asked, '#/acme/calls/7?since=x');
+  const replaced = at(`?error=access_denied&state=${state}`);
+  await assert.rejects(new Session(SETTINGS).complete(), /refused/);
+  assert.deepEqual(replaced, ['/#/acme/calls/7?since=x']);
+});
+
 test('a token that answers another sign-in is not kept', async () => {
   at('?code=c&state=s');
   storage.set('switchboard.sign-in', JSON.stringify({ state: 's', nonce: 'n', verifier: 'v', redirect_uri: 'x' }));

@@ -1,6 +1,6 @@
 // Bar, line and pie charts in SVG. Whoever cannot see them finds the numbers in a table.
 
-import { scale, slices, ticks } from './chart_shapes.js';
+import { scale, slices, ticks } from '../shell/chart_shapes.js';
 import { html } from '../htm-preact.js';
 
 const WIDTH = 640;

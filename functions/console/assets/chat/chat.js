@@ -1,93 +1,72 @@
 // The actions of a person, and their consequences. Everything that is shown stands in the state:
 //
-// - `phase`: `starting`, `signed-out`, `choosing` (an organization), `chatting` or `broken`
-// - `person`: name or e-mail address; `organization`, `organizations`: slugs
 // - `threads`: `{items, next, loading}`; `conversation`: see conversation.js; `loading`: whether one is being read
 // - `notice`: `{text, kind: 'problem' | 'news', action?: {label, act}}`
 // - `unanswered`: `{id, text}` of a message that got no answer
 // - `readOnly`: why the person may only read, if that is so
 // - `stopping`: whether the person has asked for the end of the answer
 // - `announcement`: a sentence for screen readers
-// - `signOutEverywhere`: address where the issuer ends its own session
 
 import { BrokenOff } from './ag_ui.js';
 import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from './conversation.js';
-import { SignInFailed } from '../session/identity.js';
-import { failureOf, organizationsIn, Refused, SignInNeeded, Unreachable } from '../shell/problems.js';
+import { failureOf, Refused, SignInNeeded, Unreachable } from '../shell/problems.js';
 import { fate, isRecent, Unanswered } from './unanswered.js';
 
 const THREAD = 'switchboard.thread';
-const ORGANIZATION = 'switchboard.organization';
-const ORGANIZATIONS = 'switchboard.organizations';
 /** How long a run may go on after it was asked to stop, in milliseconds. */
 const STOPS_WITHIN = 15_000;
 
 export class Chat {
   #state;
-  #session;
   #api;
+  #signIn;
   /** What is listened to: an `AbortController` with the `run` that it is about. */
   #reading = null;
   #unanswered = new Unanswered(sessionStorage);
 
-  constructor({ state, session, api }) {
+  constructor({ state, api, signIn }) {
     this.#state = state;
-    this.#session = session;
     this.#api = api;
+    this.#signIn = signIn;
   }
 
-  /** What is shown first. */
+  /** The first page of threads, and the thread that was open before. */
   async start() {
     try {
-      await this.#session.complete();
+      await this.#readThreads();
     } catch (error) {
-      this.#state.set({ phase: 'signed-out' });
-      return this.#problem(error);
+      return this.#problem(error, { label: 'Try again', act: () => this.start() });
     }
-    const { claims } = this.#session;
-    if (!claims) return this.#state.set({ phase: 'signed-out' });
-    this.#state.set({ person: claims.name ?? claims.email ?? claims.sub });
-    this.#api.organization = sessionStorage.getItem(ORGANIZATION);
-    const organizations = sessionStorage.getItem(ORGANIZATIONS)?.split(' ') ?? [];
-    this.#state.set({ organization: this.#api.organization, organizations });
-    await this.#enter();
-  }
-
-  async signIn() {
     this.#state.set({ notice: null });
-    try {
-      await this.#session.begin();
-    } catch (error) {
-      this.#problem(error);
-    }
+    const before = sessionStorage.getItem(this.#kept);
+    const thread = before ?? crypto.randomUUID();
+    this.#open(thread);
+    const readOnly = await this.#api.whyReadOnly().catch(() => null);
+    this.#state.set({ readOnly });
+    const { threads } = this.#state.get();
+    const isKept = threads.next || threads.items.some((item) => item.thread_id === before) || this.#unanswered.of(thread);
+    if (before && isKept && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
   }
 
-  async signOut() {
-    this.#leave();
-    this.#state.set({ phase: 'signed-out', person: null, organization: null, organizations: [], notice: null });
-    this.#state.set({ threads: none(), conversation: conversation(null), signOutEverywhere: null, unanswered: null });
-    this.#announce('You are signed out.');
-    this.#api.organization = null;
-    this.#state.set({ signOutEverywhere: await this.#session.end() });
+  /** Stops listening to the run; the run goes on all the same. */
+  leave() {
+    this.#reading?.abort();
+    this.#reading = null;
   }
 
-  async choose(organization) {
-    this.#leave();
-    sessionStorage.setItem(ORGANIZATION, organization);
-    sessionStorage.removeItem(THREAD);
-    this.#api.organization = organization;
-    this.#state.set({ organization, threads: none(), notice: null, readOnly: null });
-    await this.#enter();
+  /** Each organization has an open thread of its own. */
+  get #kept() {
+    return this.#api.organization ? `${THREAD}.${this.#api.organization}` : THREAD;
   }
 
   newThread() {
-    this.#leave();
+    this.leave();
     this.#open(crypto.randomUUID());
     this.#announce('A new conversation.');
   }
 
   async openThread(thread) {
-    this.#leave();
+    this.leave();
     this.#open(thread);
     await this.#goOn(thread);
   }
@@ -183,43 +162,6 @@ export class Chat {
     this.#state.set({ notice: null });
   }
 
-  /** The first page of threads, and the thread that was open before. */
-  async #enter() {
-    try {
-      await this.#readThreads();
-    } catch (error) {
-      const organizations = organizationsIn(error);
-      if (organizations) {
-        sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
-        return this.#state.set({ phase: 'choosing', organizations });
-      }
-      if (error instanceof SignInNeeded) {
-        this.#state.set({ phase: 'signed-out', person: null });
-        return this.#say({ text: error.message, kind: 'problem' });
-      }
-      const lost = error instanceof Refused && error.status === 404;
-      if (lost && this.#api.organization) {
-        // They have left it, or it is gone.
-        sessionStorage.removeItem(ORGANIZATION);
-        this.#api.organization = null;
-        this.#state.set({ organization: null });
-        return this.#enter();
-      }
-      this.#state.set({ phase: 'broken' });
-      const nobody = 'You belong to no organization here. Ask an owner of yours to add you, then try again.';
-      return this.#problem(lost ? new Error(nobody) : error, { label: 'Try again', act: () => this.#enter() });
-    }
-    this.#state.set({ phase: 'chatting', notice: null });
-    const before = sessionStorage.getItem(THREAD);
-    const thread = before ?? crypto.randomUUID();
-    this.#open(thread);
-    const readOnly = await this.#api.whyReadOnly().catch(() => null);
-    this.#state.set({ readOnly });
-    const { threads } = this.#state.get();
-    const isKept = threads.next || threads.items.some((item) => item.thread_id === before) || this.#unanswered.of(thread);
-    if (before && isKept && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
-  }
-
   /** The newest threads, above the older ones that are shown. */
   async #readThreads() {
     const page = await this.#threadsAfter(null);
@@ -253,14 +195,8 @@ export class Chat {
   }
 
   #open(thread) {
-    sessionStorage.setItem(THREAD, thread);
+    sessionStorage.setItem(this.#kept, thread);
     this.#state.set({ conversation: conversation(thread), unanswered: null, notice: null, answering: false, stopping: false });
-  }
-
-  /** Stops listening to the run; the run goes on all the same. */
-  #leave() {
-    this.#reading?.abort();
-    this.#reading = null;
   }
 
   #show(of) {
@@ -269,7 +205,7 @@ export class Chat {
 
   /** Listens to events from here on. */
   #listen() {
-    this.#leave();
+    this.leave();
     this.#reading = Object.assign(new AbortController(), { run: crypto.randomUUID(), late: null });
     return this.#reading;
   }
@@ -369,10 +305,10 @@ export class Chat {
 
   /** The person looks at the page again: events of other tabs meanwhile are shown. */
   async lookedAt() {
-    const { phase, answering, loading, unanswered, conversation: before, threads } = this.#state.get();
+    const { answering, loading, unanswered, conversation: before, threads } = this.#state.get();
     const isKept = threads.items.some((item) => item.thread_id === before.thread);
     const isLong = before.items[0]?.id.startsWith('number-');
-    if (phase !== 'chatting' || answering || loading || unanswered || !isKept || isLong) return;
+    if (answering || loading || unanswered || !isKept || isLong) return;
     const { waiting } = before;
     const read = await this.#reload({ quietly: true });
     const { conversation: of, notice } = this.#state.get();
@@ -446,10 +382,10 @@ export class Chat {
 
   #problem(error, action = null) {
     if (error instanceof SignInNeeded) {
-      return this.#say({ text: error.message, kind: 'problem', action: { label: 'Sign in again', act: () => this.signIn() } });
+      return this.#say({ text: error.message, kind: 'problem', action: { label: 'Sign in again', act: this.#signIn } });
     }
     const broke = error instanceof BrokenOff;
-    const known = [Refused, Unreachable, SignInFailed, Error].includes(error.constructor);
+    const known = [Refused, Unreachable, Error].includes(error.constructor);
     const text = broke ? 'The conversation could not be read to its end. Try again.' : known ? error.message : UNEXPECTED;
     if (!known && !broke) console.error(error);
     this.#say({ text, kind: 'problem', action });
@@ -474,10 +410,6 @@ const none = () => ({ items: [], next: null, loading: false, isLong: false });
 
 /** The state before anything is known. */
 export const BEGINNING = {
-  phase: 'starting',
-  person: null,
-  organization: null,
-  organizations: [],
   threads: none(),
   conversation: conversation(null),
   readOnly: null,
@@ -487,5 +419,4 @@ export const BEGINNING = {
   notice: null,
   unanswered: null,
   announcement: '',
-  signOutEverywhere: null,
 };

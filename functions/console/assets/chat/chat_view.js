@@ -51,7 +51,7 @@ export function ChatView({ shown, chat }) {
   return html`
     <div class="chat" data-listed=${listed}>
       <${ThreadList} threads=${shown.threads} current=${conversation.thread} listed=${listed} readOnly=${readOnly} onList=${list} ...${go} />
-      <main class="conversation" id="conversation" aria-busy=${answering || loading}>
+      <main class="conversation" id="main" tabindex="-1" aria-busy=${answering || loading}>
         <h1 tabindex="-1" ref=${heading} dir="auto" title=${title}>${title}</h1>
         <${Items} conversation=${conversation} loading=${loading} readOnly=${readOnly} onEarlier=${() => chat.loadEarlier()}>
           ${answering && html`<${Progress} conversation=${conversation} stopping=${stopping} />`}

@@ -1,7 +1,7 @@
 // A question that waits for a person's yes or no.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
-import { Named, Values } from './values.js';
+import { Named, Values } from '../shell/values.js';
 
 /** The longest delay that browsers take. */
 const LONGEST = 2 ** 31 - 1;

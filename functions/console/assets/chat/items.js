@@ -3,7 +3,7 @@
 import { Component, html } from '../htm-preact.js';
 import { Receipt } from './receipt.js';
 import { formatted } from './text.js';
-import { Values } from './values.js';
+import { Values } from '../shell/values.js';
 import { Widget } from './widget.js';
 
 /** One item. An item that has not changed is not drawn again, so a long conversation costs a growing answer nothing. */

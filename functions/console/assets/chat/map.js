@@ -1,6 +1,6 @@
 // Places on a plain plot of longitude and latitude. No map of the world is asked for: nobody else learns what is looked at here.
 
-import { bounds, scale } from './chart_shapes.js';
+import { bounds, scale } from '../shell/chart_shapes.js';
 import { html } from '../htm-preact.js';
 
 const WIDTH = 640;

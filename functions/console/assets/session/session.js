@@ -29,16 +29,16 @@ export class Session {
       ...this.#settings,
       redirect_uri: location.origin + location.pathname,
     });
-    keep(PENDING, pending);
+    keep(PENDING, { ...pending, asked: location.hash });
     location.assign(address);
   }
 
-  /** Ends a sign-in if the address says that one has come back; takes what it said out of the address. */
+  /** Ends a sign-in if the address says that one has come back; in its place comes the address that was asked for. */
   async complete() {
     const { search, pathname } = location;
     if (!/[?&]state=/.test(search)) return;
-    history.replaceState(null, '', pathname);
     const pending = kept(PENDING);
+    history.replaceState(null, '', pathname + (pending?.asked ?? ''));
     sessionStorage.removeItem(PENDING);
     const found = await this.#discovered();
     const code = identity.codeIn(search, pending, found);

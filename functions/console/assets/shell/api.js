@@ -14,6 +14,29 @@ export class Api {
     this.#stream = stream;
   }
 
+  /** The organization that is meant, and the person's role in it: `{slug, role}`. */
+  async membership() {
+    const answer = await this.#ask('GET', here('agent/threads?limit=1'));
+    return { slug: answer.headers.get('x-organization'), role: answer.headers.get('x-role') };
+  }
+
+  /** What the organization's route gives; null and absent members of `query` are left out. */
+  async read(path, query = {}) {
+    return (await this.#ask('GET', this.#of(path, query))).json();
+  }
+
+  /** Does something in the organization; gives what the answer says, which may be nothing. */
+  async act(method, path, body, headers = {}) {
+    const answer = await this.#ask(method, this.#of(path), body, { headers });
+    return answer.status === 204 ? null : answer.json();
+  }
+
+  #of(path, query = {}) {
+    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+    const search = new URLSearchParams(given).toString();
+    return here(`api/${encodeURIComponent(this.organization)}/${path}${search && `?${search}`}`);
+  }
+
   /** A page of the person's threads, newest first: `{items, next_cursor}`. */
   async threads(cursor = null) {
     const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
@@ -66,9 +89,9 @@ export class Api {
   }
 
   /** Asks with the person's token, and once more with a newer one if that is refused. */
-  async #ask(method, address, body, { accept = 'application/json', signal } = {}) {
+  async #ask(method, address, body, { accept = 'application/json', signal, headers: more = {} } = {}) {
     for (const renewed of [false, true]) {
-      const headers = { accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
+      const headers = { ...more, accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
       if (body) headers['content-type'] = 'application/json';
       if (this.organization) headers['x-organization'] = this.organization;
       const asked = { method, headers, signal, body: body && JSON.stringify(body) };

@@ -39,7 +39,7 @@ export function List({ what, name, rows, columns, hrefOf, current, empty, groupO
   const { items, fresh, next, error, at } = rows;
   const failed = error && html`<${Failed} what=${what} error=${error} at=${at} again=${rows.again} />`;
   if (items === null) return failed || html`<${Skeleton} what=${what} />`;
-  if (items.length === 0) return html`${failed}${empty}`;
+  if (items.length === 0 && !next) return html`${failed}${empty}`;
   const groups = [];
   for (const item of items) {
     const heading = groupOf?.(item) ?? '';
@@ -64,7 +64,7 @@ export function List({ what, name, rows, columns, hrefOf, current, empty, groupO
       </table>
     </div>
     ${next &&
-    html`<div class="end"><span>${items.length} shown</span>
+    html`<div class="listend"><span>${items.length} shown</span>
       <button type="button" class="btn" data-more aria-disabled=${rows.older ? 'true' : null} onClick=${() => !rows.older && rows.more()}>Show older ones</button></div>`}
   `;
 }

@@ -8,11 +8,11 @@ export function Notice({ notice, onDismiss }) {
   return html`
     <div class="notices" role=${problem ? 'alert' : null}>
       ${notice &&
-      html`<div class="notice ${notice.kind}">
+      html`<div class="notice say ${problem ? 'bad' : ''} ${notice.kind}">
         <p>${notice.text}</p>
-        <div class="actions">
+        <div class="actions acts">
           ${notice.action &&
-          html`<button type="button" data-notice-action onClick=${() => notice.action.act()}>${notice.action.label}</button>`}
+          html`<button type="button" class="btn" data-notice-action onClick=${() => notice.action.act()}>${notice.action.label}</button>`}
           ${onDismiss && html`<button type="button" class="plain" onClick=${onDismiss}>Dismiss</button>`}
         </div>
       </div>`}

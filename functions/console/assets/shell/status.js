@@ -10,6 +10,10 @@ const KNOWN = {
   refused: ['Refused', 'bad', 'bad'],
   expired: ['Expired', 'done', 'stop'],
   cancelled: ['Cancelled', 'done', 'stop'],
+  // Automations
+  active: ['Active', 'good', 'ok'],
+  paused: ['Paused', 'wait', 'pause'],
+  pending_review: ['Not active', 'done', 'queued'],
   // Runs, executions and actions
   queued: ['Queued', 'done', 'queued'],
   running: ['Running', 'live', 'live'],
