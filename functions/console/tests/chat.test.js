@@ -123,7 +123,7 @@ test('a message that is refused goes back to where it was written, and is not ke
 test('a card that was decided elsewhere closes and says how', async () => {
   const interrupt = { id: 'i', message: 'May I call Send?', metadata: { tool: 'send', label: 'Send', shows: [], arguments: {} } };
   const asks = [started, snapshot(question), { ...finished, outcome: { type: 'interrupt', interrupts: [interrupt] } }];
-  const decided = new Refused(409, 'consent_decided', 'You refused this in another window.', 'refused');
+  const decided = new Refused(409, 'consent_decided', 'You refused this in another window.', { decided: 'refused' });
   const after = [started, snapshot(question, { id: 'a', role: 'assistant', content: 'I did not.' }), finished];
   const { chat, state, asked, shown } = await opened({ histories: [asks, after], runs: [[decided]] });
   assert.equal(state.get().conversation.waiting.label, 'Send');

@@ -7,13 +7,17 @@ export class SignInNeeded extends Error {
   }
 }
 
-/** The API refused: `status`, `code` (may be empty) and the sentence; `decided` says how, if a consent had been decided before. */
+/**
+ * The API refused: `status`, `code` (may be empty) and the sentence; `decided` says how, if a consent had been decided before;
+ * `diagnostics` are the mistakes of a definition.
+ */
 export class Refused extends Error {
-  constructor(status, code, sentence, decided = null) {
+  constructor(status, code, sentence, { decided = null, diagnostics = [] } = {}) {
     super(sentence);
     this.status = status;
     this.code = code;
     this.decided = decided;
+    this.diagnostics = diagnostics;
   }
 }
 
@@ -33,10 +37,12 @@ export async function refusal(answer) {
   } catch {
     // A proxy's page is nothing to show.
   }
+  const diagnostics = Array.isArray(body.diagnostics) ? body.diagnostics : [];
   const fields = Array.isArray(body.errors) ? body.errors.map(({ field, problem }) => `${field} ${problem}`).join('; ') : '';
-  const said = fields || body.detail || body.message || '';
+  const mistakes = diagnostics.length > 0 ? 'this version has mistakes, which are shown at their places' : '';
+  const said = fields || body.detail || body.message || mistakes;
   const sentence = sentenceOf(said) || usual(answer.status);
-  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), body.decided);
+  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), { decided: body.decided, diagnostics });
 }
 
 /** Why a run failed, as a sentence with the next step. */
