@@ -7,8 +7,8 @@ use shared::{
     Error, Result,
     chat::{LONGEST_THREAD, running_view, unanswered, waiting_view},
     described::{Described, Schemas, json},
-    http::{Asked, Found, Gone, Operation, Paged, Part, Shown, operation},
-    models::{ChatRole, Member, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
+    http::{Answers, Asked, Found, Gone, Operation, Paged, Part, Reply, Shown, operation},
+    models::{ChatRole, Member, Role, Slug, Thread, ThreadId, ThreadMessage, ThreadSummary, Timestamp},
     store::{Cursor, Page},
 };
 
@@ -156,16 +156,37 @@ impl From<&ThreadMessage> for ThreadMessageView {
     }
 }
 
-/// List one's threads
+/// A page of threads, with the organization's slug and the user's role in headers.
+pub(crate) struct ThreadPage {
+    page: Page<ThreadView>,
+    slug: Option<Slug>,
+    role: Role,
+}
+
+impl Answers for ThreadPage {
+    fn reply(self) -> Result<Reply> {
+        let slug = self.slug.map(|slug| ("x-organization", slug.to_string()));
+        let headers = slug.into_iter().chain([("x-role", self.role.as_str().to_owned())]);
+        Ok(Reply::ok(&self.page)?.with_headers(headers))
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Page::<ThreadView>::describe(operation, schemas);
+        operation.tells(200, "X-Organization", "The organization's slug.");
+        operation.tells(200, "X-Role", "The user's role in the organization.");
+    }
+}
+
+/// List your threads
 ///
-/// Newest first; nobody sees another user's.
+/// Newest first. Other users' threads are not listed.
 ///
 /// - 200: A page of threads.
 #[operation(GET "/agent/threads", Viewer)]
-pub(crate) async fn list_threads(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<ThreadView>> {
+pub(crate) async fn list_threads(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<ThreadPage> {
     let (member, after) = (&asked.member, page.cursor.as_ref());
     let page = deps.turns.threads.page(member.organization_id, &member.user_id, after, page.limit).await?;
-    Ok(page.map(ThreadView::from))
+    Ok(ThreadPage { page: page.map(ThreadView::from), slug: asked.slug.clone(), role: member.role })
 }
 
 /// A thread with its messages

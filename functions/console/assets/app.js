@@ -1,11 +1,11 @@
 // The page begins here: settings, the parts, and the view of their state.
 
-import { Api } from './api.js';
-import { BEGINNING, Chat } from './chat.js';
+import { Api } from './shell/api.js';
+import { BEGINNING, Entrance } from './shell/entrance.js';
 import { html, render } from './htm-preact.js';
-import { Page } from './page.js';
-import { Session } from './session.js';
-import { store } from './store.js';
+import { Page } from './shell/page.js';
+import { Session } from './session/session.js';
+import { store } from './shell/store.js';
 
 const root = document.getElementById('app');
 
@@ -19,9 +19,10 @@ async function begin() {
   const state = store(BEGINNING);
   const session = new Session(settings);
   const api = new Api(session, settings.stream_url);
-  const chat = new Chat({ state, session, api });
-  render(html`<${Page} state=${state} chat=${chat} />`, root);
-  await chat.start();
+  const entrance = new Entrance({ state, session, api });
+  render(html`<${Page} state=${state} entrance=${entrance} api=${api} />`, root);
+  window.addEventListener('hashchange', () => entrance.moved());
+  await entrance.start();
 }
 
 /** A sentence in the place of a page. */

@@ -1,12 +1,12 @@
-//! The page's files as they stand in `assets`, written by hand and part of the binary. Browsers get the modules as one (`linked.rs`):
-//! a request each would cost a far-away person seconds.
+//! The page's files as they lie in `assets`, written by hand and part of the binary (`build.rs` lists them). Browsers get the modules
+//! of the shell as one script and those of each page as another (`linked.rs`): a request each would cost a far-away person seconds.
 
-use std::{borrow::Cow, fmt::Write, io::Write as _, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write, io::Write as _, sync::LazyLock};
 
 use flate2::{Compression, write::GzEncoder};
 use ring::digest::{SHA256, digest};
 
-use crate::linked;
+use crate::linked::{self, Linked};
 
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const CSS: &str = "text/css; charset=utf-8";
@@ -20,71 +20,56 @@ pub(crate) struct Asset {
     pub(crate) bytes: Cow<'static, [u8]>,
 }
 
-macro_rules! asset {
-    ($kind:expr, $file:literal) => {
-        Asset { kind: $kind, bytes: Cow::Borrowed(include_bytes!(concat!("../assets/", $file))) }
-    };
-}
+/// Each file's path in `assets` and its bytes.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-pub(crate) const PAGE: Asset = asset!(HTML, "index.html");
-
-/// The module that the page begins with, and with it all others but this one, which is served as it came.
+const PAGE: &str = "index.html";
+/// The shell, which the page begins with.
 const ENTRY: &str = "app.js";
+/// Served as it came.
 const VENDORED: &str = "htm-preact.js";
 
-const FILES: &[(&str, Asset)] = &[
-    ("ag_ui.js", asset!(SCRIPT, "ag_ui.js")),
-    ("api.js", asset!(SCRIPT, "api.js")),
-    ("app.js", asset!(SCRIPT, "app.js")),
-    ("chart.js", asset!(SCRIPT, "chart.js")),
-    ("chart_shapes.js", asset!(SCRIPT, "chart_shapes.js")),
-    ("chat.js", asset!(SCRIPT, "chat.js")),
-    ("chat_view.js", asset!(SCRIPT, "chat_view.js")),
-    ("composer.js", asset!(SCRIPT, "composer.js")),
-    ("consent.js", asset!(SCRIPT, "consent.js")),
-    ("console.css", asset!(CSS, "console.css")),
-    ("conversation.js", asset!(SCRIPT, "conversation.js")),
-    ("htm-preact.js", asset!(SCRIPT, "htm-preact.js")),
-    ("htm-preact.licences.txt", asset!(TEXT, "htm-preact.licences.txt")),
-    ("identity.js", asset!(SCRIPT, "identity.js")),
-    ("items.js", asset!(SCRIPT, "items.js")),
-    ("map.js", asset!(SCRIPT, "map.js")),
-    ("markdown.js", asset!(SCRIPT, "markdown.js")),
-    ("notice.js", asset!(SCRIPT, "notice.js")),
-    ("page.js", asset!(SCRIPT, "page.js")),
-    ("pkce.js", asset!(SCRIPT, "pkce.js")),
-    ("problems.js", asset!(SCRIPT, "problems.js")),
-    ("receipt.js", asset!(SCRIPT, "receipt.js")),
-    ("session.js", asset!(SCRIPT, "session.js")),
-    ("sse.js", asset!(SCRIPT, "sse.js")),
-    ("store.js", asset!(SCRIPT, "store.js")),
-    ("text.js", asset!(SCRIPT, "text.js")),
-    ("thread_list.js", asset!(SCRIPT, "thread_list.js")),
-    ("unanswered.js", asset!(SCRIPT, "unanswered.js")),
-    ("values.js", asset!(SCRIPT, "values.js")),
-    ("widget.js", asset!(SCRIPT, "widget.js")),
-];
-
-/// All modules but the vendored one as one.
-static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
-    let module = |name: &str| {
-        let (_, asset) =
-            FILES.iter().find(|(known, asset)| *known == name && asset.kind == SCRIPT && name != VENDORED)?;
-        std::str::from_utf8(&asset.bytes).ok().map(str::to_owned)
-    };
-    linked::linked(ENTRY, &module)
+/// The scripts by the name that browsers ask for: the shell, and each page that it imports when the page is opened.
+static SCRIPTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let shell = linked::linked(ENTRY, &[], &module);
+    let mut scripts = BTreeMap::new();
+    for page in &shell.opened {
+        let Linked { text, .. } = linked::linked(page, &shell.modules, &module);
+        scripts.insert(linked::served(page), text);
+    }
+    scripts.insert(ENTRY.to_owned(), shell.text);
+    scripts
 });
+
+/// The text of a module of ours.
+fn module(path: &str) -> Option<String> {
+    if !path.ends_with(".js") || path == VENDORED {
+        return None;
+    }
+    std::str::from_utf8(bytes(path)?).ok().map(str::to_owned)
+}
+
+fn bytes(path: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(known, _)| *known == path).map(|(_, bytes)| *bytes)
+}
+
+pub(crate) fn page() -> Option<Asset> {
+    Some(Asset { kind: HTML, bytes: bytes(PAGE)?.into() })
+}
 
 /// The file that browsers get under `/console/{name}`.
 pub(crate) fn named(name: &str) -> Option<Asset> {
-    if name == ENTRY {
-        return Some(Asset { kind: SCRIPT, bytes: SCRIPTS.as_bytes().into() });
+    if let Some(script) = SCRIPTS.get(name) {
+        return Some(Asset { kind: SCRIPT, bytes: script.as_bytes().into() });
     }
-    let (_, Asset { kind, bytes }) = FILES.iter().find(|(known, asset)| {
-        // The other modules are part of the first.
-        *known == name && (asset.kind != SCRIPT || name == VENDORED)
-    })?;
-    Some(Asset { kind, bytes: bytes.clone() })
+    let kind = match name.rsplit_once('.')?.1 {
+        "css" => CSS,
+        "txt" => TEXT,
+        // The other modules are part of a script.
+        "js" if name == VENDORED => SCRIPT,
+        _ => return None,
+    };
+    Some(Asset { kind, bytes: bytes(name)?.into() })
 }
 
 impl Asset {
@@ -110,52 +95,56 @@ impl Asset {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::Path};
+    use std::collections::BTreeSet;
 
     use super::*;
 
-    /// The page, and what lies beside it in `assets`.
-    fn on_disk() -> BTreeSet<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
-        let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
-        let files = entries.filter(|entry| entry.path().is_file());
-        files.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    fn compressed(name: &str) -> usize {
+        named(name).unwrap().compressed().unwrap().len()
     }
 
     #[test]
-    fn every_file_is_part_of_the_binary_and_the_page_asks_for_few() {
-        let known: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(known.len(), FILES.len(), "a name stands here twice");
-        let mut on_disk = on_disk();
-        assert!(on_disk.remove("index.html"));
-        assert_eq!(known, on_disk);
-        let page = String::from_utf8_lossy(&PAGE.bytes).into_owned();
+    fn the_page_asks_for_few_files_and_each_is_served() {
+        let page = String::from_utf8_lossy(&page().unwrap().bytes).into_owned();
         let asked: BTreeSet<&str> =
             page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        assert_eq!(asked, BTreeSet::from([ENTRY, VENDORED, "console.css", "htm-preact.licences.txt", "settings.json"]));
+        let few = [ENTRY, VENDORED, "console.css", "operator.css", "htm-preact.licences.txt", "settings.json"];
+        assert_eq!(asked, BTreeSet::from(few));
         assert!(asked.iter().all(|name| *name == "settings.json" || named(name).is_some()));
-        assert!(named("chat.js").is_none(), "it is part of {ENTRY}");
+        for part in ["chat/chat.js", "chat-chat.js", "index.html", "shell/store.js"] {
+            assert!(named(part).is_none(), "{part} is no file of its own");
+        }
     }
 
     #[test]
     fn the_page_is_small_for_a_slow_line() {
-        let files = ["console.css", ENTRY, VENDORED].map(|name| named(name).unwrap().compressed().unwrap().len());
-        assert!(files.iter().sum::<usize>() < 48 * 1024, "{files:?}");
+        let sizes: BTreeMap<&str, usize> = SCRIPTS.keys().map(|name| (name.as_str(), compressed(name))).collect();
+        let first = ["console.css", "operator.css", ENTRY, VENDORED].map(compressed);
+        assert!(first.iter().sum::<usize>() < 48 * 1024, "{first:?} {sizes:?}");
+        for (name, size) in &sizes {
+            // The chat brings its drawings with it.
+            let most = if *name == "chat-page.js" { 20 } else { 15 };
+            assert!(*name == ENTRY || *size <= most * 1024, "{name}: {size}");
+        }
+        assert!(sizes.values().sum::<usize>() + compressed(VENDORED) <= 72 * 1024, "{sizes:?}");
     }
 
     #[test]
-    fn the_modules_as_one_have_every_module_once_and_import_the_vendored_one_alone() {
-        for (name, asset) in FILES.iter().filter(|(name, asset)| asset.kind == SCRIPT && *name != VENDORED) {
-            let count = SCRIPTS.matches(&format!("// {name}\n")).count();
-            assert_eq!(count, 1, "{name} is used, and once");
-            let text = String::from_utf8_lossy(&asset.bytes).into_owned();
-            for rest in text.split(" from './").skip(1) {
-                let target = rest.split('\'').next().unwrap();
-                assert!(FILES.iter().any(|(known, _)| *known == target), "{name} imports {target}");
+    fn every_module_is_in_the_shell_or_in_a_page_and_imports_what_there_is() {
+        for (path, _) in FILES.iter().filter(|(path, _)| module(path).is_some()) {
+            let part = format!("// {path}\n");
+            let shell = SCRIPTS[ENTRY].contains(&part);
+            let pages = SCRIPTS.iter().filter(|(name, text)| *name != ENTRY && text.contains(&part)).count();
+            assert!(shell != (pages > 0), "{path}: in the shell {shell}, in {pages} pages");
+        }
+        for (name, text) in SCRIPTS.iter() {
+            for line in text.lines().filter(|line| line.starts_with("import ")) {
+                let known = [VENDORED, ENTRY].iter().any(|file| line.ends_with(&format!(" from './{file}';")));
+                assert!(known, "{name}: {line}");
+            }
+            for asked in text.split("import('./").skip(1).filter_map(|rest| rest.split('\'').next()) {
+                assert!(SCRIPTS.contains_key(asked), "{name} opens {asked}");
             }
         }
-        let imports: Vec<&str> = SCRIPTS.lines().filter(|line| line.starts_with("import ")).collect();
-        assert_eq!(imports, [format!("import * as $htm_preact from './{VENDORED}';")]);
-        assert!(!SCRIPTS.lines().any(|line| line.starts_with("export ")));
     }
 }

@@ -1,4 +1,4 @@
-//! A page where people sign in and chat with their organization's tools.
+//! A page where people sign in, see what their organization's agents and automations did, decide what waits for them, and chat.
 //!
 //! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the person who signed
 //! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow
@@ -40,7 +40,7 @@ impl Deps {
 #[operation(GET "/", open, also(429), throttle(Page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
-    served(deps, found.request, assets::PAGE).map(Page)
+    served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?).map(Page)
 }
 
 /// A file of the console

@@ -2,61 +2,143 @@
 //! become constants.
 //!
 //! This is no parser. It relies on the form that the page's modules have: each import is one line, `import {…} from './name.js';` or
-//! `import * as name from './name.js';`, and exports are declared where they are exported. Tests hold the modules to it.
+//! `import * as name from './name.js';`, a page that is loaded when it is opened is named as `import('./folder/name.js')`, and exports
+//! are declared where they are exported. Tests hold the modules to it.
 
 use std::fmt::Write;
 
-/// The module `entry` and its imports, each before the modules that need it. A module that `module` does not know stays an import.
-pub(crate) fn linked(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
-    let mut linked = Linked { module, known: Vec::new(), imports: String::new(), modules: String::new() };
-    linked.add(entry);
-    format!("{}{}", linked.imports, linked.modules)
+/// A script and what it is made of.
+pub(crate) struct Linked {
+    pub(crate) text: String,
+    /// The paths of the modules in it.
+    pub(crate) modules: Vec<String>,
+    /// The paths of the modules that it imports when they are needed.
+    pub(crate) opened: Vec<String>,
 }
 
-struct Linked<'a, F> {
+/// The module `entry` and its imports, each before the modules that need it. A module that is among `shell` is imported from the
+/// shell's script; one that `module` does not know stays an import. A script without a shell exports its modules, and one with a
+/// shell the names that its entry exports.
+pub(crate) fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String>) -> Linked {
+    let mut linker = Linker {
+        module,
+        shell,
+        known: Vec::new(),
+        modules: Vec::new(),
+        opened: Vec::new(),
+        imports: String::new(),
+        text: String::new(),
+    };
+    let names = linker.add(entry);
+    let Linker { modules, opened, imports, text, .. } = linker;
+    let exports = if shell.is_empty() {
+        let constants: Vec<String> = modules.iter().map(|path| constant(path)).collect();
+        format!("export {{ {} }};\n", constants.join(", "))
+    } else {
+        format!("export const {{ {} }} = {};\n", names.join(", "), constant(entry))
+    };
+    Linked { text: format!("{imports}{text}{exports}"), modules, opened }
+}
+
+/// The name under which a page's script is asked for: routes have one part below `console/`.
+pub(crate) fn served(path: &str) -> String {
+    path.replace('/', "-")
+}
+
+struct Linker<'a, F> {
     module: &'a F,
+    shell: &'a [String],
     known: Vec<String>,
+    modules: Vec<String>,
+    opened: Vec<String>,
     imports: String,
-    modules: String,
+    text: String,
 }
 
-impl<F: Fn(&str) -> Option<String>> Linked<'_, F> {
-    fn add(&mut self, name: &str) {
-        if self.known.iter().any(|known| known == name) {
-            return;
+impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
+    /// The names that the module exports.
+    fn add(&mut self, path: &str) -> Vec<String> {
+        if self.known.iter().any(|known| known == path) {
+            return Vec::new();
         }
-        self.known.push(name.to_owned());
-        let Some(text) = (self.module)(name) else {
+        self.known.push(path.to_owned());
+        if self.shell.iter().any(|known| known == path) {
             // Writing to a string cannot fail, here and below.
-            let _ = writeln!(self.imports, "import * as {} from './{name}';", constant(name));
-            return;
+            let _ = writeln!(self.imports, "import {{ {} }} from './app.js';", constant(path));
+            return Vec::new();
+        }
+        let Some(text) = (self.module)(path) else {
+            let _ = writeln!(self.imports, "import * as {} from './{path}';", constant(path));
+            return Vec::new();
         };
         let (mut body, mut exported) = (String::new(), Vec::new());
-        for line in text.lines() {
+        for line in without_comments(&text) {
             if let Some((names, from)) = import(line) {
-                self.add(from);
+                let from = resolved(path, from);
+                self.add(&from);
                 let names = names.strip_prefix("* as ").unwrap_or(names).replace(" as ", ": ");
-                let _ = writeln!(body, "const {names} = {};", constant(from));
-            } else if let Some(declaration) = line.strip_prefix("export ") {
+                let _ = writeln!(body, "const {names} = {};", constant(&from));
+                continue;
+            }
+            let line = self.opening(path, line);
+            if let Some(declaration) = line.strip_prefix("export ") {
                 exported.extend(declared(declaration));
                 let _ = writeln!(body, "{declaration}");
             } else {
                 let _ = writeln!(body, "{line}");
             }
         }
-        let exported = exported.join(", ");
-        let _ = write!(
-            self.modules,
-            "// {name}\nconst {} = (() => {{\n{body}return {{ {exported} }};\n}})();\n",
-            constant(name)
-        );
+        let names = exported.join(", ");
+        let _ =
+            write!(self.text, "// {path}\nconst {} = (() => {{\n{body}return {{ {names} }};\n}})();\n", constant(path));
+        self.modules.push(path.to_owned());
+        exported
+    }
+
+    /// The line with the name that a page is served under in place of its path.
+    fn opening(&mut self, path: &str, line: &str) -> String {
+        const OPENS: &str = "import('";
+        let Some((before, rest)) = line.split_once(OPENS) else { return line.to_owned() };
+        let Some((from, after)) = rest.split_once('\'') else { return line.to_owned() };
+        let opened = resolved(path, from);
+        let name = served(&opened);
+        self.opened.push(opened);
+        format!("{before}{OPENS}./{name}'{after}")
     }
 }
 
 /// The names that a line imports, and the file that it imports them from.
 fn import(line: &str) -> Option<(&str, &str)> {
-    let (names, from) = line.strip_prefix("import ")?.split_once(" from './")?;
+    let (names, from) = line.strip_prefix("import ")?.split_once(" from '")?;
     Some((names, from.strip_suffix("';")?))
+}
+
+/// The path that a module means by an address.
+fn resolved(module: &str, address: &str) -> String {
+    let mut parts: Vec<&str> = module.split('/').collect();
+    parts.pop();
+    for part in address.split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The lines that are no comment as a whole: browsers need none.
+fn without_comments(text: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    text.lines().filter(move |line| {
+        let line = line.trim();
+        let begins = line.starts_with("/**");
+        let comment = within || begins || line.starts_with("// ");
+        within = (within || begins) && !line.ends_with("*/");
+        !comment && !line.is_empty()
+    })
 }
 
 /// The name that a declaration declares.
@@ -69,33 +151,53 @@ fn declared(declaration: &str) -> Option<String> {
 }
 
 /// The constant that holds a module's exports.
-fn constant(name: &str) -> String {
-    format!("${}", name.trim_end_matches(".js").replace(['-', '.'], "_"))
+fn constant(path: &str) -> String {
+    format!("${}", path.trim_end_matches(".js").replace(['-', '.', '/'], "_"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn module(path: &str) -> Option<String> {
+        let text = match path {
+            "app.js" => {
+                "import { two as both } from './in/two.js';\nimport * as one from './one.js';\nboth(one.ONE, () => import('./in/page.js'));\n"
+            }
+            "in/two.js" => {
+                "import { h } from '../of-others.js';\nimport { ONE } from '../one.js';\nexport async function* two(x) {}\n"
+            }
+            "one.js" => {
+                "// One.\n\n/**\n * It.\n */\nexport const ONE = 1;\n/** Own. */\nconst own = 2;\nexport class Three extends Error {}\n"
+            }
+            "in/page.js" => {
+                "import { ONE } from '../one.js';\nimport { four } from './four.js';\nexport const View = four(ONE);\n"
+            }
+            "in/four.js" => "export function four() {}\n",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
     #[test]
     fn modules_become_functions_in_the_order_in_which_they_are_needed() {
-        let module = |name: &str| {
-            let text = match name {
-                "app.js" => {
-                    "import { two as both } from './two.js';\nimport * as one from './one.js';\nboth(one.ONE);\n"
-                }
-                "two.js" => {
-                    "import { h } from './of-others.js';\nimport { ONE } from './one.js';\nexport async function* two(x) {}\n"
-                }
-                "one.js" => "export const ONE = 1;\nconst own = 2;\nexport class Three extends Error {}\n",
-                _ => return None,
-            };
-            Some(text.to_owned())
-        };
         let expected = "import * as $of_others from './of-others.js';\n\
             // one.js\nconst $one = (() => {\nconst ONE = 1;\nconst own = 2;\nclass Three extends Error {}\nreturn { ONE, Three };\n})();\n\
-            // two.js\nconst $two = (() => {\nconst { h } = $of_others;\nconst { ONE } = $one;\nasync function* two(x) {}\nreturn { two };\n})();\n\
-            // app.js\nconst $app = (() => {\nconst { two: both } = $two;\nconst one = $one;\nboth(one.ONE);\nreturn {  };\n})();\n";
-        assert_eq!(linked("app.js", &module), expected);
+            // in/two.js\nconst $in_two = (() => {\nconst { h } = $of_others;\nconst { ONE } = $one;\nasync function* two(x) {}\nreturn { two };\n})();\n\
+            // app.js\nconst $app = (() => {\nconst { two: both } = $in_two;\nconst one = $one;\nboth(one.ONE, () => import('./in-page.js'));\nreturn {  };\n})();\n\
+            export { $one, $in_two, $app };\n";
+        let shell = linked("app.js", &[], &module);
+        assert_eq!(shell.text, expected);
+        assert_eq!(shell.opened, ["in/page.js"]);
+    }
+
+    #[test]
+    fn a_page_takes_from_the_shell_what_is_there_and_brings_the_rest() {
+        let shell = linked("app.js", &[], &module);
+        let expected = "import { $one } from './app.js';\n\
+            // in/four.js\nconst $in_four = (() => {\nfunction four() {}\nreturn { four };\n})();\n\
+            // in/page.js\nconst $in_page = (() => {\nconst { ONE } = $one;\nconst { four } = $in_four;\nconst View = four(ONE);\nreturn { View };\n})();\n\
+            export const { View } = $in_page;\n";
+        assert_eq!(linked("in/page.js", &shell.modules, &module).text, expected);
     }
 }

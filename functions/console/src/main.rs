@@ -1,4 +1,4 @@
-//! GET / and GET /console/{file}: a page for people who chat with their organization's tools.
+//! GET / and GET /console/{file}: a page for people who run an organization's agents.
 
 use console::{Deps, handle};
 use shared::{Platform, http};

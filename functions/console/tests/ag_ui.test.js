@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
-import { BrokenOff, runEvents, runInput } from '../assets/ag_ui.js';
-import { applied, conversation } from '../assets/conversation.js';
+import { BrokenOff, runEvents, runInput } from '../assets/chat/ag_ui.js';
+import { applied, conversation } from '../assets/chat/conversation.js';
 import { inPieces } from './bytes.js';
 
 const fixture = new URL('../../../tests/fixtures/agui_streams.json', import.meta.url);

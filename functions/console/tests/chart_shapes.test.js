@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { bounds, scale, slices, ticks } from '../assets/chart_shapes.js';
+import { bounds, scale, slices, ticks } from '../assets/shell/chart_shapes.js';
 
 test('ticks are round, span the values and hold zero', () => {
   assert.deepEqual(ticks([0.1, 0.3]), [0, 0.1, 0.2, 0.3]);

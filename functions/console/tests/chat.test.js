@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { BrokenOff } from '../assets/ag_ui.js';
-import { Refused, Unreachable } from '../assets/problems.js';
-import { store } from '../assets/store.js';
+import { BrokenOff } from '../assets/chat/ag_ui.js';
+import { Refused, Unreachable } from '../assets/shell/problems.js';
+import { store } from '../assets/shell/store.js';
 
 const kept = new Map();
 globalThis.sessionStorage = {
@@ -11,7 +11,7 @@ globalThis.sessionStorage = {
   setItem: (name, value) => kept.set(name, String(value)),
   removeItem: (name) => kept.delete(name),
 };
-const { BEGINNING, Chat } = await import('../assets/chat.js');
+const { BEGINNING, Chat } = await import('../assets/chat/chat.js');
 
 const started = { type: 'RUN_STARTED', runId: 'r' };
 const finished = { type: 'RUN_FINISHED', runId: 'r' };
@@ -45,9 +45,8 @@ async function opened(script, { thread = 't', before = [] } = {}) {
   kept.set('switchboard.thread', thread);
   for (const [name, value] of before) kept.set(name, JSON.stringify(value));
   const state = store(BEGINNING);
-  const session = { complete: async () => {}, claims: { sub: 'u', name: 'Ana' } };
   const asking = api({ threads: [{ thread_id: 't', title: 'T' }], ...script });
-  const chat = new Chat({ state, session, api: asking });
+  const chat = new Chat({ state, api: asking, signIn: () => {} });
   await chat.start();
   return { chat, state, asked: asking.asked, shown: () => state.get().conversation.items.map((item) => item.text ?? item.kind) };
 }
@@ -124,7 +123,7 @@ test('a message that is refused goes back to where it was written, and is not ke
 test('a card that was decided elsewhere closes and says how', async () => {
   const interrupt = { id: 'i', message: 'May I call Send?', metadata: { tool: 'send', label: 'Send', shows: [], arguments: {} } };
   const asks = [started, snapshot(question), { ...finished, outcome: { type: 'interrupt', interrupts: [interrupt] } }];
-  const decided = new Refused(409, 'consent_decided', 'You refused this in another window.', 'refused');
+  const decided = new Refused(409, 'consent_decided', 'You refused this in another window.', { decided: 'refused' });
   const after = [started, snapshot(question, { id: 'a', role: 'assistant', content: 'I did not.' }), finished];
   const { chat, state, asked, shown } = await opened({ histories: [asks, after], runs: [[decided]] });
   assert.equal(state.get().conversation.waiting.label, 'Send');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from '../assets/conversation.js';
+import { applied, conversation, ended, lastAnswer, ofThread, said, unsaid, withEarlier } from '../assets/chat/conversation.js';
 
 const after = (events, before = conversation('t')) => events.reduce(applied, before);
 const started = { type: 'RUN_STARTED', threadId: 't', runId: 'r' };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { begin, claimsOf, codeIn, discover, endOfSession, redeem, refresh, SignInFailed, unverified } from '../assets/identity.js';
-import { base64url, challenge, secretText } from '../assets/pkce.js';
+import { begin, claimsOf, codeIn, discover, endOfSession, redeem, refresh, SignInFailed, unverified } from '../assets/session/identity.js';
+import { base64url, challenge, secretText } from '../assets/session/pkce.js';
 
 const FOUND = {
   issuer: 'https://issuer.example/pool',

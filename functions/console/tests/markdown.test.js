@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { blocks, directionOf, spans } from '../assets/markdown.js';
+import { blocks, directionOf, spans } from '../assets/chat/markdown.js';
 
 const paragraph = (text) => ({ kind: 'paragraph', text });
 const list = (items, { ordered = false, start = 1 } = {}) => ({ kind: 'list', ordered, start, items });

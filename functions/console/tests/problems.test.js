@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { failureOf, organizationsIn, refusal, Refused } from '../assets/problems.js';
+import { failureOf, organizationsIn, refusal, Refused } from '../assets/shell/problems.js';
 
 const answer = (status, body, headers = {}) =>
   new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import test, { beforeEach } from 'node:test';
 
-import { base64url } from '../assets/pkce.js';
-import { SignInNeeded } from '../assets/problems.js';
-import { Session } from '../assets/session.js';
+import { base64url } from '../assets/session/pkce.js';
+import { SignInNeeded } from '../assets/shell/problems.js';
+import { Session } from '../assets/session/session.js';
 
 const ISSUER = 'https://issuer.example';
 const SETTINGS = { openid_configuration: `${ISSUER}/c`, client_id: 'console', scopes: 'openid' };
@@ -87,6 +87,18 @@ test('a code that comes back is redeemed once, and taken out of the address firs
   assert.deepEqual([replaced, session.claims.email, storage.has('switchboard.sign-in')], [['/'], 'ada@x.example', false]);
   await assert.rejects(session.complete(), /not begun here/);
   assert.equal(issuer.forms.length, 1);
+});
+
+test('signing in returns to the address that was asked for', async () => {
+  at('');
+  globalThis.location.hash = '#/acme/calls/7?since=x';
+  globalThis.location.assign = () => {};
+  await new Session(SETTINGS).begin();
+  const { state, asked } = JSON.parse(storage.get('switchboard.sign-in'));
+  assert.equal(asked, '#/acme/calls/7?since=x');
+  const replaced = at(`?error=access_denied&state=${state}`);
+  await assert.rejects(new Session(SETTINGS).complete(), /refused/);
+  assert.deepEqual(replaced, ['/#/acme/calls/7?since=x']);
 });
 
 test('a token that answers another sign-in is not kept', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { eventData, Silence } from '../assets/sse.js';
+import { eventData, Silence } from '../assets/chat/sse.js';
 import { all, inPieces } from './bytes.js';
 
 const FRAMES = [

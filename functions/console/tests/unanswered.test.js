@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { fate, isRecent, Unanswered } from '../assets/unanswered.js';
+import { fate, isRecent, Unanswered } from '../assets/chat/unanswered.js';
 
 function storage() {
   const kept = new Map();

@@ -79,29 +79,29 @@ impl Access {
         least: Role,
     ) -> Result<Person> {
         let named = request.headers().get(ORGANIZATION).map(|value| value.to_str().unwrap_or_default().trim());
-        let membership = match named.filter(|named| !named.is_empty()) {
+        let known = match named.filter(|named| !named.is_empty()) {
             Some(slug) => {
                 let slug: Slug = id(slug, "organization")?;
                 // Concurrent, as for a slug in the path.
                 let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
                 let (organization, theirs) = (organization?, theirs?);
-                theirs.into_iter().find(|membership| membership.organization_id == organization.id)
+                let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
+                membership.map(|membership| (membership, slug))
             }
             None => match self.members.of_user(&user_id).await?.as_slice() {
                 [] => None,
                 [one] => {
                     // Caches the row for the rest of the request.
-                    self.organizations.get_consistent(one.organization_id).await?;
-                    Some(one.clone())
+                    let organization = self.organizations.get_consistent(one.organization_id).await?;
+                    Some((one.clone(), organization.slug.clone()))
                 }
                 several => return Err(self.which(several).await),
             },
         };
-        let membership = membership.ok_or(Error::NotFound("organization"))?;
-        let Membership { organization_id, role } = membership;
+        let (Membership { organization_id, role }, slug) = known.ok_or(Error::NotFound("organization"))?;
         let member = Member { organization_id, user_id, role };
         member.must_be(least)?;
-        Ok(Person { member, email })
+        Ok(Person { member, slug, email })
     }
 
     /// The error that asks for one of several organizations.
@@ -167,6 +167,8 @@ fn check_query(request: &Request, known: &[&str]) -> Result<()> {
 #[derive(Debug, Clone)]
 pub struct Person {
     pub member: Member,
+    /// Of the organization.
+    pub slug: Slug,
     /// Absent if the token has none or an unverified one.
     pub email: Option<String>,
 }

@@ -113,6 +113,8 @@ pub struct Asked<'a> {
     pub member: Member,
     /// From the token, on routes without a slug.
     pub email: Option<String>,
+    /// The organization's slug, on routes that do not have it in the path.
+    pub slug: Option<Slug>,
     found: Found<'a>,
 }
 
@@ -130,7 +132,7 @@ impl<'a> Asked<'a> {
     pub async fn of(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let known = (!found.route.own_query).then(|| found.route.known_in_query());
         let member = access.member(found.request, least, known.as_deref()).await?;
-        Ok(Self { member, email: None, found })
+        Ok(Self { member, email: None, slug: None, found })
     }
 
     /// For a path without a slug.
@@ -138,8 +140,8 @@ impl<'a> Asked<'a> {
     /// # Errors
     /// As [`Access::person`].
     pub async fn person(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
-        let Person { member, email } = access.person(found.request, least).await?;
-        Ok(Self { member, email, found })
+        let Person { member, slug, email } = access.person(found.request, least).await?;
+        Ok(Self { member, email, slug: Some(slug), found })
     }
 
     pub const fn organization(&self) -> OrganizationId {

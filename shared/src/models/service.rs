@@ -246,7 +246,9 @@ pub enum Binding {
     },
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
-    BuiltIn { name: String },
+    BuiltIn {
+        name: String,
+    },
 }
 
 /// Makes a request of arguments. An argument named in the path goes there, one named in `query` into the query, all

@@ -94,7 +94,10 @@ pub enum Claim {
     /// The effect happened, with this answer.
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
-    Unknown { answer: Value, done: Map<String, Value> },
+    Unknown {
+        answer: Value,
+        done: Map<String, Value>,
+    },
     Running,
 }
 
@@ -127,9 +130,16 @@ pub enum Outcome {
     Completed(Value),
     /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
     /// long as an unknown effect. Redeliveries get this answer.
-    Partial { answer: Value, done: Map<String, Value>, unknown: bool },
+    Partial {
+        answer: Value,
+        done: Map<String, Value>,
+        unknown: bool,
+    },
     /// The effect may have happened; `done` has the known state of each part, if there are several.
-    Unknown { answer: Value, done: Map<String, Value> },
+    Unknown {
+        answer: Value,
+        done: Map<String, Value>,
+    },
     Released,
 }
 

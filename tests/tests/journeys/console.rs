@@ -42,7 +42,7 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
     let page = get(&world, "/").await;
     assert_eq!((page.status, page.content_type.as_str()), (200, "text/html; charset=utf-8"));
     let files = files(&page);
-    let few = ["app.js", "console.css", "htm-preact.js", "htm-preact.licences.txt", "settings.json"];
+    let few = ["app.js", "console.css", "operator.css", "htm-preact.js", "htm-preact.licences.txt", "settings.json"];
     assert_eq!(files, few.map(|name| format!("/console/{name}")).into());
     for file in files.iter().filter(|file| file.rsplit('.').next() != Some("json")) {
         let file = file.as_str();

@@ -1,0 +1,121 @@
+// One automation: a version as a flow, all versions, what differs, its newest runs, and what may be done.
+
+import { html, useState } from '../htm-preact.js';
+import { Icon } from '../shell/icons.js';
+import { Failed, Nothing, Skeleton } from '../shell/list.js';
+import { useLive } from '../shell/live.js';
+import { Main } from '../shell/main.js';
+import { exact, Moment } from '../shell/moments.js';
+import { Refused } from '../shell/problems.js';
+import { whyNot } from '../shell/roles.js';
+import { addressOf } from '../shell/route.js';
+import { Status } from '../shell/status.js';
+import { Flow } from './flow.js';
+import { stepTo } from './words.js';
+
+const EVERY = 3_000;
+const NEVER = () => null;
+
+export function AutomationView({ id, query, api, slug, role }) {
+  const path = `automations/${encodeURIComponent(id)}`;
+  const live = useLive(`${slug} ${id}`, () => api.read(path), () => EVERY);
+  const { data: automation, error, at } = live;
+  const shown = Number(query.version) || automation?.active_version || automation?.version;
+  const revision = automation?.revision;
+  const versions = useLive(revision ? `${id} ${revision}` : null, () => api.read(`${path}/versions`, { limit: 50 }), NEVER);
+  const version = useLive(shown ? `${id} ${shown}` : null, () => api.read(`${path}/versions/${shown}`), NEVER);
+  const [{ of, diagnostics = [], problem }, tell] = useState({});
+  const crumb = { word: 'Automations', href: addressOf({ slug, page: 'automations' }) };
+  if (!automation) {
+    const gone = error instanceof Refused && error.status === 404;
+    return html`<${Main} title="Automation" crumb=${crumb}><div class="body">
+      ${gone
+        ? html`<${Nothing} icon="flow" title="There is no such automation"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all automations</a><//>`
+        : error ? html`<${Failed} what="The automation" error=${error} again=${live.again} />` : html`<${Skeleton} what="The automation" />`}
+    </div><//>`;
+  }
+  const told = of === shown ? diagnostics : [];
+  const refused = whyNot(role, 'admin');
+  const act = async (what) => {
+    if (refused) return;
+    const body = what === 'pause' ? undefined : { version: shown, content_hash: version.data?.content_hash };
+    try {
+      const done = await api.act('POST', `${path}/${what}`, body, { 'if-match': `"${revision}"` });
+      tell({ of: shown, diagnostics: done.diagnostics });
+    } catch (error) {
+      tell({ of: shown, diagnostics: error.diagnostics, problem: error.message });
+    }
+    live.again();
+  };
+  const { active_version: active } = automation;
+  return html`<${Main} title=${automation.name} crumb=${crumb} status=${html`<${Status} of=${automation.status} />`}
+    acts=${html`<${Acts} automation=${automation} shown=${shown} refused=${refused} act=${act} ready=${version.data?.version === shown} />`}>
+    <ol class="versions" aria-label="Versions, newest first">
+      ${(versions.data?.items ?? []).map((item) => html`<li key=${item.version}><a href=${addressOf({ slug, page: 'automations', id, query: { version: item.version } })} aria-current=${item.version === shown ? 'true' : null}>
+        <b>Version ${item.version}</b>${item.version === active && html`<${Status} of=${automation.status} />`}<span class="quiet tiny"><${Moment} at=${item.created_at} /></span></a></li>`)}
+    </ol>
+    <div class="beside flowside" data-automation=${automation.status}>
+      <div class="body">
+        ${error && html`<${Failed} what="The automation" error=${error} at=${at} again=${live.again} />`}
+        ${of === shown && problem && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${problem}</p></div>`}
+        <${Notes} automation=${automation} slug=${slug} />
+        <section aria-labelledby="h-flow"><h2 id="h-flow">Version ${shown}</h2>
+          ${version.data ? html`<${Flow} definition=${version.data.definition} diagnostics=${told} name=${`version ${shown}`} />`
+            : version.error ? html`<${Failed} what="The version" error=${version.error} again=${version.again} />` : html`<${Skeleton} what="The version" />`}
+        </section>
+      </div>
+      <aside class="pane" aria-label="Runs and differences">
+        <${Newest} path=${path} api=${api} slug=${slug} id=${id} />
+        ${active !== null && active !== shown && html`<${Diff} path=${path} api=${api} from=${Math.min(active, shown)} to=${Math.max(active, shown)} />`}
+        <${Limits} quotas=${automation.quotas} />
+      </aside>
+    </div>
+  <//>`;
+}
+
+const WORDS = { activate: ['activate', 'Activate version'], resume: ['activate', 'Go on with version'], rollback: ['rollback', 'Roll back to version'] };
+
+function Acts({ automation, shown, refused, act, ready }) {
+  const step = stepTo(automation, shown);
+  const why = refused ? 'why-not' : null;
+  return html`${refused && html`<span class="quiet small" id="why-not">${refused}</span>`}
+    ${automation.status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
+    ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
+}
+
+/** What a person should know of its state. */
+function Notes({ automation, slug }) {
+  const { status, pause_reason: reason, paused_by_run: run, waits_for: waits, last_error: trouble, next_run_at: next, description } = automation;
+  return html`
+    ${description && html`<p class="quiet" dir="auto">${description}</p>`}
+    ${status === 'paused' && html`<div class="say wait"><${Icon} name="pause" /><p><b>It is paused, and nothing starts it.</b> <bdi>${reason ?? 'Somebody paused it.'}</bdi></p>
+      ${run && html`<div class="acts"><a class="btn" href=${addressOf({ slug, page: 'runs', id: run })}>See run</a></div>`}</div>`}
+    ${waits === 'hook' && html`<div class="say wait"><${Icon} name="wait" /><p><b>It waits for a hook.</b> Its service posts the event to a hook, and no hook takes it yet. Make one and connect it at the service.</p></div>`}
+    ${trouble && html`<div class="say bad"><${Icon} name="bad" /><p><b>Its source could not be asked.</b> <bdi>${trouble}</bdi></p></div>`}
+    ${next && html`<p class="quiet small">Next: ${exact(next)}.</p>`}`;
+}
+
+function Newest({ path, api, slug, id }) {
+  const { data, error, again } = useLive(path, () => api.read(`${path}/runs`, { limit: 5 }), () => EVERY);
+  const runs = data?.items ?? [];
+  return html`<section aria-labelledby="h-runs"><div class="titled"><h2 id="h-runs">Newest runs</h2><span class="acts"><a class="small" href=${addressOf({ slug, page: 'runs', query: { automation: id } })}>See all</a></span></div>
+    ${error && !data && html`<${Failed} what="The runs" error=${error} again=${again} />`}
+    ${data && runs.length === 0 && html`<p class="quiet small">It has not run yet.</p>`}
+    <ul class="tools">${runs.map((run) => html`<li key=${run.id}><a href=${addressOf({ slug, page: 'runs', id: run.id })}><${Moment} at=${run.created_at} /></a><${Status} of=${run.status} />${run.error && html`<p class="quiet"><bdi>${run.error}</bdi></p>`}</li>`)}</ul>
+  </section>`;
+}
+
+function Diff({ path, api, from, to }) {
+  const { data } = useLive(`${path} ${from} ${to}`, () => api.read(`${path}/diff`, { from, to }), NEVER);
+  if (!data) return null;
+  const said = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+  return html`<section aria-labelledby="h-diff"><div class="titled"><h2 id="h-diff">Version ${from} to ${to}</h2><span class="quiet small">${data.changes.length} ${data.changes.length === 1 ? 'difference' : 'differences'}</span></div>
+    <ol class="diff">${data.changes.map(({ pointer, change, from: before, to: after }) => html`<li key=${pointer}><p><span class="quiet">${change}</span> <code>${pointer || 'everything'}</code></p>
+      ${change !== 'added' && html`<p class="del"><span aria-hidden="true">−</span><del>${said(before)}</del></p>`}${change !== 'removed' && html`<p class="ins"><span aria-hidden="true">+</span><ins>${said(after)}</ins></p>`}</li>`)}</ol>
+    ${data.truncated && html`<p class="quiet small">There are more than are listed.</p>`}</section>`;
+}
+
+function Limits({ quotas }) {
+  const { runs_per_hour: runs, effects_per_run: effects, messages_per_day: messages } = quotas;
+  return html`<section><h2>Limits</h2><dl class="facts"><div><dt>Runs an hour</dt><dd>${runs}</dd></div><div><dt>Effects a run</dt><dd>${effects}</dd></div><div><dt>Messages a day</dt><dd>${messages}</dd></div></dl></section>`;
+}

@@ -1,0 +1,66 @@
+// A definition in words.
+
+const OPERATORS = {
+  '==': 'is', '!=': 'is not', '<': 'is less than', '>': 'is more than', '<=': 'is at most', '>=': 'is at least', contains: 'contains', not_contains: 'does not contain',
+  contains_any: 'contains any of', starts_with: 'begins with', ends_with: 'ends with', exists: 'is there', not_exists: 'is not there',
+};
+
+/** What begins it: `When Slack says: message`, `Every day at 09:00`. */
+export function beginningOf({ trigger_type: type, trigger_config: config }) {
+  const { service, event_type: event, source_tool: source, polling_interval_minutes: minutes = 15, run_at: at, interval, time_of_day: time, day_of_week: day, timezone } = config ?? {};
+  const zone = timezone ? ` (${timezone})` : '';
+  if (type === 'webhook') return `When ${service} says: ${event}`;
+  if (type === 'polling') return `When ${source} of ${service} finds something new, asked every ${minutes} minutes`;
+  if (type === 'schedule_once') return `Once, at ${at}${zone}`;
+  if (type === 'schedule_recurring') return `${{ daily: 'Every day', weekly: `Every week on ${day}` }[interval] ?? `Every ${interval}`}${time ? ` at ${time}` : ''}${zone}`;
+  return 'By hand';
+}
+
+/** A condition as lines, each `{depth, text}`; the groups say whether all or any of their lines must hold. */
+export function conditionLines(condition, depth = 0) {
+  if (!condition || typeof condition !== 'object') return [];
+  const clauses = condition.clauses ?? condition.conditions;
+  if (Array.isArray(clauses)) {
+    const inner = clauses.flatMap((clause) => conditionLines(clause, depth + (clauses.length > 1 ? 1 : 0)));
+    return clauses.length > 1 ? [{ depth, text: condition.operator === 'OR' ? 'any of these' : 'all of these' }, ...inner] : inner;
+  }
+  const { path, field, op, value, case_insensitive: anyCase } = condition;
+  if (op) return [{ depth, text: `${path ?? field} ${OPERATORS[op] ?? op}${value === undefined ? '' : ` ${said(value)}`}${anyCase ? ', in any case of letters' : ''}` }];
+  const [[name, of] = [], ...more] = Object.entries(condition).filter(([name]) => !['path', 'field', 'case_insensitive'].includes(name));
+  return name && more.length === 0 ? [{ depth, text: `${path ?? field} ${OPERATORS[name] ?? name} ${said(of)}` }] : [{ depth, text: JSON.stringify(condition) }];
+}
+
+function said(value) {
+  return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
+}
+
+/** A text cut at its templates: `{text}` and `{name}`, in order. */
+export function templated(text) {
+  return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (part.startsWith('{{') ? { name: part.slice(2, -2).trim() } : { text: part }));
+}
+
+/** The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, onError}`. */
+export function actionsOf({ actions = [] }) {
+  return actions.map((action, place) => ({
+    pointer: `/actions/${place}`,
+    id: action.id ?? action.action_id ?? `action ${place + 1}`,
+    tool: action.tool,
+    parameters: action.parameters ?? action.params ?? {},
+    condition: action.condition ?? null,
+    output: action.output_as ?? null,
+    approval: action.approval ?? null,
+    stops: action.on_error === 'stop',
+  }));
+}
+
+/** The diagnostics at or below a place. */
+export function diagnosticsAt(diagnostics, pointer) {
+  return diagnostics.filter(({ pointer: at }) => at === pointer || at.startsWith(`${pointer}/`));
+}
+
+/** What may be done with a version: `activate`, `resume`, `rollback`, or null for the one that runs. */
+export function stepTo(automation, version) {
+  const { active_version: active, status } = automation;
+  if (active === version) return status === 'paused' ? 'resume' : null;
+  return active !== null && version < active ? 'rollback' : 'activate';
+}

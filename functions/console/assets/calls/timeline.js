@@ -1,0 +1,63 @@
+// The picture of a call as numbers: lanes, bars and marks.
+
+const POINTS = { agent_spoke: 'agent', caller_spoke: 'caller' };
+
+/**
+ * `{tools, points, told, span, ended}` of a call; times are milliseconds since `from`. A tool has `{tool_id, label, bars}`, a bar
+ * `{id, queued, from, to, status, error, trigger}` whose `to` is null while no end is known.
+ */
+export function lanesOf(call, now = Date.now()) {
+  const timeline = call.timeline ?? [];
+  const times = [call.created_at, ...timeline.map(({ at }) => at), call.ended_at].map((at) => Date.parse(at)).filter(Number.isFinite);
+  const from = times.length ? Math.min(...times) : now;
+  const ended = isOver(call);
+  const last = timeline.findLast(({ event }) => event === 'call_ended')?.at ?? call.ended_at;
+  // The cost is told seconds after the call.
+  const spoken = timeline.filter(({ event }) => event !== 'cost_reported').map(({ at }) => Date.parse(at));
+  const to = ended ? Math.max(Date.parse(last) || from, ...spoken) : Math.max(now, ...times);
+  const since = (at) => Date.parse(at) - from;
+  const bars = new Map();
+  const points = [];
+  const told = [];
+  let connected = null;
+  for (const moment of timeline) {
+    const { event, at } = moment;
+    if (event === 'call_connected') connected = since(at);
+    if (POINTS[event]) points.push({ who: POINTS[event], at: since(at) });
+    if (['context_injected', 'result_injected', 'context_failed'].includes(event)) told.push({ at: since(at), failed: event === 'context_failed' });
+    if (!moment.execution_id) continue;
+    const { execution_id: id, tool_id, label, trigger } = moment;
+    const bar = bars.get(id) ?? { id, tool_id, label, trigger, queued: null, from: null, to: null, status: null, error: null };
+    bars.set(id, bar);
+    if (event === 'tool_queued') bar.queued = since(at);
+    if (event === 'tool_started') bar.from = since(at);
+    if (event === 'tool_finished') {
+      bar.to = since(at);
+      bar.from ??= bar.to - moment.duration_ms;
+      Object.assign(bar, { status: moment.status, error: moment.error });
+    }
+  }
+  const tools = [];
+  for (const bar of bars.values()) {
+    const lane = tools.find(({ tool_id }) => tool_id === bar.tool_id);
+    if (lane) lane.bars.push(bar);
+    else tools.push({ tool_id: bar.tool_id, label: bar.label, bars: [bar] });
+  }
+  return { from, span: Math.max(to - from, 1), ended, connected, points, told, tools };
+}
+
+export function isOver(call) {
+  return Boolean(call.ended_at) || ['ended', 'not-found', 'deletion-failed'].includes(call.status);
+}
+
+/** The bars that failed, first one first. */
+export function failedIn(lanes) {
+  const bars = lanes.tools.flatMap(({ bars }) => bars);
+  return bars.filter(({ status }) => ['failed', 'partial', 'unknown', 'limited'].includes(status)).sort((one, other) => one.from - other.from);
+}
+
+/** When something goes on in the call: pairs of times. */
+export function busyIn({ span, connected, points, told, tools }) {
+  const marks = [0, span, connected ?? 0, ...points.map(({ at }) => at), ...told.map(({ at }) => at)].map((at) => [at, at]);
+  return [...marks, ...tools.flatMap(({ bars }) => bars.map(({ queued, from, to }) => [queued ?? from, to ?? from ?? queued]))];
+}

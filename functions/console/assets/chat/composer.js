@@ -1,0 +1,62 @@
+// Where a person writes. What is written survives a reload, and having to sign in again.
+
+import { html, useEffect, useLayoutEffect, useState } from '../htm-preact.js';
+
+const DRAFT = 'switchboard.draft';
+/** In characters; what the API takes. */
+const LONGEST = 32_000;
+
+export function Composer({ field, answering, stopping, onSend, onStop }) {
+  const [draft, setDraft] = useState(sessionStorage.getItem(DRAFT) ?? '');
+  const write = (text) => {
+    sessionStorage.setItem(DRAFT, text);
+    setDraft(text);
+  };
+  useEffect(() => field.current.focus(), []);
+  useLayoutEffect(() => {
+    const { style } = field.current;
+    style.height = 'auto';
+    style.height = `${field.current.scrollHeight}px`;
+  }, [draft]);
+
+  const send = async (event) => {
+    event?.preventDefault();
+    const text = draft.trim();
+    if (text === '' || answering) return;
+    write('');
+    field.current.focus();
+    const taken = await onSend(text);
+    // What was written meanwhile stays, below.
+    if (!taken) write([text, sessionStorage.getItem(DRAFT) ?? ''].filter(Boolean).join('\n\n'));
+  };
+  const onKeyDown = (event) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
+  };
+  const stop = () => {
+    field.current.focus();
+    onStop();
+  };
+
+  return html`
+    <form class="composer" onSubmit=${send}>
+      <label class="aloud" for="message">Message</label>
+      <textarea
+        id="message"
+        ref=${field}
+        rows="1"
+        maxlength=${LONGEST}
+        placeholder="Write a message"
+        aria-describedby="keys"
+        value=${draft}
+        onInput=${(event) => write(event.target.value)}
+        onKeyDown=${onKeyDown}
+      ></textarea>
+      <div class="actions">
+        <p id="keys" class="quiet">${answering ? 'Esc stops the answer.' : 'Enter sends, Shift + Enter begins a new line.'}</p>
+        ${answering &&
+        html`<button type="button" id="stop" aria-disabled=${stopping} onClick=${stop}>${stopping ? 'Stopping …' : 'Stop'}</button>`}
+        <button type="submit" id="send" class="main" aria-disabled=${answering || draft.trim() === ''}>Send</button>
+      </div>
+    </form>
+  `;
+}

@@ -1,0 +1,94 @@
+// Home: what needs a person now, the calls of the last day, and the budgets.
+
+import { html, useRef } from '../htm-preact.js';
+import { ticks } from '../shell/chart_shapes.js';
+import { Failed, Nothing, Skeleton } from '../shell/list.js';
+import { useLive } from '../shell/live.js';
+import { Main } from '../shell/main.js';
+import { left, Moment } from '../shell/moments.js';
+import { addressOf } from '../shell/route.js';
+import { Status } from '../shell/status.js';
+import { budgetsOf } from '../usage/budgets.js';
+import { Meters } from '../usage/meters.js';
+import { isOver } from '../calls/timeline.js';
+import { callsByHour, needsOf } from './needs.js';
+
+const EVERY = 5_000;
+/** Of so many of the newest calls it is asked which tools failed in them: a call's row does not say. */
+const LOOKED_INTO = 10;
+/** What a page of calls holds at most. */
+const MOST = 200;
+
+export function View({ api, slug }) {
+  const failed = useRef(new Map());
+  const live = useLive(slug, () => read(api, failed.current), () => EVERY);
+  const { data, error, at, again } = live;
+  return html`<${Main} title="Home"><div class="body" data-home>
+    ${error && html`<${Failed} what="Home" error=${error} at=${at} again=${again} />`}
+    ${!data && !error && html`<${Skeleton} what="Home" />`}
+    ${data && html`<${Needs} needs=${data.needs} slug=${slug} />
+      <div class="two"><${Hours} ...${data.byHour} slug=${slug} />
+        <section class="stack" aria-labelledby="h-budgets"><h2 id="h-budgets">Budgets</h2><${Meters} budgets=${budgetsOf(data.usage)} /></section></div>`}
+  </div><//>`;
+}
+
+/** `failed` keeps the failed executions of calls that are over: they do not change any more. */
+async function read(api, failed) {
+  const [approvals, automations, runs, calls, tools, usage] = await Promise.all([
+    api.read('approvals', { status: 'pending', limit: 100 }),
+    api.read('automations', { limit: 200 }),
+    api.read('runs', { limit: 50 }),
+    api.read('calls', { limit: MOST }),
+    api.read('tools', { limit: 200 }),
+    api.read('usage'),
+  ]);
+  const labels = new Map(tools.items.map(({ id, label }) => [id, label]));
+  const names = new Map(automations.items.map(({ id, name }) => [id, name]));
+  const lookedInto = await Promise.all(
+    calls.items.slice(0, LOOKED_INTO).map(async (call) => {
+      const known = failed.get(call.id) ?? (await api.read(`calls/${encodeURIComponent(call.id)}/executions`, { status: 'failed', limit: 50 })).items;
+      if (isOver(call)) failed.set(call.id, known);
+      return known.map((execution) => ({ call, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
+    }),
+  );
+  const paused = automations.items.filter(({ status }) => status === 'paused');
+  const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
+  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: lookedInto.flat(), usage, nameOf });
+  return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
+}
+
+function Needs({ needs, slug }) {
+  if (needs.length === 0) {
+    return html`<section aria-labelledby="h-need"><h2 id="h-need">Needs a person now</h2><${Nothing} icon="hand" title="Nothing needs you">
+      <p class="quiet">Approvals, failed tools and runs of the last day, paused automations and budgets near their end appear here.</p><//></section>`;
+  }
+  return html`<section aria-labelledby="h-need"><div class="titled"><h2 id="h-need">Needs a person now</h2><span class="quiet small">${needs.length}</span></div>
+    <div class="sheet"><table class="needs rows"><thead class="aloud"><tr><th scope="col">Kind</th><th scope="col">What and why</th><th scope="col">Time</th><th scope="col">Next step</th></tr></thead>
+      <tbody>${needs.map(({ id, status, word, title, why, at, until, page, to, query, act }) => html`<tr key=${id} data-need=${status}>
+        <td><${Status} of=${status}>${word}<//></td>
+        <th scope="row" class="wrap"><span class="strong"><bdi>${title}</bdi></span> <span class="quiet"><bdi>${why}</bdi></span></th>
+        <td class="until quiet">${until ? left(until) : html`<${Moment} at=${at} />`}</td>
+        <td class="num"><a class=${status === 'pending' ? 'btn main' : 'btn'} data-row=${id} href=${addressOf({ slug, page, id: to, query })}>${act}<span class="aloud">: ${title}</span></a></td>
+      </tr>`)}</tbody></table></div></section>`;
+}
+
+function Hours({ hours, since, slug }) {
+  const sum = hours.reduce((total, { count }) => total + count, 0);
+  const most = hours.reduce((best, hour) => (hour.count > best.count ? hour : best));
+  const marks = ticks(hours.map(({ count }) => count), 3).filter(Number.isInteger);
+  const top = marks.at(-1) || 1;
+  const y = (count) => 150 - (count / top) * 130;
+  const clock = (from) => new Date(from).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}.`;
+  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a></div>
+    <svg class="chart" width="100%" height="180" role="img" aria-label=${says}>
+      ${marks.map((mark) => html`<line class=${mark === 0 ? 'base' : 'grid'} x1="0" x2="95%" y1=${y(mark)} y2=${y(mark)} /><text x="100%" y=${y(mark) + 4} text-anchor="end">${mark}</text>`)}
+      ${hours.map(({ from, count }, place) => html`
+        ${count > 0 && html`<rect class=${place === 23 ? 'bar now' : 'bar'} x=${`${(place * 3.958 + 0.6).toFixed(2)}%`} width="2.7%" y=${y(count)} height=${150 - y(count)} rx="2" />`}
+        ${place % 6 === 0 && html`<text x=${`${(place * 3.958).toFixed(2)}%`} y="170">${clock(from)}</text>`}`)}
+    </svg>
+    ${since && html`<p class="quiet small">More calls than are counted here came in before ${clock(since)}.</p>`}
+    <details class="same"><summary>The same as a table</summary><table class="slim"><thead><tr><th scope="col">Hour</th><th scope="col" class="num">Calls</th></tr></thead>
+      <tbody>${hours.map(({ from, count }) => html`<tr><th scope="row">${clock(from)}</th><td class="num">${count}</td></tr>`)}</tbody></table></details>
+  </section>`;
+}

@@ -1,0 +1,112 @@
+// The API's documented routes, as far as the page uses them.
+
+import { runEvents, runInput } from '../chat/ag_ui.js';
+import { refusal, Refused, Unreachable } from './problems.js';
+
+export class Api {
+  #session;
+  #stream;
+  /** Slug of the organization that is meant; null where the person's only one is. */
+  organization = null;
+
+  constructor(session, stream) {
+    this.#session = session;
+    this.#stream = stream;
+  }
+
+  /** The organization that is meant, and the person's role in it: `{slug, role}`. */
+  async membership() {
+    const answer = await this.#ask('GET', here('agent/threads?limit=1'));
+    return { slug: answer.headers.get('x-organization'), role: answer.headers.get('x-role') };
+  }
+
+  /** What the organization's route gives; null and absent members of `query` are left out. */
+  async read(path, query = {}) {
+    return (await this.#ask('GET', this.#of(path, query))).json();
+  }
+
+  /** Does something in the organization; gives what the answer says, which may be nothing. */
+  async act(method, path, body, headers = {}) {
+    const answer = await this.#ask(method, this.#of(path), body, { headers });
+    return answer.status === 204 ? null : answer.json();
+  }
+
+  #of(path, query = {}) {
+    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+    const search = new URLSearchParams(given).toString();
+    return here(`api/${encodeURIComponent(this.organization)}/${path}${search && `?${search}`}`);
+  }
+
+  /** A page of the person's threads, newest first: `{items, next_cursor}`. */
+  async threads(cursor = null) {
+    const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
+    const answer = await this.#ask('GET', here(`agent/threads?limit=30${query}`));
+    return answer.json();
+  }
+
+  /** A page of a thread's messages, newest first, those before the cursor: `{items, next_cursor, …}`. */
+  async messages(thread, cursor = null) {
+    const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
+    const answer = await this.#ask('GET', here(`agent/threads/${encodeURIComponent(thread)}?limit=100${query}`));
+    return answer.json();
+  }
+
+  /** Whether the person may say something here; if not, the sentence that says why. */
+  async whyReadOnly() {
+    try {
+      await this.#ask('GET', `${this.#stream}/copilotkit/info`);
+    } catch (error) {
+      if (error instanceof Refused && error.status === 403) return error.message;
+    }
+    return null;
+  }
+
+  async deleteThread(thread) {
+    await this.#ask('DELETE', here(`agent/threads/${encodeURIComponent(thread)}`));
+  }
+
+  /** The events that tell a thread so far and the turn that is just being made. */
+  history(input) {
+    return this.#events('connect', input);
+  }
+
+  /** The events of a run, which this starts. Once the first one is there, the message has been taken. */
+  run(input) {
+    return this.#events('run', input);
+  }
+
+  /** Has a run stopped; its stream ends by itself then. */
+  async stop(thread, run) {
+    const path = `${this.#stream}/copilotkit/agent/default/stop/${encodeURIComponent(thread)}`;
+    const answer = await this.#ask('POST', path, { runId: run });
+    return (await answer.json()).stopped === true;
+  }
+
+  async *#events(what, { signal, ...input }) {
+    const address = `${this.#stream}/copilotkit/agent/default/${what}`;
+    const answer = await this.#ask('POST', address, runInput(input), { accept: 'text/event-stream', signal });
+    yield* runEvents(answer.body);
+  }
+
+  /** Asks with the person's token, and once more with a newer one if that is refused. */
+  async #ask(method, address, body, { accept = 'application/json', signal, headers: more = {} } = {}) {
+    for (const renewed of [false, true]) {
+      const headers = { ...more, accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
+      if (body) headers['content-type'] = 'application/json';
+      if (this.organization) headers['x-organization'] = this.organization;
+      const asked = { method, headers, signal, body: body && JSON.stringify(body) };
+      const answer = await fetch(address, asked).catch((cause) => {
+        throw cause.name === 'AbortError' ? cause : new Unreachable(cause);
+      });
+      if (answer.ok) return answer;
+      if (answer.status !== 401) throw await refusal(answer);
+    }
+    // The second refusal asked for a newer token, and there was one: it is not the age of the token.
+    throw new Error('This sign-in is not accepted by the service. Sign out and sign in as somebody else.');
+  }
+}
+
+/** An address beside the page. */
+function here(path) {
+  return new URL(path, document.baseURI).href;
+}

@@ -1,0 +1,68 @@
+// An axis of time on which long silence takes little room.
+
+/** Silence longer than this share of the whole is torn out, if it is longer than this many milliseconds as well. */
+const LONG_SHARE = 0.1;
+const LONG = 5_000;
+/** The width of silence that is torn out, as a share of the picture. */
+const TORN = 0.05;
+/** So many milliseconds of it stay at each side at most. */
+const ROOM = 1_000;
+/** No tick stands closer to it. */
+const EDGE = 0.025;
+
+/**
+ * Parts of the axis: `{from, to, start, end, torn}`, times and shares of the width. `busy` are pairs of times between which something
+ * goes on; long silence between them is torn out, unless it is `open`.
+ */
+export function segmentsOf(span, busy, { open = false } = {}) {
+  const silences = [];
+  let until = 0;
+  for (const [from, to] of busy.toSorted(([one], [other]) => one - other)) {
+    const silence = from - until;
+    // Some of it stays at both sides, so that marks do not stand at its edge.
+    const room = Math.min(silence * 0.08, ROOM);
+    if (!open && silence > LONG && silence > span * LONG_SHARE) silences.push([until + room, from - room]);
+    until = Math.max(until, to);
+  }
+  const shown = span - silences.reduce((sum, [from, to]) => sum + to - from, 0);
+  const width = 1 - silences.length * TORN;
+  const parts = [];
+  let [time, x] = [0, 0];
+  const add = (to, torn) => {
+    const end = x + (torn ? TORN : ((to - time) / shown) * width);
+    parts.push({ from: time, to, start: x, end, torn });
+    [time, x] = [to, end];
+  };
+  for (const [from, to] of silences) {
+    add(from, false);
+    add(to, true);
+  }
+  add(span, false);
+  return parts;
+}
+
+/** Where a time stands, as a share of the width. */
+export function placeOf(time, parts) {
+  const part = parts.find(({ to }) => time <= to) ?? parts.at(-1);
+  const share = (time - part.from) / (part.to - part.from || 1);
+  return part.start + Math.min(Math.max(share, 0), 1) * (part.end - part.start);
+}
+
+/** Round times for the axis that do not stand in collapsed silence, at most about `wanted`. */
+export function axisOf(span, parts, wanted = 8) {
+  const shown = parts.filter(({ torn }) => !torn);
+  const length = shown.reduce((sum, { from, to }) => sum + to - from, 0);
+  const steps = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5, 36e5];
+  const step = steps.find((candidate) => length / candidate <= wanted) ?? steps.at(-1);
+  const ticks = [];
+  for (let time = 0; time <= span; time += step) if (shown.some(({ from, to }) => time >= from && time <= to)) ticks.push(time);
+  const torn = parts.filter((part) => part.torn);
+  return ticks.filter((time) => torn.every(({ start, end }) => placeOf(time, parts) < start - EDGE || placeOf(time, parts) > end + EDGE));
+}
+
+/** A time since the beginning, as `1:54`, or `0.5 s` where that is short. */
+export function clock(milliseconds) {
+  if (milliseconds < 10_000) return `${Number((milliseconds / 1000).toFixed(1))} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}

@@ -1,0 +1,130 @@
+// Who is there, in which organization and with which role. Everything that is shown stands in the state:
+//
+// - `phase`: `starting`, `signed-out`, `choosing` (an organization), `inside` or `broken`
+// - `person`: name or e-mail address; `organization`: slug; `role`; `organizations`: slugs to choose from
+// - `notice`: `{text, kind: 'problem' | 'news', action?: {label, act}}`
+// - `signOutEverywhere`: address where the issuer ends its own session
+// - `hash`: the address within the page
+
+import { SignInFailed } from '../session/identity.js';
+import { organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.js';
+import { addressOf, route } from './route.js';
+
+const ORGANIZATIONS = 'switchboard.organizations';
+const FIRST = 'home';
+
+export class Entrance {
+  #state;
+  #session;
+  #api;
+
+  constructor({ state, session, api }) {
+    this.#state = state;
+    this.#session = session;
+    this.#api = api;
+  }
+
+  async start() {
+    try {
+      await this.#session.complete();
+    } catch (error) {
+      this.#state.set({ phase: 'signed-out' });
+      return this.#problem(error);
+    }
+    this.#state.set({ hash: location.hash });
+    const { claims } = this.#session;
+    if (!claims) return this.#state.set({ phase: 'signed-out' });
+    const organizations = sessionStorage.getItem(ORGANIZATIONS)?.split(' ') ?? [];
+    this.#state.set({ person: claims.name ?? claims.email ?? claims.sub, organizations });
+    await this.#enter(route(location.hash)?.slug ?? null);
+  }
+
+  /** The address has changed. */
+  async moved() {
+    const hash = location.hash;
+    this.#state.set({ hash });
+    const { phase, organization } = this.#state.get();
+    const slug = route(hash)?.slug ?? null;
+    if (phase === 'inside' && slug !== organization) await this.#enter(slug);
+  }
+
+  async signIn() {
+    this.#state.set({ notice: null });
+    try {
+      await this.#session.begin();
+    } catch (error) {
+      this.#problem(error);
+    }
+  }
+
+  async signOut() {
+    this.#state.set({ ...BEGINNING, phase: 'signed-out', hash: '' });
+    history.replaceState(null, '', location.pathname);
+    this.#api.organization = null;
+    this.#state.set({ signOutEverywhere: await this.#session.end() });
+  }
+
+  /** Goes to the same page of another organization. */
+  choose(slug) {
+    const { page = FIRST } = route(location.hash) ?? {};
+    location.hash = addressOf({ slug, page });
+    return this.#state.get().phase === 'inside' ? undefined : this.#enter(slug);
+  }
+
+  async #enter(slug) {
+    this.#api.organization = slug;
+    try {
+      const known = await this.#api.membership();
+      this.#api.organization = known.slug;
+      if (!route(location.hash)?.slug) {
+        const { page = FIRST, id, query } = route(location.hash) ?? {};
+        history.replaceState(null, '', addressOf({ slug: known.slug, page, id, query }));
+      }
+      this.#state.set({ phase: 'inside', organization: known.slug, role: known.role, notice: null, hash: location.hash });
+    } catch (error) {
+      this.#refused(error, slug);
+    }
+  }
+
+  #refused(error, slug) {
+    const organizations = organizationsIn(error);
+    if (organizations) {
+      sessionStorage.setItem(ORGANIZATIONS, organizations.join(' '));
+      return this.#state.set({ phase: 'choosing', organizations });
+    }
+    if (error instanceof SignInNeeded) {
+      this.#state.set({ phase: 'signed-out', person: null });
+      return this.#problem(error);
+    }
+    this.#state.set({ phase: 'broken' });
+    const lost = error instanceof Refused && error.status === 404;
+    if (!lost) return this.#problem(error, { label: 'Try again', act: () => this.#enter(slug) });
+    if (!slug) return this.#problem(new Error('You belong to no organization here. Ask an owner of yours to add you, then try again.'), { label: 'Try again', act: () => this.#enter(null) });
+    const own = { label: 'Go to my organization', act: () => this.#leave() };
+    return this.#problem(new Error(`This address is of the organization ${slug}. It does not exist, or you do not belong to it.`), own);
+  }
+
+  #leave() {
+    history.replaceState(null, '', location.pathname);
+    return this.#enter(null);
+  }
+
+  #problem(error, action = null) {
+    const known = [Refused, Unreachable, SignInFailed, SignInNeeded, Error].includes(error.constructor);
+    if (!known) console.error(error);
+    const text = known ? error.message : 'Something went wrong in this page. Load it again.';
+    this.#state.set({ notice: { text, kind: 'problem', action } });
+  }
+}
+
+/** The state before anything is known. */
+export const BEGINNING = {
+  phase: 'starting',
+  person: null,
+  organization: null,
+  role: null,
+  organizations: [],
+  notice: null,
+  signOutEverywhere: null,
+  hash: '',
+};

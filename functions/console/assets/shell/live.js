@@ -1,0 +1,70 @@
+// Data that are read while they are looked at, for a view.
+
+import { useEffect, useRef, useState } from '../htm-preact.js';
+import { Poller } from './poller.js';
+import { NO_ROWS, revealed, withNewest, withOlder, withOne } from './rows.js';
+
+const LIST_EVERY = 3_000;
+
+/** `{data, error, at, again}` of what `read` gives; it begins anew with another `key`, and a null key reads nothing. */
+export function useLive(key, read, every) {
+  const [known, know] = useState({ key: null });
+  const poller = useRef(null);
+  useEffect(() => {
+    if (key === null) return undefined;
+    know({ key });
+    const told = ({ data, error }) =>
+      know((before) => (error ? { ...before, error } : { key, data, at: new Date().toISOString() }));
+    poller.current = new Poller({ read, told, every });
+    poller.current.start();
+    return () => poller.current.stop();
+  }, [key]);
+  const { data, error, at } = known.key === key ? known : {};
+  return { data, error, at, again: () => poller.current?.now(), put: (newer) => know((before) => ({ ...before, data: newer })) };
+}
+
+/** A list as `rows`, with what a person can do: `reveal`, `more`, `again`, `put`. `read(cursor, shown)` gives a page. */
+export function useRows(key, read) {
+  const [rows, set] = useState({ key, ...NO_ROWS });
+  const [state, tell] = useState({});
+  const shown = useRef(rows);
+  shown.current = rows.key === key ? rows : { key, ...NO_ROWS };
+  const poller = useRef(null);
+  const change = (changed) => {
+    shown.current = changed;
+    set(changed);
+  };
+  useEffect(() => {
+    change({ key, ...NO_ROWS });
+    tell({});
+    const told = ({ data, error }) => {
+      if (error) return tell((before) => ({ ...before, error }));
+      tell({ at: new Date().toISOString() });
+      return change(withNewest(shown.current, data));
+    };
+    poller.current = new Poller({ read: () => read(null, shown.current), told, every: () => LIST_EVERY });
+    poller.current.start();
+    return () => poller.current.stop();
+  }, [key]);
+  const more = async () => {
+    tell((before) => ({ ...before, older: true }));
+    try {
+      const page = await read(shown.current.next, shown.current);
+      change(withOlder(shown.current, page));
+      tell((before) => ({ ...before, older: false }));
+    } catch (error) {
+      tell((before) => ({ ...before, older: false, error }));
+    }
+  };
+  const { items, fresh, next } = shown.current;
+  return {
+    items,
+    fresh,
+    next,
+    ...state,
+    more,
+    again: () => poller.current?.now(),
+    reveal: () => change(revealed(shown.current)),
+    put: (item) => change(withOne(shown.current, item)),
+  };
+}

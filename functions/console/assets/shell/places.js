@@ -1,0 +1,20 @@
+// The places of the console, in the order of the navigation. Each is loaded when it is opened.
+
+// Several places need these, so they come with the shell, once.
+import * as axis from './axis.js';
+import * as shapes from './chart_shapes.js';
+import * as list from './list.js';
+import * as money from './money.js';
+import * as roles from './roles.js';
+import * as status from './status.js';
+import * as values from './values.js';
+
+export const PLACES = [
+  { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
+  { page: 'calls', word: 'Calls', icon: 'call', key: 'c', first: true, open: () => import('../calls/page.js') },
+  { page: 'automations', word: 'Automations', icon: 'flow', key: 'w', first: false, open: () => import('../automations/page.js') },
+  { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
+  { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
+  { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
+  { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
+];
