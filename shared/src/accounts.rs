@@ -56,7 +56,6 @@ impl LlmInUse<'_> {
 pub struct LlmModel<'a> {
     pub llm: &'a Llm,
     pub account: LlmInUse<'a>,
-    /// The account's model, if absent.
     pub model: Option<&'a str>,
 }
 

@@ -192,7 +192,6 @@ impl Problems {
         self
     }
 
-    /// `Ok(value)` without problems.
     pub fn into_result<T>(mut self, value: Option<T>) -> Result<T> {
         match value {
             Some(value) if self.is_empty() => Ok(value),

@@ -24,7 +24,6 @@ pub struct StrictObject<'a, 'r, Report> {
 }
 
 impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
-    /// Reads an object at the JSON `pointer`.
     pub(crate) const fn below_pointer(object: &'a Map<String, Value>, pointer: String, report: &'r mut Report) -> Self {
         Self { object, path: pointer, joint: '/', known: Vec::new(), unlisted: Vec::new(), report }
     }

@@ -71,10 +71,8 @@ pub enum Scheme {
 pub struct HookSecret {
     /// The signing key, the token of a channel, or a `clientState`.
     pub secret: SecretString,
-    /// The id of a Google channel, if known.
     pub channel_id: Option<String>,
     pub resource_id: Option<String>,
-    /// The id of a Microsoft subscription, if known.
     pub subscription_id: Option<String>,
     pub tenant_id: Option<String>,
     /// For Google's tokens: the audience (the hook's own address unless given), and the service account that requests

@@ -22,7 +22,6 @@ pub struct Asked {
     pub awaited: Option<Awaited>,
     /// The idempotency name: a request with the same name gets the same answer.
     pub name: Option<String>,
-    /// Tools that the front end carries out.
     pub tools: Vec<FrontEndTool>,
 }
 
@@ -156,7 +155,6 @@ impl Asked {
     }
 }
 
-/// The thread that an action names, in any of its places.
 fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
     let mut named: Option<(String, String)> = None;
     for place in PARAMETERS.into_iter().chain([""]) {

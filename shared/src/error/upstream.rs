@@ -5,7 +5,6 @@ use std::{fmt, time::Duration};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Vapi,
-    /// The control URL of a live call at VAPI.
     CallControl,
     Twilio,
     Pipedream,
@@ -13,7 +12,6 @@ pub enum Service {
     Llm,
     SecretsManager,
     Sqs,
-    /// `EventBridge` Scheduler.
     Scheduler,
     /// An address chosen by a tool's author or a model.
     Outbound,

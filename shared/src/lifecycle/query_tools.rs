@@ -159,7 +159,6 @@ impl Lifecycle {
         Ok(DetachedBase { tool_id: tool.id, query_tool })
     }
 
-    /// The agents that have the base's query tool.
     pub async fn agents_of_base(&self, base: &KnowledgeBase, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         match base.query_tool_id {
             Some(tool) => self.agents_having(base, tool, deadline).await,

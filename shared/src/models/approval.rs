@@ -127,10 +127,8 @@ pub struct ApprovalRule {
 pub enum ApprovalEffect {
     Email,
     Sms,
-    /// A chat message.
     Message,
     Payment,
-    /// Every effect.
     Any,
 }
 
@@ -141,7 +139,6 @@ impl ApprovalEffect {
         [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
     }
 
-    /// Whether a rule for this effect applies to a tool with that effect.
     pub const fn holds(self, effect: ToolEffect) -> bool {
         match (self, effect) {
             (_, ToolEffect::None) => false,

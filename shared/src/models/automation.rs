@@ -117,7 +117,6 @@ pub struct AutomationVersion {
     pub content_hash: String,
     /// The definition as JSON text, because DynamoDB's nesting limit is lower than JSON's.
     pub definition: String,
-    /// The tools that it was checked against, by name.
     #[serde(default)]
     pub checked: BTreeMap<String, CheckedTool>,
     pub created_by: UserId,

@@ -492,7 +492,6 @@ pub enum CallOutcome {
     Repeated,
     /// Unreadable, or not fitting the signature.
     Invalid,
-    /// Not a tool of this run.
     Unknown,
     /// Beyond a limit.
     NotRun,

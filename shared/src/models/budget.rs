@@ -13,7 +13,6 @@ pub enum Budget {
     ExecutionsPerHour,
     /// The cost of runs on the platform's LLM key, in its credits.
     PlatformCostPerMonth,
-    /// The cost of runs on the organization's own key.
     OwnCostPerMonth,
 }
 

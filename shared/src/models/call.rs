@@ -42,7 +42,6 @@ impl fmt::Display for CallId {
     }
 }
 
-/// The status of a call, in VAPI's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {

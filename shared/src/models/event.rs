@@ -35,7 +35,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// The `trigger_key`s of listening automations.
     pub fn trigger_keys(&self) -> Vec<String> {
         let names =
             if self.event_types.is_empty() { std::slice::from_ref(&self.event_type) } else { &self.event_types };

@@ -148,7 +148,6 @@ impl From<Execution> for ExecutionView {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// A call of the model.
     #[default]
     Conversation,
     CallStart,

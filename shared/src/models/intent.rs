@@ -82,15 +82,10 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretOwner {
-    /// A row of `phone_numbers`, by its `credentials_secret`.
     PhoneNumber(PhoneNumberId),
-    /// A row of `tools`, by its `values_secret`.
     Tool(ToolId),
-    /// The organization's row, by its `own_keys`.
     OwnKey { service: KeyService, id: SecretId },
-    /// The organization's row, by its `service_credentials`.
     Credential { service: ServiceId, id: SecretId },
-    /// A row of `hooks`, by its `secrets`.
     Hook { hook: HookId, id: SecretId },
 }
 

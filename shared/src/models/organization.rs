@@ -15,10 +15,8 @@ pub struct Organization {
     /// Its own accounts at VAPI and at an LLM.
     #[serde(default)]
     pub own_keys: OwnKeys,
-    /// Its stored credentials for services.
     #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
     pub service_credentials: ServiceCredentials,
-    /// The chosen account of each service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service_accounts: BTreeMap<ServiceId, String>,
     /// Budgets other than the deployment's. Only an operator writes them.

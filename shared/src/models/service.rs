@@ -91,7 +91,6 @@ pub enum ConnectionKind {
     Credential {
         fields: Vec<CredentialField>,
     },
-    /// A registered phone number, with its Twilio credentials.
     PhoneNumber,
 }
 
@@ -128,7 +127,6 @@ const fn yes() -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceTool {
-    /// [`service_tool_id`] of its name.
     pub id: ToolId,
     /// The callable name: at most 40 of `[a-z0-9_]`.
     pub name: String,
@@ -151,7 +149,6 @@ pub struct ServiceTool {
     pub binding: Binding,
     /// The version of its binding: `0.4.0` of a component, otherwise the catalogue's count.
     pub version: String,
-    /// See [`ServiceTool::fingerprint_of`].
     pub fingerprint: String,
     /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
@@ -164,7 +161,6 @@ pub struct ServiceTool {
     /// Examples of whole arguments: `{"channel": "C024BE91L", "text": "Hello"}`.
     #[serde(default)]
     pub examples: Vec<Map<String, Value>>,
-    /// Its parameters' names, for the search index.
     #[serde(default)]
     pub parameter_names: Vec<String>,
     /// Synonyms for the search, not shown: `notify`, `alert`.

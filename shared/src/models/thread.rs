@@ -61,7 +61,6 @@ impl Thread {
         self.lease_until.is_some_and(|until| until > Timestamp::now().as_millis())
     }
 
-    /// The first message that the model sees in full.
     pub fn first_told(&self) -> u32 {
         self.summary.as_ref().map_or(1, |summary| summary.until + 1)
     }
@@ -135,7 +134,6 @@ pub struct RunningTurn {
     pub at: Timestamp,
     #[serde(default)]
     pub calls: Vec<ToolResult>,
-    /// Planned calls that are not made yet.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
@@ -170,7 +168,6 @@ pub enum TurnCall {
     Unconfirmed,
     /// Not made: an unknown tool, wrong arguments, or a missing permission.
     NotCalled,
-    /// The person refused it.
     Refused,
     /// Of a newer version.
     #[serde(other)]

@@ -23,7 +23,6 @@ const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
 
 const MOST_CALLS: usize = 5;
-/// The result noted for a call that the model requested when the answer was due.
 const TOO_LATE: &str = "Not called: it was asked for where the answer was due, when nothing could be called any more.";
 
 const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";

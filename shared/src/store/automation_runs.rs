@@ -83,7 +83,6 @@ pub enum Step<'a> {
     Prompt(&'a RunPrompt),
 }
 
-/// The reason a run waits, with the latest end of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
     ForApproval(ApprovalId, Timestamp),

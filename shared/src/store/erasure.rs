@@ -119,8 +119,7 @@ impl Erasure {
     }
 
     /// # Errors
-    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; deleted rows stay deleted, and a
-    /// repetition resumes.
+    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;

@@ -38,8 +38,7 @@ use super::{
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
-/// How long outcomes are kept. Must outlast every source of redeliveries: calls last hours, and the template's queues keep
-/// messages for up to four days.
+/// Outlasts every source of redeliveries: calls last hours, and the template's queues keep messages for up to four days.
 pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 /// An unclaimed effect. The second clause accepts a retry after our own lost answer.
@@ -128,7 +127,7 @@ pub enum Outcome {
     /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
     /// long as an unknown effect. Redeliveries get this answer.
     Partial { answer: Value, done: Map<String, Value>, unknown: bool },
-    /// The effect may have happened; `done` has the known state of each part, if there are several.
+    /// See [`Claim::Unknown`].
     Unknown { answer: Value, done: Map<String, Value> },
     Released,
 }
@@ -178,7 +177,6 @@ impl Idempotency {
         Self { table: database.table("idempotency"), window, retention: RETENTION }
     }
 
-    /// Replaces [`RETENTION`].
     #[must_use]
     pub fn kept_for(self, retention: Duration) -> Self {
         Self { retention, ..self }

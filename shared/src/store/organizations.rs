@@ -282,8 +282,7 @@ impl Organizations {
         self.get_consistent(organization).await
     }
 
-    /// Waits up to a second until the index shows the change: routes read the row through the index, and must agree with our
-    /// answer.
+    /// Waits up to a second until the index, through which routes read the row, shows the change.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
         index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }

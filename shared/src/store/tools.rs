@@ -175,8 +175,7 @@ impl Tools {
         self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then fails with
-    /// [`Error::Conflict`].
+    /// Acquires the lease and reads the tool. [`Error::Conflict`] if another holder keeps it until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -187,8 +186,8 @@ impl Tools {
     }
 
     /// Rewrites a leased tool read as `before`, keeps the lease, and sets `updated_at` and `version`. The same transaction
-    /// releases the old name after a change (the new one must be reserved), closes the intent `made` of a new secret and opens
-    /// the intent `left` of the old one.
+    /// releases a changed name (the new one must be reserved), closes the intent `made` of a new secret and opens `left` of the
+    /// old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.

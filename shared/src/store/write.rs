@@ -126,7 +126,6 @@ impl Write {
         self
     }
 
-    /// Adds an alias that differs from `#` and the name.
     pub(super) fn alias(mut self, alias: &str, name: &str) -> Self {
         self.names.insert(alias.to_owned(), name.to_owned());
         self

@@ -12,7 +12,6 @@ const NAMED: usize = 5;
 /// In bytes: names can be as long as a model makes them.
 const LONGEST_SENTENCE: usize = 600;
 
-/// The arguments for the tool, and the dropped names.
 #[derive(Debug, Default, PartialEq)]
 pub struct Checked {
     pub arguments: Map<String, Value>,

@@ -30,7 +30,6 @@ pub struct ToolOutcome {
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
-    /// The outcome for each recipient of a message; empty for other tools.
     pub recipients: Vec<RecipientOutcome>,
     /// The answer of an earlier execution of the same effect; the history says so.
     pub repeats: bool,

@@ -27,7 +27,6 @@ impl RecipientOutcome {
         Self { to: to.into(), state, reason: None, sid: None, status: None }
     }
 
-    /// The recipient's earlier outcome, if a claim recorded one.
     pub fn earlier(done: &Map<String, Value>, to: &str) -> Option<Self> {
         done.get(to).map(|state| Self::new(to, recorded(state)))
     }

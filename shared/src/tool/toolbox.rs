@@ -40,7 +40,6 @@ pub enum Origin {
     Program,
     /// The catalogue: the reference finds the same tool again.
     Catalogue(OfferedTool),
-    /// A front end, which carries the tool out itself.
     FrontEnd,
 }
 
