@@ -68,8 +68,7 @@ pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// A tool that was not executed because of a fault of ours, and its trigger. The model was told to try again, with
-/// HTTP 200.
+/// A tool not executed because of a fault of ours. The model was told to try again, with HTTP 200.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }

@@ -1,8 +1,7 @@
 //! Webhooks of services: verification (`schemes.rs`) and content (`deliveries.rs`).
 //!
-//! All functions are pure. A signature covers the raw bytes, so nothing is parsed before it is verified; all comparisons of secrets
-//! take constant time. A request may be 300 seconds old, or ahead of our clock. A scheme without a signed time is protected from
-//! replays only by its event ids.
+//! All functions are pure. Nothing is parsed before its signature is verified, and secrets are compared in constant time. A
+//! request may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
 //!
 //! | scheme | proof | event id | tenant |
 //! |---|---|---|---|
@@ -208,8 +207,8 @@ impl Scheme {
         })
     }
 
-    /// The service's time limit for an answer, less the network. A service that waits ten seconds or more gets our
-    /// full time: some never send an event again.
+    /// The service's time limit for an answer, less the network. From ten seconds on it gets our full time: some never
+    /// redeliver.
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),

@@ -509,9 +509,8 @@ impl Lifecycle {
     }
 }
 
-/// A tool as it would be saved, for a trial. Equal configurations of an organization get the same id, so effects and limits
-/// count as one tool's. The name is fixed: deriving it from the label would need tables that are a good part of a small
-/// function.
+/// A tool as it would be saved, for a trial. Equal configurations get the same id, so effects and limits count as one tool's.
+/// The name is fixed: deriving it from the label would need large tables in a small function.
 ///
 /// # Errors
 /// [`Error::Invalid`] for masked values, which have no stored secret.

@@ -10,7 +10,7 @@ use super::{
     AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
 };
 
-/// A row of `automations`: the facts common to all versions, and the active one.
+/// A row of `automations`: data common to all versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Automation {
     pub id: AutomationId,
@@ -23,7 +23,7 @@ pub struct Automation {
     pub status: AutomationStatus,
     /// The newest version; the first is 1.
     pub version: u64,
-    /// The active version, also while paused; null before the first activation.
+    /// Also while paused; null before the first activation.
     #[serde(default)]
     pub active_version: Option<u64>,
     #[serde(default)]

@@ -131,10 +131,10 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
-/// An authorized user: a member of the organization in the URL.
+/// An authorized user, a member of the organization in the URL.
 ///
-/// Only `http::access` makes one, after checking both, and the store for the user of an earlier request; so its
-/// `organization_id` is authorized.
+/// Only `http::access` makes one after checking both, and the store for an earlier request's user, so `organization_id` is
+/// authorized.
 #[derive(Debug, Clone)]
 pub struct Member {
     pub organization_id: OrganizationId,

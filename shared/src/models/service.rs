@@ -1,6 +1,6 @@
 //! Services and their tools: `services`, `service_tools`, `service_capabilities`.
 //!
-//! They belong to no organization: the catalogue (`infra/catalogue`) writes them, and all organizations read them.
+//! Written by the catalogue (`infra/catalogue`), read by all organizations.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -43,7 +43,7 @@ pub fn folded_name(name: &str) -> String {
     name.split(separates).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// The id of a service tool, derived from its unique name, so that reading by name needs no index.
+/// Derived from the unique name, so that reading by name needs no index.
 pub fn service_tool_id(name: &str) -> ToolId {
     ToolId::of_digest(half_digest(&format!("service tool {}", name.to_lowercase())))
 }
@@ -191,8 +191,7 @@ impl ServiceTool {
         }
     }
 
-    /// Identifies a tool's form: name, parameters, returns and binding in canonical form (sorted members, no blanks)
-    /// under SHA-256, the first half in hexadecimal.
+    /// The first half of the SHA-256 of name, parameters, returns and binding (sorted members, no blanks), in hexadecimal.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
         let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
@@ -245,8 +244,7 @@ pub enum Binding {
     BuiltIn { name: String },
 }
 
-/// Makes a request of arguments. An argument named in the path goes there, one named in `query` into the query, all
-/// others into the body.
+/// Arguments named in the path go there, those in `query` into the query, all others into the body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTemplate {
     /// GET, POST, PUT, PATCH or DELETE.

@@ -93,8 +93,7 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// The name of its request: the same request gets the same answer. An answer holds it if the request had no words
-    /// of the person.
+    /// The idempotency name of its request. An answer holds it if the request had no words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
@@ -116,8 +115,7 @@ impl ThreadMessage {
     }
 }
 
-/// A turn without an answer: the message, and the calls made. It is written as it happens, for a reload, a second tab,
-/// and the process that continues after a crash.
+/// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Counted from 1 in its thread.
@@ -242,8 +240,7 @@ pub enum WaitsFor {
     FrontEnd,
 }
 
-/// A call that waits for the person's consent or for the front end, with exactly these arguments of the tool at that
-/// version.
+/// A call that waits for consent or the front end, with exactly these arguments and this version of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
     /// The id that the consent or the result must name.

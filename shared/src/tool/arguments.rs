@@ -1,7 +1,7 @@
 //! Checks a model's arguments against the schema it was shown.
 //!
-//! The check is our own, for the small closed dialect of `function_schema`: its answer must be a sentence that a model
-//! can act on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
+//! A check of our own, because a model must be able to act on its answer, and unknown names are dropped rather than refused
+//! (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
