@@ -215,7 +215,6 @@ impl std::fmt::Display for Problems {
     }
 }
 
-/// The whole chain of causes, for one log line.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -41,13 +41,11 @@ pub struct Executor {
     pub quotas: Quotas,
     pub budgets: Budgets,
     pub services: Services,
-    /// Retention in the history.
     pub history: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
-    /// Id in the history.
     pub id: ExecutionId,
     pub arguments: &'a Map<String, Value>,
     /// Set if it came through a queue.

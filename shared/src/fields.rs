@@ -67,7 +67,6 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         self.unlisted.extend(names);
     }
 
-    /// The fields without a getter, and the listed known names.
     pub(crate) fn unknown(&self) -> (Vec<(&'a String, &'a Value)>, Vec<&'static str>) {
         let unknown = self.object.iter().filter(|(name, _)| !self.known.contains(&name.as_str()));
         let listed = self.known.iter().filter(|name| !self.unlisted.contains(name));

@@ -17,7 +17,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::models::Timestamp;
 
-/// The default namespace of metrics.
 pub const NAMESPACE: &str = "Switchboard";
 
 static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
@@ -86,7 +85,6 @@ pub fn alert_not_sent() {
     emit(&[], &[count("AlertsNotSent", 1)]);
 }
 
-/// An execution refused by the tool's limit (`per_call`, `per_hour`).
 pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
 }

@@ -83,7 +83,6 @@ pub struct HookSecret {
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
     pub method: &'a str,
-    /// The public address with its query, as the service calls it.
     pub url: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
@@ -111,7 +110,6 @@ pub enum Delivery {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboundEvent {
-    /// Stable across redeliveries.
     pub id_at_service: String,
     /// The most precise name first: `issues.opened`, `issues`.
     pub event_types: Vec<String>,

@@ -8,7 +8,6 @@ const DEFAULT_THREAD: &str = "default";
 pub const LONGEST_MESSAGE: usize = 32_000;
 pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
-/// Members of an action's body that may hold its fields.
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
 const MESSAGE: &str = "message ";
@@ -42,7 +41,6 @@ pub struct Consent {
 impl Consent {
     pub(super) const WORDS_OF_APPROVAL: &str = "Yes, do it.";
 
-    /// The decision as words in the thread.
     pub const fn words(&self) -> &'static str {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }

@@ -166,7 +166,6 @@ fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> V
     json!([{"key": "metadata", "value": metadata}])
 }
 
-/// VAPI's object with the token hidden, to be stored.
 fn without_token(object: Value, token: &SecretString) -> Value {
     HiddenTexts::of_config(&json!({"token": token.expose_secret()})).replaced_in(object)
 }

@@ -10,7 +10,6 @@ use crate::{
 #[derive(Clone)]
 pub struct Settling(Queue<Unfinished>);
 
-/// Triggers `settle`, which ignores the content and looks at all intents.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unfinished {
     pub change: String,

@@ -152,7 +152,6 @@ impl Lifecycle {
         Ok(Some(NewSecret { name, content, intent }))
     }
 
-    /// Creates the secret, if any, and runs `write`, which writes the row.
     async fn with_secret(&self, secret: Option<&NewSecret>, write: impl Future<Output = Result<()>>) -> Result<()> {
         match secret {
             Some(secret) => self.secrets.store(&secret.intent, &secret.content, write).await,
@@ -523,7 +522,6 @@ pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool
     Ok(row(organization, ToolId::of_digest(half), name, config))
 }
 
-/// The row of a tool with this configuration, not yet known to VAPI.
 fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolConfig) -> Tool {
     let now = Timestamp::now();
     Tool {

@@ -166,7 +166,6 @@ pub enum RunTrigger {
     ScheduleOnce,
     ScheduleRecurring,
     Replay,
-    /// An action of another run.
     Action,
     /// A cause of a newer version.
     #[serde(other)]
@@ -401,7 +400,6 @@ pub enum ActionStatus {
     Refused,
 }
 
-/// The prompt of a run, fixed at its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPrompt {
     /// The complete prompt with the tools: the same bytes in every request.
@@ -436,7 +434,6 @@ pub struct RunAnswer {
     pub duration_ms: u64,
 }
 
-/// The reply to an answer, and the next expected phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
     pub step: u32,

@@ -150,7 +150,6 @@ pub struct Transfer {
     pub to: Option<String>,
 }
 
-/// Repeated events of a call whose first time is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstTime {
     AgentSpoke,

@@ -233,7 +233,6 @@ pub struct Delivered {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The person, for consent.
     #[default]
     Consent,
     /// The front end, which carries the call out.

@@ -53,7 +53,6 @@ impl Agents {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All readable agents of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Agent>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await

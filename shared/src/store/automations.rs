@@ -113,7 +113,6 @@ impl Automations {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// The organization's automations of this name, case-insensitive, oldest first.
     pub async fn named(&self, organization: OrganizationId, name: &str) -> Result<Vec<NamedAutomation>> {
         let folded = |name: &str| name.trim().to_lowercase();
         let mut named: Vec<NamedAutomation> = self

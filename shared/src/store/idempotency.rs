@@ -90,7 +90,6 @@ fn canonical(value: &Value) -> Value {
 pub enum Claim {
     /// The caller must cause the effect, except the parts in [`Ticket::done`].
     Mine(Ticket),
-    /// The effect happened, with this answer.
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
     Unknown { answer: Value, done: Map<String, Value> },
@@ -153,7 +152,6 @@ struct Record {
     done: Map<String, Value>,
     #[serde(default)]
     done_until: i64,
-    /// Names of the deliveries this outcome answers.
     #[serde(default)]
     deliveries: Vec<String>,
 }
@@ -172,7 +170,6 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// A repetition within `window` gets the recorded outcome.
     pub fn new(database: &Database, window: Duration) -> Self {
         Self { table: database.table("idempotency"), window, retention: RETENTION }
     }

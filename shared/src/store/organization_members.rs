@@ -241,7 +241,6 @@ impl OrganizationMembers {
         index_follows(read).await;
     }
 
-    /// Makes a user an owner unconditionally: for operators.
     pub async fn make_owner(&self, organization: OrganizationId, user: &UserId) -> Result<()> {
         let change = "SET #role = :owner, #updated_at = :now, #created_at = if_not_exists(#created_at, :now)";
         let values = [(":owner", text(Role::Owner.as_str())), (":now", text(Timestamp::now()))];

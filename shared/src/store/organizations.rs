@@ -198,7 +198,6 @@ impl Organizations {
         }
     }
 
-    /// Selects or clears the account of a service, like [`Organizations::set_own_key`].
     pub async fn set_service_account(
         &self,
         before: &Organization,

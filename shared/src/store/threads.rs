@@ -60,7 +60,6 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// Costs one read.
     pub async fn is_there(&self) -> Result<bool> {
         let row = self.table.item(self.key.clone(), true).await?;
         Ok(row.is_some_and(|row| row.get("stop_token") == Some(&self.token)))
@@ -243,12 +242,10 @@ impl Threads {
         }
     }
 
-    /// For the turn that holds the lease.
     pub fn stop_request(&self, lease: &Lease) -> StopRequest {
         StopRequest { table: self.table.clone(), key: lease.key(), token: lease.token() }
     }
 
-    /// Releases a thread without writing a turn.
     pub async fn release(&self, lease: Lease) -> Result<()> {
         lease.release().await
     }

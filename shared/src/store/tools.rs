@@ -109,7 +109,6 @@ impl Tools {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All readable tools of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await
@@ -137,7 +136,6 @@ impl Tools {
         transact_unless_refused(vec![reserved, self.intents.open_in_transaction(intent)?]).await
     }
 
-    /// Releases a reserved name if it is this tool's.
     pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, tool: ToolId) -> Result<()> {
         let released = self.table.delete(guard(organization, name)).when("#tool_id = :tool");
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)

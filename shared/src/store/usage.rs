@@ -52,7 +52,6 @@ struct Used {
 
 pub(super) struct RunCount {
     pub(super) count: Write,
-    /// Fails if the month's cost is used up.
     pub(super) check: Write,
     runs: BudgetUse,
     cost: BudgetUse,

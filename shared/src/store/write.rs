@@ -118,7 +118,6 @@ impl Write {
         self
     }
 
-    /// Appends to the update expression.
     pub(super) fn and(mut self, more: &str) -> Self {
         if let Action::Update(_, change) = &mut self.action {
             change.push_str(more);

@@ -31,7 +31,6 @@ impl RecipientOutcome {
         done.get(to).map(|state| Self::new(to, recorded(state)))
     }
 
-    /// The recipients of a recorded answer. Repeating the answer sends nothing.
     pub fn of_recorded(answer: &Map<String, Value>) -> Vec<Self> {
         let listed = answer.get("result").and_then(|result| result.get("recipients"));
         let mut read: Vec<Self> = listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default();

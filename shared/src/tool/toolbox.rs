@@ -71,7 +71,6 @@ impl Toolbox {
         self.entries.insert(name.into(), Err(why));
     }
 
-    /// Wraps each tool that can be called. Its name and origin stay.
     pub fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
         for offered in self.entries.values_mut().flatten() {
             offered.tool = wrap(offered.tool.clone());
