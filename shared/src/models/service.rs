@@ -241,7 +241,9 @@ pub enum Binding {
     },
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
-    BuiltIn { name: String },
+    BuiltIn {
+        name: String,
+    },
 }
 
 /// Arguments named in the path go there, those in `query` into the query, all others into the body.

@@ -137,7 +137,7 @@ impl Erasure {
     }
 
     /// Deletes all data of a number, starting at `from`: calls from and to it with their executions, executions for it in calls
-    /// that only VAPI knows, executions addressed to it, and runs that contain it.
+    /// that only VAPI knows, executions addressed to it, and events, runs and threads that contain it.
     pub async fn number(
         &self,
         organization: OrganizationId,

@@ -92,7 +92,10 @@ pub enum Claim {
     Mine(Ticket),
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
-    Unknown { answer: Value, done: Map<String, Value> },
+    Unknown {
+        answer: Value,
+        done: Map<String, Value>,
+    },
     Running,
 }
 
@@ -125,9 +128,16 @@ pub enum Outcome {
     Completed(Value),
     /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
     /// long as an unknown effect. Redeliveries get this answer.
-    Partial { answer: Value, done: Map<String, Value>, unknown: bool },
+    Partial {
+        answer: Value,
+        done: Map<String, Value>,
+        unknown: bool,
+    },
     /// See [`Claim::Unknown`].
-    Unknown { answer: Value, done: Map<String, Value> },
+    Unknown {
+        answer: Value,
+        done: Map<String, Value>,
+    },
     Released,
 }
 
