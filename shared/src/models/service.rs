@@ -239,11 +239,10 @@ pub enum Binding {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
+    /// A request to the service's own API.
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
-    BuiltIn {
-        name: String,
-    },
+    BuiltIn { name: String },
 }
 
 /// Arguments named in the path go there, those in `query` into the query, all others into the body.

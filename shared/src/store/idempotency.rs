@@ -90,12 +90,11 @@ fn canonical(value: &Value) -> Value {
 pub enum Claim {
     /// The caller must cause the effect, except the parts in [`Ticket::done`].
     Mine(Ticket),
+    /// The effect happened, with this answer.
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
-    Unknown {
-        answer: Value,
-        done: Map<String, Value>,
-    },
+    Unknown { answer: Value, done: Map<String, Value> },
+    /// A duplicate is still running.
     Running,
 }
 
@@ -128,16 +127,10 @@ pub enum Outcome {
     Completed(Value),
     /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
     /// long as an unknown effect. Redeliveries get this answer.
-    Partial {
-        answer: Value,
-        done: Map<String, Value>,
-        unknown: bool,
-    },
+    Partial { answer: Value, done: Map<String, Value>, unknown: bool },
     /// See [`Claim::Unknown`].
-    Unknown {
-        answer: Value,
-        done: Map<String, Value>,
-    },
+    Unknown { answer: Value, done: Map<String, Value> },
+    /// The effect did not happen; the claim is released.
     Released,
 }
 
