@@ -1,8 +1,8 @@
 //! The accounts used for an organization at VAPI and at an LLM: its own if it has one, else the platform's.
 //!
-//! The organization's row says whether it has its own account; the dashboard's routes have read that row before
-//! (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`. A secret's content never changes,
-//! because each stored key gets a new name.
+//! The organization's row, which dashboard routes have read before, says whether it has an own account
+//! (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; each stored key gets a new
+//! name.
 
 use std::time::Duration;
 
@@ -56,7 +56,6 @@ impl LlmInUse<'_> {
 pub struct LlmModel<'a> {
     pub llm: &'a Llm,
     pub account: LlmInUse<'a>,
-    /// The account's model, if absent.
     pub model: Option<&'a str>,
 }
 
@@ -113,9 +112,8 @@ impl Accounts {
         self.vapi_of(organization, &keys).await
     }
 
-    /// As [`Accounts::vapi`], with a consistent read of the organization's row; the platform's account for an unknown
-    /// organization. If the account does not fit the presented secret, the platform's secret is read again, because it
-    /// may have changed a moment ago.
+    /// As [`Accounts::vapi`], with a consistent read; the platform's account for an unknown organization. If the account does
+    /// not fit the presented secret, the platform's secret, which may just have changed, is read again.
     pub async fn vapi_fitting(
         &self,
         organization: OrganizationId,

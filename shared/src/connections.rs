@@ -398,7 +398,6 @@ impl Connections {
         }
     }
 
-    /// The name of the secret that holds this account's credential.
     pub(crate) fn credential_secret(
         &self,
         organization: OrganizationId,

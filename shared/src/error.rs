@@ -192,7 +192,6 @@ impl Problems {
         self
     }
 
-    /// `Ok(value)` without problems.
     pub fn into_result<T>(mut self, value: Option<T>) -> Result<T> {
         match value {
             Some(value) if self.is_empty() => Ok(value),
@@ -216,7 +215,6 @@ impl std::fmt::Display for Problems {
     }
 }
 
-/// The whole chain of causes, for one log line.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

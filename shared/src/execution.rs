@@ -32,7 +32,6 @@ const LEASE_RESERVE: Duration = Duration::from_secs(5);
 /// Time reserved for the answer after waiting for a duplicate request.
 const TWIN_RESERVE: Duration = Duration::from_secs(1);
 
-/// Recipients by which an execution can be found.
 const MOST_RECIPIENTS: usize = 40;
 
 #[derive(Clone)]
@@ -42,13 +41,11 @@ pub struct Executor {
     pub quotas: Quotas,
     pub budgets: Budgets,
     pub services: Services,
-    /// Retention in the history.
     pub history: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct ExecutionRequest<'a> {
-    /// Id in the history.
     pub id: ExecutionId,
     pub arguments: &'a Map<String, Value>,
     /// Set if it came through a queue.
@@ -121,7 +118,6 @@ impl Executor {
         self.idempotency.claim(key, context.delivery, lease(deadline), until).await
     }
 
-    /// Releases claims of effects that will not happen.
     pub async fn release(&self, claims: impl IntoIterator<Item = ClaimedAhead>) {
         self.release_tickets(claims.into_iter().filter_map(|ahead| ahead.claim.ok()?.mine())).await;
     }
@@ -426,7 +422,6 @@ fn lease(deadline: Deadline) -> Duration {
     deadline.remaining() + LEASE_RESERVE
 }
 
-/// Identifies an effect by tool, subject and arguments.
 fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
     let (kind, whose) = subject.parts();
     // Without the delivery's name: a model that repeats itself makes a new tool call of the same effect.

@@ -24,7 +24,6 @@ pub struct StrictObject<'a, 'r, Report> {
 }
 
 impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
-    /// Reads an object at the JSON `pointer`.
     pub(crate) const fn below_pointer(object: &'a Map<String, Value>, pointer: String, report: &'r mut Report) -> Self {
         Self { object, path: pointer, joint: '/', known: Vec::new(), unlisted: Vec::new(), report }
     }
@@ -68,7 +67,6 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         self.unlisted.extend(names);
     }
 
-    /// The fields without a getter, and the listed known names.
     pub(crate) fn unknown(&self) -> (Vec<(&'a String, &'a Value)>, Vec<&'static str>) {
         let unknown = self.object.iter().filter(|(name, _)| !self.known.contains(&name.as_str()));
         let listed = self.known.iter().filter(|name| !self.unlisted.contains(name));

@@ -1,7 +1,7 @@
 //! The current invocation, to which cached reads belong.
 //!
-//! A process may sleep for minutes between two requests. A value that decides whose key is used is therefore cached
-//! only for the invocation that read it (docs/adr/0024-keys-hold-at-once.md).
+//! A process may sleep between requests, so values that decide whose key is used are cached only for the invocation that read
+//! them (docs/adr/0024-keys-hold-at-once.md).
 
 use std::time::Instant;
 

@@ -434,9 +434,8 @@ impl Platform {
         })
     }
 
-    /// Takes turns of conversations. Variables and defaults: `PLANNER_FUNCTION_CALLING` (false), whether the model
-    /// calls functions itself; `TURN_COST` (1), the cost of a turn on the platform's LLM key, in the gateway's
-    /// credits; `TURN_SECONDS` (120), the longest turn; `THREAD_DAYS` (90), how long threads are kept.
+    /// Variables and defaults: `PLANNER_FUNCTION_CALLING` (false), `TURN_COST` (1, on the platform's LLM key, in the gateway's
+    /// credits), `TURN_SECONDS` (120), `THREAD_DAYS` (90).
     pub fn turns(&self) -> Result<Turns> {
         let database = self.database()?;
         let days: u64 = self.environment.parsed("THREAD_DAYS", 90)?;

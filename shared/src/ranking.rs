@@ -22,7 +22,6 @@ const B: f32 = 0.75;
 /// The occurrences of words in texts; the texts are not kept.
 #[derive(Debug, Default)]
 pub struct Postings {
-    /// Words per text.
     lengths: Vec<u16>,
     terms: HashMap<Box<str>, Term>,
     postings: Vec<Posting>,

@@ -17,7 +17,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::models::Timestamp;
 
-/// The default namespace of metrics.
 pub const NAMESPACE: &str = "Switchboard";
 
 static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
@@ -68,8 +67,7 @@ pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// A tool that was not executed because of a fault of ours, and its trigger. The model was told to try again, with
-/// HTTP 200.
+/// A tool not executed because of a fault of ours. The model was told to try again, with HTTP 200.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
@@ -87,7 +85,6 @@ pub fn alert_not_sent() {
     emit(&[], &[count("AlertsNotSent", 1)]);
 }
 
-/// An execution refused by the tool's limit (`per_call`, `per_hour`).
 pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
 }

@@ -1,9 +1,8 @@
 //! Tools: the specification ([`ToolSpec`]), the context of a call ([`CallContext`]), its outcome ([`ToolOutcome`]),
 //! and the tools offered to a caller ([`Toolbox`]).
 //!
-//! All callers use these types, whether a model writes calls as code, as a plan, or as a request of VAPI's. A built-in
-//! tool implements [`Tool`]; so does an action that [`crate::execution::Executor`] carries out.
-//! [`crate::catalogue::Catalogue`] finds tools by reference.
+//! All callers use these types. Built-in tools implement [`Tool`], and so do actions that [`crate::execution::Executor`] carries
+//! out. [`crate::catalogue::Catalogue`] finds tools by reference.
 
 pub mod arguments;
 mod context;
@@ -60,8 +59,8 @@ pub trait Tool: Send + Sync {
         &self.spec().name
     }
 
-    /// The request that a call with these checked arguments would send, for the person who is asked: with the author's
-    /// fixed values, secrets masked. Otherwise the sentence for the model.
+    /// The request that the call would send, for the person who is asked: with the author's fixed values, secrets masked.
+    /// Otherwise the sentence for the model.
     ///
     /// # Errors
     /// Only an outage of our own.

@@ -1,8 +1,7 @@
 //! Webhooks of services: verification (`schemes.rs`) and content (`deliveries.rs`).
 //!
-//! All functions are pure. A signature covers the raw bytes, so nothing is parsed before it is verified; all comparisons of secrets
-//! take constant time. A request may be 300 seconds old, or ahead of our clock. A scheme without a signed time is protected from
-//! replays only by its event ids.
+//! All functions are pure. Nothing is parsed before its signature is verified, and secrets are compared in constant time. A
+//! request may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
 //!
 //! | scheme | proof | event id | tenant |
 //! |---|---|---|---|
@@ -71,10 +70,8 @@ pub enum Scheme {
 pub struct HookSecret {
     /// The signing key, the token of a channel, or a `clientState`.
     pub secret: SecretString,
-    /// The id of a Google channel, if known.
     pub channel_id: Option<String>,
     pub resource_id: Option<String>,
-    /// The id of a Microsoft subscription, if known.
     pub subscription_id: Option<String>,
     pub tenant_id: Option<String>,
     /// For Google's tokens: the audience (the hook's own address unless given), and the service account that requests
@@ -86,7 +83,6 @@ pub struct HookSecret {
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
     pub method: &'a str,
-    /// The public address with its query, as the service calls it.
     pub url: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
@@ -114,7 +110,6 @@ pub enum Delivery {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboundEvent {
-    /// Stable across redeliveries.
     pub id_at_service: String,
     /// The most precise name first: `issues.opened`, `issues`.
     pub event_types: Vec<String>,
@@ -210,8 +205,8 @@ impl Scheme {
         })
     }
 
-    /// The service's time limit for an answer, less the network. A service that waits ten seconds or more gets our
-    /// full time: some never send an event again.
+    /// The service's time limit for an answer, less the network. From ten seconds on it gets our full time: some never
+    /// redeliver.
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),

@@ -8,7 +8,6 @@ const DEFAULT_THREAD: &str = "default";
 pub const LONGEST_MESSAGE: usize = 32_000;
 pub const LONGEST_THREAD: usize = 200;
 const ACTION: &str = "chat";
-/// Members of an action's body that may hold its fields.
 const PARAMETERS: [&str; 2] = ["parameters", "arguments"];
 const THREAD_NAMES: [&str; 3] = ["thread_id", "conversation_id", "threadId"];
 const MESSAGE: &str = "message ";
@@ -22,7 +21,6 @@ pub struct Asked {
     pub awaited: Option<Awaited>,
     /// The idempotency name: a request with the same name gets the same answer.
     pub name: Option<String>,
-    /// Tools that the front end carries out.
     pub tools: Vec<FrontEndTool>,
 }
 
@@ -43,7 +41,6 @@ pub struct Consent {
 impl Consent {
     pub(super) const WORDS_OF_APPROVAL: &str = "Yes, do it.";
 
-    /// The decision as words in the thread.
     pub const fn words(&self) -> &'static str {
         if self.approved { Self::WORDS_OF_APPROVAL } else { "No, do not do it." }
     }
@@ -156,7 +153,6 @@ impl Asked {
     }
 }
 
-/// The thread that an action names, in any of its places.
 fn named_thread(body: &Value, problems: &mut Problems) -> Option<String> {
     let mut named: Option<(String, String)> = None;
     for place in PARAMETERS.into_iter().chain([""]) {

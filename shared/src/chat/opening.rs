@@ -27,7 +27,6 @@ const WAITS_FOR_ANOTHER: Duration = Duration::from_secs(10);
 const LOOKS_FOR_SAME: Duration = Duration::from_millis(250);
 /// A lease outlasts the invocation that holds it.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
-/// Characters of a thread's first message that become its title.
 const LONGEST_TITLE: usize = 80;
 
 enum Beginning {

@@ -158,7 +158,6 @@ pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> Decide
     }
 }
 
-/// Repeats an answer's events to an observer.
 pub(super) fn tell_again(answer: &Answer, observer: &mut impl Observer) {
     let widget: Option<Widget> = answer.widget.clone().and_then(|widget| serde_json::from_value(widget).ok());
     if let Some(widget) = &widget {

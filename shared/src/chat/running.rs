@@ -19,12 +19,9 @@ use crate::{
 const LOOKS: Duration = Duration::from_millis(250);
 /// How long the same text is the same message after a broken or unconfirmed answer.
 pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
-/// Bytes of tool results stored during a turn.
 const LARGEST_RESULTS: usize = 64 * 1024;
-/// Bytes of tool results stored at the end of a turn.
 const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
 
-/// The end of a turn that another invocation answered.
 #[derive(Debug)]
 pub enum Followed {
     /// The thread's row afterwards, and the answer.
@@ -117,7 +114,6 @@ pub(super) fn kept(results: &[ToolResult]) -> Option<String> {
     })
 }
 
-/// The running turn as its person sees it; null without one.
 pub fn running_view(thread: &Thread) -> Value {
     let Some(running) = thread.running_turn().filter(|running| thread.is_held() && running.failed.is_none()) else {
         return Value::Null;

@@ -40,7 +40,6 @@ pub(super) const TURN_NEEDS: Duration = Duration::from_secs(8);
 /// The time limit of a consent, and of a front end's result.
 const WAIT_WITHIN: Duration = Duration::from_secs(60 * 60);
 const LOOKS_FOR_STOP: Duration = Duration::from_millis(400);
-/// Earlier answers whose tool results the model still sees.
 const ANSWERS_WITH_RESULTS: usize = 3;
 
 pub struct Turns {
@@ -111,9 +110,7 @@ pub(super) struct NewTurn {
 pub(super) struct Held {
     pub(super) thread: Thread,
     pub(super) lease: Lease,
-    /// Without the summarized messages.
     pub(super) messages: Vec<ThreadMessage>,
-    /// Older messages were summarized just now.
     pub(super) summarized: bool,
 }
 

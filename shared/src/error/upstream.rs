@@ -5,7 +5,6 @@ use std::{fmt, time::Duration};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     Vapi,
-    /// The control URL of a live call at VAPI.
     CallControl,
     Twilio,
     Pipedream,
@@ -13,7 +12,6 @@ pub enum Service {
     Llm,
     SecretsManager,
     Sqs,
-    /// `EventBridge` Scheduler.
     Scheduler,
     /// An address chosen by a tool's author or a model.
     Outbound,
@@ -48,8 +46,7 @@ pub enum Failure {
     BrokenOff,
     /// 429 or its equivalent: not processed.
     RateLimited,
-    /// Another status below 500: mostly a 4xx, with which the service declined ([`StatusEffect`]). `excerpt` is
-    /// cleaned; see [`Error::said`].
+    /// Another status below 500, mostly a 4xx ([`StatusEffect`]). `excerpt` is cleaned; see [`Error::said`].
     Rejected { status: u16, excerpt: String },
     /// 5xx or its equivalent: the service may have acted.
     Broken { status: u16, excerpt: String },
@@ -64,8 +61,7 @@ pub enum StatusEffect {
     Happened,
     /// 4xx: the service understood and declined.
     Refused,
-    /// Another redirect, before or after the service acted; 408, 409 and 425, which concern a similar request or time;
-    /// 5xx; and invalid statuses.
+    /// Other redirects; 408, 409 and 425, which concern another request or time; 5xx; invalid statuses.
     Unknown,
 }
 
@@ -137,8 +133,7 @@ impl Error {
         }
     }
 
-    /// The service's own words for declining, cleaned of secrets, personal data and our input. `None` for words about
-    /// our credentials.
+    /// The service's reason, cleaned of secrets, personal data and our input. `None` if it concerns our credentials.
     pub fn said(&self) -> Option<&str> {
         match &self.failure {
             Failure::Rejected { status, excerpt } if !matches!(status, 401 | 403) && !excerpt.is_empty() => {
@@ -196,7 +191,7 @@ impl Error {
         matches!(self.service, Service::Vapi | Service::CallControl | Service::Twilio | Service::Pipedream)
     }
 
-    /// A public sentence: the service, the kind of failure, and VAPI's, Twilio's or Pipedream's reason for a refusal.
+    /// A public sentence, with VAPI's, Twilio's or Pipedream's reason for a refusal.
     pub fn public(&self) -> String {
         let service = self.service;
         if let Some(reason) = self.reason {

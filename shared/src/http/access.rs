@@ -82,7 +82,6 @@ impl Access {
         let known = match named.filter(|named| !named.is_empty()) {
             Some(slug) => {
                 let slug: Slug = id(slug, "organization")?;
-                // Concurrent, as for a slug in the path.
                 let (organization, theirs) = join!(self.organizations.by_slug(&slug), self.members.of_user(&user_id));
                 let (organization, theirs) = (organization?, theirs?);
                 let membership = theirs.into_iter().find(|membership| membership.organization_id == organization.id);
@@ -104,7 +103,6 @@ impl Access {
         Ok(Person { member, slug, email })
     }
 
-    /// The error that asks for one of several organizations.
     async fn which(&self, memberships: &[Membership]) -> Error {
         let read = memberships.iter().map(|membership| self.organizations.get_consistent(membership.organization_id));
         let mut slugs = Vec::new();

@@ -21,7 +21,6 @@ use crate::{
 
 /// An object read with all its problems reported at once.
 pub trait Body: Described + Sized {
-    /// The fields read so far, for checks across fields.
     type Draft;
 
     fn draft(fields: &mut Fields<'_>) -> Self::Draft;

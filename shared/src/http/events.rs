@@ -68,7 +68,6 @@ pub struct Events {
     request: Option<RequestOfStream>,
 }
 
-/// For log and metrics at the end of the stream.
 #[derive(Debug)]
 pub(super) struct RequestOfStream {
     pub(super) function: &'static str,

@@ -10,7 +10,6 @@ use crate::{
     models::Role,
 };
 
-/// The described operations, in order, and their schemas.
 #[derive(Debug, Default)]
 pub struct Document {
     pub operations: Vec<Operation>,
@@ -41,7 +40,6 @@ pub struct Operation {
     answers: BTreeMap<u16, Json>,
     /// The path's variables except the slug.
     variables: Vec<(&'static str, Json)>,
-    /// Query parameters and headers.
     more: Vec<Json>,
     body_required: bool,
     other_bodies: Vec<(&'static str, Json)>,
@@ -96,7 +94,6 @@ impl Operation {
         operation
     }
 
-    /// Adds a shared response by name.
     pub fn answers_as(&mut self, status: u16, response: &str) {
         self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
     }

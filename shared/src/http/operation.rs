@@ -18,7 +18,6 @@ use crate::{
     store::{CreatedAt, Cursor, ExecutionFilter, Page},
 };
 
-/// The run-time part of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub method: &'static str,
@@ -67,7 +66,6 @@ impl Route {
     }
 }
 
-/// A request matched to a route.
 pub struct Found<'a> {
     pub request: &'a Request,
     pub deadline: Deadline,
@@ -108,7 +106,6 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A request of an authorized member.
 pub struct Asked<'a> {
     pub member: Member,
     /// From the token, on routes without a slug.

@@ -9,7 +9,6 @@ use crate::{Error, Result, store::Cursor};
 const USUAL_PAGE: i32 = 50;
 const LARGEST_PAGE: i32 = 200;
 
-/// The query parameters in order; names may repeat.
 pub fn query(request: &Request) -> Vec<(String, String)> {
     url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()).into_owned().collect()
 }

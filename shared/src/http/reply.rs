@@ -29,7 +29,6 @@ pub struct Reply {
     status: u16,
     content_type: Cow<'static, str>,
     body: ReplyBody,
-    /// In addition to the headers of every answer.
     headers: Vec<(&'static str, String)>,
     cache_control: &'static str,
     afterwards: Option<Afterwards>,

@@ -20,7 +20,6 @@ impl RequestIds {
         Self { request: of_door.unwrap_or_else(|| invocation.clone()), invocation }
     }
 
-    /// The span that adds the ids to every log line of the request.
     pub(super) fn span(&self) -> Span {
         // An error span: with a lower level, lines would lack the ids where only errors are logged.
         tracing::error_span!("request", request.id = self.request, lambda.request_id = self.invocation)

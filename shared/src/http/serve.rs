@@ -79,7 +79,6 @@ where
     lambda_runtime::Runtime::new(StreamAdapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
-/// Handles one request; also called by tests.
 pub async fn answer<F, Fut>(function: &'static str, request: Request, handle: F) -> (Response<Body>, Option<Afterwards>)
 where
     F: FnOnce(Request) -> Fut,
@@ -100,7 +99,6 @@ where
     (whole, afterwards)
 }
 
-/// Handles one request of [`serve_streaming`]; also called by tests.
 pub async fn answer_streaming<F, Fut>(
     function: &'static str,
     request: Request,

@@ -3,8 +3,7 @@
 //! The agent's lease is held throughout, so that no tool is attached meanwhile. After a failure VAPI follows the remaining
 //! attachments, the agent is still listed, and a repetition resumes.
 //!
-//! The removal may leave a knowledge base's query tool without an agent. Intents recorded before the removal have `settle` check
-//! that and delete the tool.
+//! Intents recorded before the removal have `settle` delete query tools left without an agent.
 
 use futures_util::{future::try_join_all, join, try_join};
 

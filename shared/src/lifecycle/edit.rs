@@ -17,7 +17,6 @@ use crate::{
 pub(super) struct Edit {
     pub(super) config: ToolConfig,
     pub(super) name: Option<ToolName>,
-    /// The known part of the previous configuration.
     pub(super) known: ToolConfig,
     /// Top-level fields to be replaced.
     changed: BTreeSet<String>,

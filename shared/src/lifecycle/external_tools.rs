@@ -102,8 +102,7 @@ impl ExternalTools {
         self.vapi.delete_tool(&account, external_id, deadline).await.map_err(pinned)
     }
 
-    /// VAPI's ids of other tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds
-    /// of the tool.
+    /// VAPI's ids of tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds.
     pub(super) async fn others_calling(
         &self,
         organization: OrganizationId,
@@ -167,7 +166,6 @@ fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> V
     json!([{"key": "metadata", "value": metadata}])
 }
 
-/// VAPI's object with the token hidden, to be stored.
 fn without_token(object: Value, token: &SecretString) -> Value {
     HiddenTexts::of_config(&json!({"token": token.expose_secret()})).replaced_in(object)
 }

@@ -34,7 +34,6 @@ pub struct NewHook {
     pub service: String,
     pub label: String,
     pub tenant_key: Option<String>,
-    /// The only automation that gets its events.
     pub automation_id: Option<AutomationId>,
     /// `None`: the hook is pending until it gets one.
     pub secret: Option<SecretString>,
@@ -45,7 +44,6 @@ impl HookRegistry {
         Self { hooks, stored, secrets, prefix }
     }
 
-    /// Creates the hook and its secret, both or neither.
     pub async fn create(&self, organization: OrganizationId, new: NewHook, deadline: Deadline) -> Result<Hook> {
         let now = Timestamp::now();
         let secret = new.secret.as_ref().map(|_| HookSecretRef { id: SecretId::generate(), created_at: now });

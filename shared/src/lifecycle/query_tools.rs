@@ -2,9 +2,8 @@
 //!
 //! Attaching the base to an agent creates it; detaching the last agent deletes it.
 //!
-//! The tool's `automatic_for` and the base's `query_tool_id` must both agree. Query tools created by users have no
-//! `automatic_for` and are not touched. Every change that may take the last agent records an intent, and settling it checks for
-//! agents.
+//! The tool's `automatic_for` and the base's `query_tool_id` must agree; users' query tools have no `automatic_for`. Every
+//! change that may take the last agent records an intent, and settling it checks for agents.
 
 use std::collections::BTreeSet;
 
@@ -159,7 +158,6 @@ impl Lifecycle {
         Ok(DetachedBase { tool_id: tool.id, query_tool })
     }
 
-    /// The agents that have the base's query tool.
     pub async fn agents_of_base(&self, base: &KnowledgeBase, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         match base.query_tool_id {
             Some(tool) => self.agents_having(base, tool, deadline).await,

@@ -36,7 +36,6 @@ struct Tally {
 }
 
 impl Lifecycle {
-    /// Continues a reissue while there is work and time.
     pub async fn reissue(&self, deadline: Deadline) -> Result<()> {
         let fingerprint = self.external.fingerprint().await?;
         let mut reissue = match self.reissues.find().await? {
@@ -88,7 +87,6 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// Compares tools concurrently and keeps failed ones for later.
     async fn compare_each(
         &self,
         tools: Vec<ToolToReissue>,

@@ -23,7 +23,6 @@ pub struct Report {
     /// Some intents are open only for lack of time.
     #[serde(skip)]
     pub unfinished: bool,
-    /// The number of failures among `left`.
     #[serde(skip)]
     pub failures: usize,
 }
@@ -52,7 +51,6 @@ pub enum Progress {
 use Progress::{Settled, Unfinished};
 
 pub trait SettleAbove: Send + Sync {
-    /// Makes an automation's trigger follow its row and version.
     fn settle_trigger(
         &self,
         organization: OrganizationId,
@@ -102,7 +100,6 @@ pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     }
 }
 
-/// Ends a change that failed before any effect.
 pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error: Error) -> Result<T> {
     settle_now(intents, intent, &error, async { Ok(Settled("nothing was changed")) }).await;
     Err(error)

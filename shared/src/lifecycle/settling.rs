@@ -10,10 +10,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Settling(Queue<Unfinished>);
 
-/// Triggers `settle`, which ignores the content and looks at all intents.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// The unfinished change, for operators who read the queue.
     pub change: String,
 }
 

@@ -69,7 +69,6 @@ impl StoredSecrets {
         Err(error)
     }
 
-    /// Records the intent, then creates its secret.
     async fn make(&self, intent: &Intent, secret: &str, content: &SecretString) -> Result<()> {
         self.intents.open(intent).await?;
         let Err(error) = self.secrets.create(secret, content).await else { return Ok(()) };

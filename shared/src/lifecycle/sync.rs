@@ -88,7 +88,6 @@ impl Attachments {
         Ok(Synced { attached, synced: true, unmanaged, dead: Vec::new() })
     }
 
-    /// The assistant's model; failures are only logged.
     async fn readable_model(&self, agent: &Agent, deadline: Deadline) -> Option<AssistantModel> {
         match self.assistants.model(agent, deadline).await {
             Ok(Some(model)) => Some(model),
@@ -103,7 +102,6 @@ impl Attachments {
         }
     }
 
-    /// The assistant's tools that VAPI lost, as far as known.
     async fn dead(&self, agent: &Agent, model: &AssistantModel, deadline: Deadline) -> Vec<String> {
         let ids = model.tool_ids().into_iter().map(str::to_owned).collect();
         match self.assistants.dead(agent.organization_id, ids, deadline).await {

@@ -152,7 +152,6 @@ impl Lifecycle {
         Ok(Some(NewSecret { name, content, intent }))
     }
 
-    /// Creates the secret, if any, and runs `write`, which writes the row.
     async fn with_secret(&self, secret: Option<&NewSecret>, write: impl Future<Output = Result<()>>) -> Result<()> {
         match secret {
             Some(secret) => self.secrets.store(&secret.intent, &secret.content, write).await,
@@ -509,9 +508,8 @@ impl Lifecycle {
     }
 }
 
-/// A tool as it would be saved, for a trial. Equal configurations of an organization get the same id, so effects and limits
-/// count as one tool's. The name is fixed: deriving it from the label would need tables that are a good part of a small
-/// function.
+/// A tool as it would be saved, for a trial. Equal configurations get the same id, so effects and limits count as one tool's.
+/// The name is fixed: deriving it from the label would need large tables in a small function.
 ///
 /// # Errors
 /// [`Error::Invalid`] for masked values, which have no stored secret.
@@ -524,7 +522,6 @@ pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool
     Ok(row(organization, ToolId::of_digest(half), name, config))
 }
 
-/// The row of a tool with this configuration, not yet known to VAPI.
 fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolConfig) -> Tool {
     let now = Timestamp::now();
     Tool {

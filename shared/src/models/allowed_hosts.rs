@@ -5,8 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// `allowed_hosts`: `["api.example.com", "crm.example.com:8443"]`. A missing port is the scheme's. Empty allows every
-/// host.
+/// `["api.example.com", "crm.example.com:8443"]`, with the scheme's port by default. Empty allows every host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
 
-/// A row of `approvals`: one action of one run with exactly these arguments, and the decision.
+/// A row of `approvals`: one action of a run with exactly these arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
@@ -18,8 +18,8 @@ pub struct Approval {
     pub run_id: RunId,
     pub action_id: String,
     pub tool: String,
-    /// The tool's arguments as JSON text, for the person who decides: without secrets and the author's marked fields.
-    /// Other readers see them without numbers and addresses, too.
+    /// The arguments as JSON text for the person who decides, without secrets and the author's marked fields. Other readers see
+    /// neither numbers nor addresses.
     pub arguments: String,
     /// The recipients, as far as the arguments name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,7 +52,7 @@ impl Owned for Approval {
 }
 
 impl Approval {
-    /// The status at this moment: the end of the time is not written to the row.
+    /// The current status: expiry is not written to the row.
     pub fn status_at(&self, now: Timestamp) -> ApprovalStatus {
         match self.status {
             ApprovalStatus::Pending if self.valid_until <= now => ApprovalStatus::Expired,
@@ -127,10 +127,8 @@ pub struct ApprovalRule {
 pub enum ApprovalEffect {
     Email,
     Sms,
-    /// A chat message.
     Message,
     Payment,
-    /// Every effect.
     Any,
 }
 
@@ -141,7 +139,6 @@ impl ApprovalEffect {
         [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
     }
 
-    /// Whether a rule for this effect applies to a tool with that effect.
     pub const fn holds(self, effect: ToolEffect) -> bool {
         match (self, effect) {
             (_, ToolEffect::None) => false,

@@ -10,7 +10,7 @@ use super::{
     AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
 };
 
-/// A row of `automations`: the facts common to all versions, and the active one.
+/// A row of `automations`: data common to all versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Automation {
     pub id: AutomationId,
@@ -23,7 +23,7 @@ pub struct Automation {
     pub status: AutomationStatus,
     /// The newest version; the first is 1.
     pub version: u64,
-    /// The active version, also while paused; null before the first activation.
+    /// Also while paused; null before the first activation.
     #[serde(default)]
     pub active_version: Option<u64>,
     #[serde(default)]
@@ -117,7 +117,6 @@ pub struct AutomationVersion {
     pub content_hash: String,
     /// The definition as JSON text, because DynamoDB's nesting limit is lower than JSON's.
     pub definition: String,
-    /// The tools that it was checked against, by name.
     #[serde(default)]
     pub checked: BTreeMap<String, CheckedTool>,
     pub created_by: UserId,

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AutomationQuotas {
-    /// Runs started in a full hour.
     pub runs_per_hour: u32,
     /// Calls of acting tools in one run.
     pub effects_per_run: u32,

@@ -9,7 +9,7 @@ use super::{
     ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
 };
 
-/// The row of a run. It is small, because every step writes it.
+/// The row of a run, small because every step writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
@@ -32,7 +32,7 @@ pub struct AutomationRun {
     /// The run that waits for this one's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
-    /// It continues after this decision, or at the end of its time.
+    /// Continues after this decision or its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,10 +70,10 @@ pub struct AutomationRun {
     /// Who requested it; absent if the run it worked for ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<UserId>,
-    /// Why there is no result, or no verified one: a sentence.
+    /// Why there is no verified result: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// It failed because of a fault of ours or of a vendor, not of its automation.
+    /// A fault of ours or of a vendor made it fail.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
     /// Hash of the request under an idempotency key; the key is in the id.
@@ -166,7 +166,6 @@ pub enum RunTrigger {
     ScheduleOnce,
     ScheduleRecurring,
     Replay,
-    /// An action of another run.
     Action,
     /// A cause of a newer version.
     #[serde(other)]
@@ -232,18 +231,18 @@ impl FromStr for RunStatus {
     }
 }
 
-/// Limits of a run. The first one reached ends it with a last request for the best answer.
+/// The first limit reached ends the run with a last request for the best answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
     /// Answers of the model that may call tools.
     pub iterations: u32,
-    /// Calls in one answer; further calls must wait for the next answer.
+    /// In one answer; further calls wait for the next.
     pub calls_per_iteration: u32,
     pub calls: u32,
     /// Prompt and completion tokens of all requests together.
     pub tokens: u64,
-    /// In the gateway's credits: US dollars at OpenRouter. Without a reported cost it is zero.
+    /// In the gateway's credits (US dollars at OpenRouter); zero if not reported.
     pub cost: f64,
     /// Since the run was first processed.
     pub seconds: u64,
@@ -331,8 +330,7 @@ impl AddAssign for Spent {
     }
 }
 
-/// The data of an automation's run, fixed at its start. The definition is that of the row's `automation_version`,
-/// which never changes.
+/// The data of an automation's run, fixed at its start like its `automation_version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// The trigger's data, as JSON text.
@@ -366,10 +364,10 @@ pub struct ActionResult {
     /// Calls of the tool.
     #[serde(default)]
     pub attempts: u32,
-    /// Fields of arguments and output that the tool's author marked as hidden.
+    /// Hidden fields of arguments and output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
-    /// It failed because of a fault of ours or of a vendor.
+    /// See [`AutomationRun::outage`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
     pub started_at: Timestamp,
@@ -402,7 +400,6 @@ pub enum ActionStatus {
     Refused,
 }
 
-/// The prompt of a run, fixed at its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPrompt {
     /// The complete prompt with the tools: the same bytes in every request.
@@ -437,7 +434,6 @@ pub struct RunAnswer {
     pub duration_ms: u64,
 }
 
-/// The reply to an answer, and the next expected phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
     pub step: u32,
@@ -450,8 +446,7 @@ pub struct RunReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
-    /// Tool calls or `finalResponse`. `reminded`: the last answer had no call; `final_asked`: it had a `finalResponse`
-    /// that was not accepted.
+    /// Tool calls or `finalResponse`. `reminded`: the last answer had no call; `final_asked`: its `finalResponse` was rejected.
     Tools {
         reminded: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -492,7 +487,6 @@ pub enum CallOutcome {
     Repeated,
     /// Unreadable, or not fitting the signature.
     Invalid,
-    /// Not a tool of this run.
     Unknown,
     /// Beyond a limit.
     NotRun,

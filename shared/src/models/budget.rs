@@ -13,7 +13,6 @@ pub enum Budget {
     ExecutionsPerHour,
     /// The cost of runs on the platform's LLM key, in its credits.
     PlatformCostPerMonth,
-    /// The cost of runs on the organization's own key.
     OwnCostPerMonth,
 }
 
@@ -89,8 +88,8 @@ impl BudgetLimits {
     }
 }
 
-/// `organizations.budgets`: an organization's own values. An unreadable value falls back to the deployment's, because
-/// one typing mistake must not close the organization.
+/// `organizations.budgets`. An unreadable value falls back to the deployment's: a typing mistake must not close the
+/// organization.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OwnBudgets {
     pub runs_per_hour: Option<u32>,

@@ -42,7 +42,6 @@ impl fmt::Display for CallId {
     }
 }
 
-/// The status of a call, in VAPI's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
@@ -65,7 +64,7 @@ impl CallStatus {
     }
 }
 
-/// A row of `calls`: a call that came in through us, with the numbers that Twilio signed.
+/// A row of `calls`: an incoming call with the numbers that Twilio signed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
@@ -89,11 +88,10 @@ pub struct Call {
     /// The tools started with the call, in the order of their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_call_start: Vec<StartedTool>,
-    /// Their results by execution id: the line for the model; null for a result that needs no line, or was sent
-    /// already.
+    /// By execution id: the line for the model; null if none is needed, or already sent.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
-    /// When the results were taken for the model, which happens once. Later results are sent one by one.
+    /// When the results were taken for the model, once. Later results are sent one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
     /// When the call accepted them.
@@ -125,7 +123,7 @@ pub struct Call {
     /// When caller and agent were connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<Timestamp>,
-    /// When the agent and the caller first spoke. Their words are not stored.
+    /// First utterances. Words are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_spoke_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +150,6 @@ pub struct Transfer {
     pub to: Option<String>,
 }
 
-/// Repeated events of a call whose first time is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstTime {
     AgentSpoke,
@@ -188,7 +185,7 @@ impl Call {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
     }
 
-    /// Whether the row may still be shown: DynamoDB may drop it up to two days late.
+    /// False after expiry: DynamoDB drops rows up to two days late.
     pub fn is_kept(&self) -> bool {
         self.expires_at.is_none_or(|at| at > Timestamp::now().as_seconds())
     }

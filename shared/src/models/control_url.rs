@@ -6,9 +6,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-/// The control URL of a live call: `https://<host>/<call id>/control`. It is a secret, because VAPI requires nothing
-/// else to speak in the call or end it. It is stored in the call's row only. [`crate::clients::CallControl`] decides
-/// the allowed hosts.
+/// `https://<host>/<call id>/control`. A secret: VAPI requires nothing else to speak in the call or end it. Stored in the call's
+/// row only. [`crate::clients::CallControl`] decides the allowed hosts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ControlUrl(SecretString);

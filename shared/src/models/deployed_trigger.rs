@@ -16,7 +16,7 @@ pub struct DeployedTrigger {
     /// Pipedream's `dc_…`; absent until the deployment is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_id: Option<String>,
-    /// Pipedream was asked to deploy it, with any outcome. Before that no search is needed.
+    /// Pipedream was asked to deploy it. Before that no search is needed.
     #[serde(default)]
     pub asked: bool,
     pub created_at: Timestamp,

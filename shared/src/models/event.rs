@@ -16,7 +16,7 @@ pub struct Event {
     /// All its names; empty in rows of an older version.
     #[serde(default)]
     pub event_types: Vec<String>,
-    /// The data for automations' paths, as JSON text; long values are cut, with a marker.
+    /// As JSON text; long values are cut, with a marker.
     #[serde(default)]
     pub data: String,
     pub status: EventStatus,
@@ -35,7 +35,6 @@ pub struct Event {
 }
 
 impl Event {
-    /// The `trigger_key`s of listening automations.
     pub fn trigger_keys(&self) -> Vec<String> {
         let names =
             if self.event_types.is_empty() { std::slice::from_ref(&self.event_type) } else { &self.event_types };
@@ -65,7 +64,7 @@ impl Owned for Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
-    /// Some listening automations are not evaluated yet: they are queued, or the service sends it again.
+    /// Some automations are not evaluated yet, but queued or left to a redelivery.
     Received,
     /// All its runs are started.
     Dispatched,

@@ -22,10 +22,10 @@ pub struct Execution {
     pub call_id: Option<CallId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// The caller's hash, if known; the erasure of a number finds it by this.
+    /// If known; for the erasure of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
-    /// The recipients' hashes, without the caller's; for the erasure too.
+    /// Without the caller; for the erasure too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<CallerHash>,
     #[serde(default)]
@@ -52,8 +52,7 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
-/// The hash of a caller or recipient, because the history holds no numbers. The hash of a number differs between
-/// organizations.
+/// The hash of a caller or recipient, different in each organization: the history holds no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallerHash(String);
@@ -148,7 +147,6 @@ impl From<Execution> for ExecutionView {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// A call of the model.
     #[default]
     Conversation,
     CallStart,

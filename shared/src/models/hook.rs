@@ -17,11 +17,11 @@ pub struct Hook {
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,
-    /// The tenant at a service that sends all organizations' events to one address: `slack#A0MDYCDME#T061EG9R6`.
-    /// Events of other tenants are ignored.
+    /// The tenant at a service with one address for all organizations: `slack#A0MDYCDME#T061EG9R6`. Other tenants' events are
+    /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_key: Option<String>,
-    /// Each of them proves a request; the newest last. The values are in Secrets Manager.
+    /// Each proves a request; the newest last. Values are in Secrets Manager.
     #[serde(default)]
     pub secrets: Vec<HookSecretRef>,
     /// The service sent the secret, and no person has seen it yet.

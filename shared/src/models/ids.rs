@@ -114,26 +114,26 @@ fn of_content(content: &str) -> Uuid {
 }
 
 impl AutomationId {
-    /// The id of an organization's automation with this content: the same content is the same automation.
+    /// The same content is the same automation.
     pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
         Self(of_content(&format!("automation {organization} {content_hash}")))
     }
 }
 
 impl RunId {
-    /// The id of the run for an organization's idempotency key: the same key is the same run.
+    /// The same idempotency key is the same run.
     pub fn of_key(organization: OrganizationId, key: &str) -> Self {
         Self(of_content(&format!("run {organization} {key}")))
     }
 
-    /// The id of the run that an event, occurrence or request starts: the same cause is the same run.
+    /// The same event, occurrence or request starts the same run.
     pub fn of_cause(organization: OrganizationId, automation: AutomationId, cause: &str) -> Self {
         Self(of_content(&format!("automation run {organization} {automation} {cause}")))
     }
 }
 
 impl ThreadId {
-    /// The id of the thread that a user calls by this name; other users' names lead to other threads.
+    /// Each user has threads of their own by name.
     pub fn of_name(organization: OrganizationId, user: &UserId, name: &str) -> Self {
         let user = user.as_str();
         Self(of_content(&format!("thread {organization} {}:{user} {name}", user.len())))
@@ -141,7 +141,7 @@ impl ThreadId {
 }
 
 impl EventId {
-    /// The id of a hook's event with this id at its service: redeliveries are the same event.
+    /// Redeliveries are the same event.
     pub fn of_delivery(organization: OrganizationId, hook: HookId, id_at_service: &str) -> Self {
         Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
     }

@@ -10,8 +10,8 @@ use super::{
     ServiceId, Timestamp, ToolId, ToolName,
 };
 
-/// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted in the transaction that
-/// ends the change. A crash or an outage leaves it behind; `settle` finishes or undoes it.
+/// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted by the transaction that ends the
+/// change. After a crash or an outage `settle` finishes or undoes the change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
     pub id: IntentId,
@@ -58,7 +58,7 @@ pub enum Change {
     QueryTool {
         knowledge_base_id: KnowledgeBaseId,
     },
-    /// A new secret of a row, or one that its row no longer uses: it is kept only if the row names it.
+    /// A secret that a row gains or loses: it is kept only if the row names it.
     StoreSecret {
         /// Its name in Secrets Manager.
         secret: String,
@@ -82,15 +82,10 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretOwner {
-    /// A row of `phone_numbers`, by its `credentials_secret`.
     PhoneNumber(PhoneNumberId),
-    /// A row of `tools`, by its `values_secret`.
     Tool(ToolId),
-    /// The organization's row, by its `own_keys`.
     OwnKey { service: KeyService, id: SecretId },
-    /// The organization's row, by its `service_credentials`.
     Credential { service: ServiceId, id: SecretId },
-    /// A row of `hooks`, by its `secrets`.
     Hook { hook: HookId, id: SecretId },
 }
 

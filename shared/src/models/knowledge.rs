@@ -27,7 +27,7 @@ pub struct KnowledgeBase {
     /// Its deletion has begun; loading and searching are refused.
     #[serde(default)]
     pub deleting: bool,
-    /// The tool made by attaching the base to an agent. Ignored if it was deleted or now belongs to another base.
+    /// The tool made by attaching the base; ignored if deleted or now another base's.
     #[serde(default, skip_serializing)]
     pub query_tool_id: Option<ToolId>,
     /// A superset of the agents that have that tool: check `agent_tools` for each.

@@ -15,10 +15,8 @@ pub struct Organization {
     /// Its own accounts at VAPI and at an LLM.
     #[serde(default)]
     pub own_keys: OwnKeys,
-    /// Its stored credentials for services.
     #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
     pub service_credentials: ServiceCredentials,
-    /// The chosen account of each service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service_accounts: BTreeMap<ServiceId, String>,
     /// Budgets other than the deployment's. Only an operator writes them.
@@ -133,10 +131,10 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
-/// An authorized user: a member of the organization in the URL.
+/// An authorized user, a member of the organization in the URL.
 ///
-/// Only `http::access` makes one, after checking both, and the store for the user of an earlier request; so its
-/// `organization_id` is authorized.
+/// Only `http::access` makes one after checking both, and the store for an earlier request's user, so `organization_id` is
+/// authorized.
 #[derive(Debug, Clone)]
 pub struct Member {
     pub organization_id: OrganizationId,

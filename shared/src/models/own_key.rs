@@ -73,7 +73,6 @@ impl OwnKeys {
         }
     }
 
-    /// Sets or removes the key of a service.
     #[must_use]
     pub fn with(mut self, service: KeyService, key: Option<OwnKey>) -> Self {
         match service {

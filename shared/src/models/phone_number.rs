@@ -75,8 +75,8 @@ pub struct PhoneNumber {
     /// The number called when the agent cannot take a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_number: Option<E164>,
-    /// VAPI's id of the number. If set, calls are created at VAPI for the agent's assistant (provider bypass);
-    /// otherwise Twilio's request is forwarded, and VAPI uses its assistant for the number.
+    /// If set, calls are created at VAPI for the agent's assistant (provider bypass); otherwise Twilio's request is forwarded,
+    /// and VAPI chooses the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vapi_phone_number_id: Option<String>,
     /// Name or ARN of the secret with the number's Twilio account; the table holds no credentials.

@@ -17,7 +17,6 @@ pub enum Queued {
 /// An execution to carry out. Its caller was verified before it was queued.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedExecution {
-    /// Its id in the history.
     pub execution_id: ExecutionId,
     pub organization_id: OrganizationId,
     pub tool_id: ToolId,

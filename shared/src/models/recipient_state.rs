@@ -11,7 +11,7 @@ pub enum RecipientState {
     AlreadySent,
     /// The message certainly was not sent.
     NotSent,
-    /// The message may have been sent. It is never sent again. States of newer programs read as this one.
+    /// Possibly sent, and never sent again. Newer states read as this one.
     #[serde(other)]
     Unknown,
 }

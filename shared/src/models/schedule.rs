@@ -10,9 +10,9 @@ pub struct Schedule {
     pub id: AutomationId,
     pub organization_id: OrganizationId,
     pub automation_version: u64,
-    /// Hash of type and configuration of that version's trigger; the same hash has the same occurrences.
+    /// Hash of the trigger's type and configuration, which determine the occurrences.
     pub rule: String,
-    /// The next occurrence, or the running one. Absent after the last. A paused automation keeps its occurrence.
+    /// Or the running one; absent after the last. A paused automation keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_run_at: Option<Timestamp>,
     /// Name of the one-time schedule at `EventBridge` Scheduler; absent if the occurrence was queued.

@@ -1,6 +1,6 @@
 //! Services and their tools: `services`, `service_tools`, `service_capabilities`.
 //!
-//! They belong to no organization: the catalogue (`infra/catalogue`) writes them, and all organizations read them.
+//! Written by the catalogue (`infra/catalogue`), read by all organizations.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -43,7 +43,7 @@ pub fn folded_name(name: &str) -> String {
     name.split(separates).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// The id of a service tool, derived from its unique name, so that reading by name needs no index.
+/// Derived from the unique name, so that reading by name needs no index.
 pub fn service_tool_id(name: &str) -> ToolId {
     ToolId::of_digest(half_digest(&format!("service tool {}", name.to_lowercase())))
 }
@@ -91,7 +91,6 @@ pub enum ConnectionKind {
     Credential {
         fields: Vec<CredentialField>,
     },
-    /// A registered phone number, with its Twilio credentials.
     PhoneNumber,
 }
 
@@ -128,7 +127,6 @@ const fn yes() -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceTool {
-    /// [`service_tool_id`] of its name.
     pub id: ToolId,
     /// The callable name: at most 40 of `[a-z0-9_]`.
     pub name: String,
@@ -151,7 +149,6 @@ pub struct ServiceTool {
     pub binding: Binding,
     /// The version of its binding: `0.4.0` of a component, otherwise the catalogue's count.
     pub version: String,
-    /// See [`ServiceTool::fingerprint_of`].
     pub fingerprint: String,
     /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
@@ -164,7 +161,6 @@ pub struct ServiceTool {
     /// Examples of whole arguments: `{"channel": "C024BE91L", "text": "Hello"}`.
     #[serde(default)]
     pub examples: Vec<Map<String, Value>>,
-    /// Its parameters' names, for the search index.
     #[serde(default)]
     pub parameter_names: Vec<String>,
     /// Synonyms for the search, not shown: `notify`, `alert`.
@@ -195,8 +191,7 @@ impl ServiceTool {
         }
     }
 
-    /// Identifies a tool's form: name, parameters, returns and binding in canonical form (sorted members, no blanks)
-    /// under SHA-256, the first half in hexadecimal.
+    /// The first half of the SHA-256 of name, parameters, returns and binding (sorted members, no blanks), in hexadecimal.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
         let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
@@ -244,6 +239,7 @@ pub enum Binding {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
+    /// A request to the service's own API.
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
     BuiltIn {
@@ -251,8 +247,7 @@ pub enum Binding {
     },
 }
 
-/// Makes a request of arguments. An argument named in the path goes there, one named in `query` into the query, all
-/// others into the body.
+/// Arguments named in the path go there, those in `query` into the query, all others into the body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTemplate {
     /// GET, POST, PUT, PATCH or DELETE.

@@ -61,7 +61,6 @@ impl Thread {
         self.lease_until.is_some_and(|until| until > Timestamp::now().as_millis())
     }
 
-    /// The first message that the model sees in full.
     pub fn first_told(&self) -> u32 {
         self.summary.as_ref().map_or(1, |summary| summary.until + 1)
     }
@@ -94,8 +93,7 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// The name of its request: the same request gets the same answer. An answer holds it if the request had no words
-    /// of the person.
+    /// The idempotency name of its request. An answer holds it if the request had no words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
@@ -117,8 +115,7 @@ impl ThreadMessage {
     }
 }
 
-/// A turn without an answer: the message, and the calls made. It is written as it happens, for a reload, a second tab,
-/// and the process that continues after a crash.
+/// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Counted from 1 in its thread.
@@ -135,7 +132,6 @@ pub struct RunningTurn {
     pub at: Timestamp,
     #[serde(default)]
     pub calls: Vec<ToolResult>,
-    /// Planned calls that are not made yet.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
@@ -170,7 +166,6 @@ pub enum TurnCall {
     Unconfirmed,
     /// Not made: an unknown tool, wrong arguments, or a missing permission.
     NotCalled,
-    /// The person refused it.
     Refused,
     /// Of a newer version.
     #[serde(other)]
@@ -238,15 +233,13 @@ pub struct Delivered {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The person, for consent.
     #[default]
     Consent,
     /// The front end, which carries the call out.
     FrontEnd,
 }
 
-/// A call that waits for the person's consent or for the front end, with exactly these arguments of the tool at that
-/// version.
+/// A call that waits for consent or the front end, with exactly these arguments and this version of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
     /// The id that the consent or the result must name.

@@ -4,8 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment in milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), so that text
-/// sorts chronologically.
+/// Milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), which sorts chronologically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 

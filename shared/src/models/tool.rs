@@ -89,12 +89,10 @@ pub struct Tool {
     /// VAPI's object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
-    /// Name of the secret with the masked values of the configuration (`actions::SecretValues`); absent without
-    /// secrets. It is never shown.
+    /// The secret with the configuration's masked values (`actions::SecretValues`). Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
-    /// The knowledge base whose attaching made this tool. The tool is deleted with its last agent. Null for other
-    /// tools.
+    /// The knowledge base whose attaching made this tool, which is deleted with its last agent.
     #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
     /// Counts edits; an edit of an older version is a conflict.
@@ -114,11 +112,11 @@ pub struct Unchanged {
     pub since: u64,
 }
 
-/// Fields for people and models, or limits, which do not change the behavior of a call.
+/// Fields that do not change the behavior of a call.
 const BESIDE_THE_BINDING: [&str; 6] = ["label", "description", "repeatable", "limits", "chat", "redact"];
 
 impl Tool {
-    /// The version of the last change of name, parameters or behavior. Actions of automations are bound to it.
+    /// The last change of name, parameters or behavior, to which automations are bound.
     pub fn bound_version(&self) -> u64 {
         self.unchanged.filter(|unchanged| unchanged.version == self.version).map_or(self.version, |since| since.since)
     }

@@ -18,8 +18,7 @@ pub enum ToolEffect {
     /// A record is created, changed or deleted; no person gets a message.
     Record,
     Other,
-    /// An acting tool without a declared effect: an older row, or a word of a newer version. Every approval rule
-    /// applies to it.
+    /// An acting tool of an older row or with a newer version's word. Every approval rule applies to it.
     #[default]
     #[serde(other)]
     Undeclared,
@@ -41,7 +40,7 @@ impl ToolEffect {
         }
     }
 
-    /// Whether a call changes something. The change happens once per effect, however often the call is repeated.
+    /// Whether a call changes something.
     pub const fn acts(self) -> bool {
         !matches!(self, Self::None)
     }

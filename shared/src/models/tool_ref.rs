@@ -25,7 +25,6 @@ impl fmt::Display for ToolRef {
     }
 }
 
-/// A tool offered to a run, under its offered name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredOffer", into = "StoredOffer")]
 pub struct OfferedTool {

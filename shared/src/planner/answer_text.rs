@@ -29,7 +29,6 @@ pub(super) struct Read {
 enum Next {
     /// The number of bytes that are text.
     Text(usize),
-    /// The number of bytes of the plan, and the plan.
     Plan(usize, Value),
     Wait,
 }

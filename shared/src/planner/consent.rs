@@ -12,7 +12,6 @@ use crate::{
 const LONGEST: usize = 8_000;
 const LARGEST: usize = 32_000;
 
-/// The values shown for a waiting call. The row of an older version has arguments only.
 pub fn shown(pending: &PendingCall) -> Vec<Shown> {
     if pending.shows.is_empty() {
         return shows(&Value::Object(pending.arguments.clone()), &pending.arguments);

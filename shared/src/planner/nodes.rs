@@ -23,7 +23,6 @@ const PLAN_TEMPERATURE: f64 = 0.0;
 const ANSWER_TEMPERATURE: f64 = 0.3;
 
 const MOST_CALLS: usize = 5;
-/// The result noted for a call that the model requested when the answer was due.
 const TOO_LATE: &str = "Not called: it was asked for where the answer was due, when nothing could be called any more.";
 
 const NO_ANSWER: &str = "I have no answer to this. Please put it in other words.";
@@ -53,7 +52,6 @@ pub struct Planner<'a, M> {
     pub limits: TurnLimits,
     /// Its subject is this turn; its deadline is that of the answer.
     pub context: CallContext<'a>,
-    /// The turn's number in its thread, from 1.
     pub turn: u32,
     /// How long a waiting call waits for the person or the front end.
     pub wait_within: Duration,
@@ -95,13 +93,10 @@ struct Turn<'p, 'a, 's, M, O> {
     planner: &'p Planner<'a, M>,
     state: &'s mut AgentState,
     observer: &'s mut O,
-    /// Whether the model was already asked to correct its plan.
     repaired: bool,
     calls: u32,
-    /// Tools whose calls had an unknown effect when this turn broke off.
     unconfirmed: BTreeSet<String>,
     planned_before: Vec<PlannedCall>,
-    /// The part of the answer that the person has read.
     said: String,
     stop: Option<Stop>,
 }
@@ -414,7 +409,6 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         Ok(ended)
     }
 
-    /// Lists the calls that were made, without a model.
     fn report(&self, why: &str) -> String {
         let mut text = self.said.clone();
         if !text.is_empty() {

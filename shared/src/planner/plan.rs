@@ -69,7 +69,6 @@ pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
     Ok(Plan { calls })
 }
 
-/// The content of a text that is one fence and nothing else.
 fn unfenced(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else { return text };
     let after_language = inner.split_once('\n').map_or(inner, |(_language, rest)| rest);

@@ -42,7 +42,6 @@ const TOOL_ANSWER_SYSTEM_PROMPT: &str = "You answer the last message of this con
 - Say that something was sent, booked, changed or deleted only if a tool that did it is listed with the outcome \"succeeded\"; \
      the person is shown a receipt of the calls beside your answer. If the outcome is \"unconfirmed\", say that it may have gone through and was not confirmed.";
 
-/// How to request another tool where an answer is expected.
 const MORE_TOOLS: &str = "If another tool is still needed before you can answer, reply with its plan alone, as one JSON object {\"tool\", \
      \"reason\", \"arguments\"}, and nothing else. Otherwise answer.";
 
@@ -50,7 +49,6 @@ const MORE_TOOLS: &str = "If another tool is still needed before you can answer,
 const LONGEST_RESULTS: usize = 96 * 1024;
 const LONGEST_EARLIER: usize = 12 * 1024;
 
-/// The tools as the planner's prompt describes them, by name.
 pub(super) fn available_tools(toolbox: &Toolbox) -> String {
     let mut text = String::new();
     for spec in toolbox.specs() {

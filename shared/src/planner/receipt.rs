@@ -29,7 +29,6 @@ pub struct Entry {
     pub label: String,
     pub effect: bool,
     pub state: EntryState,
-    /// One line for people.
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
@@ -39,7 +38,6 @@ pub struct Entry {
 #[serde(rename_all = "snake_case")]
 pub enum EntryState {
     Done,
-    /// Sent to some recipients and not to others.
     Partial,
     Failed,
     Refused,

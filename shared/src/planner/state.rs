@@ -26,7 +26,6 @@ fn as_text<S: serde::Serializer>(role: &Role, serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(role.as_str())
 }
 
-/// A message as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     pub role: ChatRole,
@@ -77,10 +76,8 @@ impl Step {
 /// The state of a turn. It starts with the conversation up to the person's message and ends with the answer.
 #[derive(Debug, Clone)]
 pub struct AgentState {
-    /// Oldest first, without the summarized messages.
     pub messages: Vec<ChatMessage>,
     pub summary: Option<String>,
-    /// Tool results of earlier turns that the model still sees.
     pub earlier_results: Vec<ToolResult>,
     pub tool_results: Vec<ToolResult>,
     /// Calls of the current plan that are not made yet.

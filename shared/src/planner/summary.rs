@@ -16,7 +16,6 @@ use crate::{
 /// A conversation with more messages, or bytes, is long.
 const MOST_MESSAGES: usize = 60;
 const MOST_BYTES: usize = 96 * 1024;
-/// The newest messages that stay as they are.
 const KEPT: usize = 16;
 const OF_ONE: usize = 8 * 1024;
 /// In tokens.

@@ -73,12 +73,11 @@ impl AgentTools {
         Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
-    /// Writes the attachment, closes the intent and releases the agent's lease in one transaction. It fails if the lease is
-    /// lost, or the tool is being edited or deleted or has changed since it was read. The base of an automatic tool records the
-    /// agent.
+    /// Writes the attachment, closes the intent and releases the agent's lease in one transaction. The base of an automatic tool
+    /// records the agent.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a lost lease, an existing row or a tool that changed.
+    /// [`Error::Conflict`] for a lost lease, an existing row, or a tool that is being edited or has changed since it was read.
     pub async fn attach(&self, row: &AgentTool, tool: &Tool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
         let tool_is_as_read = self
             .tools

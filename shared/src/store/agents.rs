@@ -1,9 +1,8 @@
 //! `agents`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! The lease on the row serializes changes of the agent's assistant at VAPI. Guard items with the key `assistant#<VAPI's id>`
-//! make an assistant unique across organizations. `phone_number_ids` is the set of numbers that ring the agent:
-//! `store/phone_numbers.rs` updates it in the transaction that writes the number, so an agent cannot be deleted while it gets
-//! one.
+//! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
+//! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted
+//! while it gets one.
 
 use std::time::Duration;
 
@@ -54,7 +53,6 @@ impl Agents {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All readable agents of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Agent>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await
@@ -94,8 +92,8 @@ impl Agents {
         })
     }
 
-    /// Acquires the lease on the agent's assistant and reads the agent, in one round trip. Waits for another holder until
-    /// `deadline`, then fails with [`Error::Conflict`].
+    /// Acquires the lease and reads the agent, in one round trip. [`Error::Conflict`] if another holder keeps it until
+    /// `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,

@@ -3,8 +3,7 @@
 //! Index `by_organization`: `organization_id`, `created_at`. Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
 //! of approvals whose run has not taken up the decision.
 //!
-//! Each decision is conditional on a pending status and an unexpired approval. `wake_at` is the time to check on the run: at
-//! expiry, and soon after a decision.
+//! Decisions require a pending, unexpired approval. `wake_at`: when to check on the run, at expiry and soon after a decision.
 
 use std::time::Duration;
 
@@ -177,7 +176,6 @@ impl Approvals {
         self.table.delete_all(keys, deadline).await
     }
 
-    /// Whether an approval of the run contains this number.
     pub(super) async fn mention(&self, organization: OrganizationId, run: RunId, number: &E164) -> Result<bool> {
         let of = self.table.query_index("by_run", "#run_id = :run").filter("#organization_id = :organization");
         let of = of.with([(":run", text(run)), (":organization", text(organization))]);

@@ -83,7 +83,6 @@ pub enum Step<'a> {
     Prompt(&'a RunPrompt),
 }
 
-/// The reason a run waits, with the latest end of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
     ForApproval(ApprovalId, Timestamp),
@@ -206,7 +205,6 @@ impl AutomationRuns {
         Page::newest_from(organization, &self.table, start, limit).await
     }
 
-    /// A run with all its steps, read consistently.
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
         let mut items = Vec::new();
         let query = self.table.query("#id = :id").now().with([(":id", text(id))]);
@@ -323,7 +321,6 @@ impl AutomationRuns {
         Ok(())
     }
 
-    /// Writes a step and the usage so far.
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let Step::Action(result) = step {

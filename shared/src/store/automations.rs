@@ -54,7 +54,6 @@ pub struct NamedAutomation {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
-    /// [`Automation::trigger_key_of`] the event.
     pub trigger_key: String,
     /// A condition, as JSON text.
     pub filter: Option<String>,
@@ -114,7 +113,6 @@ impl Automations {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// The organization's automations of this name, case-insensitive, oldest first.
     pub async fn named(&self, organization: OrganizationId, name: &str) -> Result<Vec<NamedAutomation>> {
         let folded = |name: &str| name.trim().to_lowercase();
         let mut named: Vec<NamedAutomation> = self
@@ -171,8 +169,8 @@ impl Automations {
             .newest_first()
     }
 
-    /// Adds a version at the revision that was read. `changed` has the new version's number, name and description. False if the
-    /// automation has changed since.
+    /// Adds a version at the revision that was read. `changed` has its number, name and description. False if the row has
+    /// changed.
     pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
         let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
         let row = self.changed(changed, change, "").with([
@@ -184,8 +182,7 @@ impl Automations {
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
-    /// Activates a version at the revision that was read, and indexes the automation by the event it `listens` to. `None` if the
-    /// automation has changed since.
+    /// Activates a version at the revision that was read, and indexes the event it `listens` to. `None` if the row has changed.
     pub async fn point_to(
         &self,
         automation: &Automation,
@@ -222,8 +219,7 @@ impl Automations {
         values.into_iter().fold(pointed, |pointed, value| pointed.with([value])).updated().await
     }
 
-    /// Pauses the automation at the revision that was read; `None` if it has changed since. `reason` explains an automatic
-    /// pause.
+    /// Pauses at the revision that was read; `None` if the row has changed. `reason` explains an automatic pause.
     pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
         self.pause_after(automation, reason, None).await
     }
@@ -277,7 +273,7 @@ impl Automations {
         }
     }
 
-    /// Resets the count of failures after a run of the active version succeeded. Writes only if the count is not zero.
+    /// Resets the count of failures of the active version, with a write only if it is not zero.
     pub async fn forget_failures(
         &self,
         organization: OrganizationId,
@@ -310,7 +306,7 @@ impl Automations {
             ])
     }
 
-    /// Deletes the automation and its versions; repeatable after an interruption. With `revision`, only at that revision.
+    /// Deletes the automation and its versions, repeatably. With `revision`, only at that revision.
     ///
     /// # Errors
     /// [`Error::Conflict`] at another revision or out of time.

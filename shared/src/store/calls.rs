@@ -2,9 +2,9 @@
 //!
 //! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
 //!
-//! The row joins the results of call-start tools: each tool adds its result in one write, whose answer says whether it was the
-//! last, and one conditional write decides which invocation tells the model. Results are dropped once told; at the end of the
-//! call, so are untold results and the control URL.
+//! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
+//! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
+//! control URL.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,7 @@ impl Calls {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins. Nothing
-    /// is added to an ended call.
+    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
@@ -206,8 +205,7 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Closes the call with VAPI's report. Fields from an earlier report stay unless this one has them. Drops everything only a
-    /// live call needs.
+    /// Closes the call with VAPI's report, which replaces only its own fields. Drops data of live calls.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
             .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")

@@ -63,8 +63,8 @@ impl<T: DeserializeOwned> Page<T> {
     }
 }
 
-/// The start of a page, opaque to clients: base64 of the place of the previous page's last item. It contains no organization, so
-/// it gives no access to another tenant.
+/// The start of a page, opaque to clients: base64 of the previous item's place. Without an organization in it, it opens no other
+/// tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor<P = CreatedAt>(pub P);
 

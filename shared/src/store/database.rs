@@ -76,8 +76,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
     serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(&key))
 }
 
-/// Decodes the items of a list, reporting and skipping unreadable rows so that they do not block the others. Not for decisions
-/// that depend on completeness.
+/// Decodes the items of a list; unreadable rows are reported and skipped. Not for decisions that depend on completeness.
 pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
     let report = |error: &Error| tracing::warn!("a row is left out: {error}");
     items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()

@@ -59,7 +59,6 @@ impl DeployedTriggers {
         Lease::acquire(organization, &self.table, id(automation), WHAT, LEASE, deadline).await
     }
 
-    /// Records that Pipedream is about to be asked to deploy the trigger.
     pub async fn asked(&self, lease: &Lease) -> Result<()> {
         let asked = lease.update_in_transaction("SET #asked = :asked").with([(":asked", AttributeValue::Bool(true))]);
         asked.send().await

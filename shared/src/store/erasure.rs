@@ -119,8 +119,7 @@ impl Erasure {
     }
 
     /// # Errors
-    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; deleted rows stay deleted, and a
-    /// repetition resumes.
+    /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
@@ -138,7 +137,7 @@ impl Erasure {
     }
 
     /// Deletes all data of a number, starting at `from`: calls from and to it with their executions, executions for it in calls
-    /// that only VAPI knows, executions addressed to it, and runs that contain it.
+    /// that only VAPI knows, executions addressed to it, and events, runs and threads that contain it.
     pub async fn number(
         &self,
         organization: OrganizationId,

@@ -85,7 +85,6 @@ impl Events {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// A page of the organization's events that started nothing, newest first.
     pub async fn page_of_unmatched(
         &self,
         organization: OrganizationId,

@@ -6,8 +6,8 @@
 //! `<organization>#<call>` to separate tenants. Executions of an automation's run have `<organization>#run:<run>`; no call id
 //! contains a colon.
 //!
-//! Each recipient other than the caller has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that
-//! `by_caller` finds executions by any recipient. Entries are in no other index.
+//! Each further recipient has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that `by_caller`
+//! finds executions by any recipient. Entries are in no other index.
 
 use std::fmt;
 
@@ -28,7 +28,6 @@ use crate::{
     },
 };
 
-/// The number of deleted rows, or out of time.
 pub(super) type Deleted = Result<u64, OutOfTime>;
 
 /// Index pages read to fill one page of a filtered list.

@@ -48,8 +48,7 @@ impl Hooks {
         self.table.owned(organization, id(hook), WHAT).await
     }
 
-    /// The hook addressed by a request, read consistently. Its own secret must verify the request before the organization is
-    /// trusted.
+    /// The hook addressed by a request, read consistently, to be trusted once its secret has verified the request.
     pub async fn find(&self, hook: HookId) -> Result<Option<Unowned<Hook>>> {
         Ok(self.table.get_consistent(id(hook)).await?.map(Unowned::new))
     }

@@ -38,8 +38,7 @@ use super::{
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
-/// How long outcomes are kept. Must outlast every source of redeliveries: calls last hours, and the template's queues keep
-/// messages for up to four days.
+/// Outlasts every source of redeliveries: calls last hours, and the template's queues keep messages for up to four days.
 pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 /// An unclaimed effect. The second clause accepts a retry after our own lost answer.
@@ -94,10 +93,8 @@ pub enum Claim {
     /// The effect happened, with this answer.
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
-    Unknown {
-        answer: Value,
-        done: Map<String, Value>,
-    },
+    Unknown { answer: Value, done: Map<String, Value> },
+    /// A duplicate is still running.
     Running,
 }
 
@@ -130,16 +127,10 @@ pub enum Outcome {
     Completed(Value),
     /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
     /// long as an unknown effect. Redeliveries get this answer.
-    Partial {
-        answer: Value,
-        done: Map<String, Value>,
-        unknown: bool,
-    },
-    /// The effect may have happened; `done` has the known state of each part, if there are several.
-    Unknown {
-        answer: Value,
-        done: Map<String, Value>,
-    },
+    Partial { answer: Value, done: Map<String, Value>, unknown: bool },
+    /// See [`Claim::Unknown`].
+    Unknown { answer: Value, done: Map<String, Value> },
+    /// The effect did not happen; the claim is released.
     Released,
 }
 
@@ -164,7 +155,6 @@ struct Record {
     done: Map<String, Value>,
     #[serde(default)]
     done_until: i64,
-    /// Names of the deliveries this outcome answers.
     #[serde(default)]
     deliveries: Vec<String>,
 }
@@ -183,12 +173,10 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// A repetition within `window` gets the recorded outcome.
     pub fn new(database: &Database, window: Duration) -> Self {
         Self { table: database.table("idempotency"), window, retention: RETENTION }
     }
 
-    /// Replaces [`RETENTION`].
     #[must_use]
     pub fn kept_for(self, retention: Duration) -> Self {
         Self { retention, ..self }

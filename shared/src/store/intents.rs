@@ -45,8 +45,7 @@ impl Intents {
         left.with([(":gone", gone)]).unless_refused().await.map(drop)
     }
 
-    /// Abandoned changes of all organizations, oldest first, for `settle`, which acts for each organization in turn. Unreadable
-    /// intents are reported and skipped.
+    /// Abandoned changes of all organizations, oldest first, for `settle`. Unreadable intents are reported and skipped.
     pub async fn abandoned(&self) -> Result<Vec<Intent>> {
         let abandoned = self.table.scan().now().filter("NOT #owner_until >= :now");
         let now = number(Timestamp::now().as_millis());

@@ -1,8 +1,8 @@
 //! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! [`super::KnowledgeEntries`] writes `version` and `entries`. The transaction that creates the query tool writes
-//! `query_tool_id`, and the one that attaches it to an agent extends `agent_ids`. The tool's lease blocks attachments, so its
-//! holder sees all agents. The base's lease serializes attaching and detaching the base.
+//! [`super::KnowledgeEntries`] writes `version` and `entries`. Creating the query tool writes `query_tool_id` in the same
+//! transaction, attaching it `agent_ids`. The tool's lease blocks attachments, so its holder sees all agents. The base's lease
+//! serializes attaching and detaching the base.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -53,8 +53,7 @@ impl KnowledgeBases {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Acquires the lease on a base and reads it. Waits for another holder until `deadline`, then fails with
-    /// [`Error::Conflict`].
+    /// Acquires the lease and reads the base. [`Error::Conflict`] if another holder keeps it until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -110,8 +109,8 @@ impl KnowledgeBases {
         transact(vec![forgotten, tool.held_in_transaction()]).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    /// Clears the base's query tool, which no agent has, and opens the intent to delete it, in one transaction. The base gets a
-    /// new tool on demand. Requires the leases of base and tool.
+    /// Clears the base's query tool, which no agent has, and opens the intent to delete it, in one transaction. Requires the
+    /// leases of base and tool.
     pub async fn give_up_tool(&self, base: &Lease, tool: &Lease, deletion: &Intent) -> Result<()> {
         let given_up = base.update_in_transaction("REMOVE #query_tool_id, #agent_ids");
         let writes = vec![given_up, tool.held_in_transaction(), self.intents.open_in_transaction(deletion)?];

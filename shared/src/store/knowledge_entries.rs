@@ -1,8 +1,8 @@
 //! `knowledge_entries`. Key: `knowledge_base_id` (partition), id (sort).
 //!
-//! Each change of entries is one transaction with the base's row, which raises its `version` and maintains its count `entries`.
-//! A cached copy of the entries is therefore valid while the base's version is unchanged. The transaction is conditional on each
-//! entry's presence and retried if another change interferes.
+//! Each change of entries raises the base's `version` and updates its count `entries` in the same transaction, so cached entries
+//! are valid while the version is unchanged. The transaction requires each entry's known presence, and is retried after
+//! interference.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -136,7 +136,6 @@ impl Lease {
         self.required(self.table.update(self.key.clone(), change))
     }
 
-    /// Fails the transaction unless the lease is still held.
     pub(super) fn held_in_transaction(&self) -> Write {
         self.required(self.table.check(self.key.clone()))
     }

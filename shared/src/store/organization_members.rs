@@ -2,9 +2,8 @@
 //!
 //! Index `by_organization`: `organization_id`, `user_id`; it includes rows written by hand without times.
 //!
-//! An organization always keeps an owner. Only owners change owners: the transaction that demotes another owner checks that the
-//! acting user is still one; an owner who steps down needs another owner, whose row the transaction checks. In any order of such
-//! transactions an owner remains, without a count to maintain.
+//! An organization always keeps an owner, without a count to maintain: the transaction that demotes another owner checks that
+//! the acting user is still one, and an owner who steps down has another owner's row checked.
 
 use std::fmt::Write as _;
 
@@ -34,8 +33,7 @@ impl OrganizationMembers {
         Self { table: database.table("organization_members") }
     }
 
-    /// The user's organizations, read consistently: membership is read in parallel with the slug, and a removed user is locked
-    /// out at the next request.
+    /// The user's organizations, read consistently: a removed user is locked out at the next request.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
         self.table.query("#user_id = :user").with([(":user", text(user))]).now().collect().await
     }
@@ -217,7 +215,6 @@ impl OrganizationMembers {
         Ok(others)
     }
 
-    /// Fails the transaction unless the member has at least this role.
     fn is_still(&self, organization: OrganizationId, member: &Member, least: Role) -> Write {
         let check = self.table.check(row(organization, &member.user_id));
         let owner = (":owner", text(Role::Owner.as_str()));
@@ -244,7 +241,6 @@ impl OrganizationMembers {
         index_follows(read).await;
     }
 
-    /// Makes a user an owner unconditionally: for operators.
     pub async fn make_owner(&self, organization: OrganizationId, user: &UserId) -> Result<()> {
         let change = "SET #role = :owner, #updated_at = :now, #created_at = if_not_exists(#created_at, :now)";
         let values = [(":owner", text(Role::Owner.as_str())), (":now", text(Timestamp::now()))];
@@ -259,7 +255,6 @@ impl OrganizationMembers {
 
 const IN_BETWEEN: &str = "another change of this organization's members came in between; look at them and try again";
 
-/// The least role that may change a member with this role.
 pub const fn least_to_change(role: Role) -> Role {
     match role {
         Role::Owner => Role::Owner,

@@ -198,7 +198,6 @@ impl Organizations {
         }
     }
 
-    /// Selects or clears the account of a service, like [`Organizations::set_own_key`].
     pub async fn set_service_account(
         &self,
         before: &Organization,
@@ -282,8 +281,7 @@ impl Organizations {
         self.get_consistent(organization).await
     }
 
-    /// Waits up to a second until the index shows the change: routes read the row through the index, and must agree with our
-    /// answer.
+    /// Waits up to a second until the index, through which routes read the row, shows the change.
     pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
         index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }

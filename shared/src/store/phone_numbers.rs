@@ -37,8 +37,8 @@ impl PhoneNumbers {
         self.table.owned(organization, id(number), WHAT).await
     }
 
-    /// The number addressed by Twilio's request, read consistently. Its own credentials must verify the request before the
-    /// organization is trusted.
+    /// The number addressed by Twilio's request, read consistently, to be trusted once its credentials have verified the
+    /// request.
     pub async fn find(&self, number: PhoneNumberId) -> Result<Option<Unowned<PhoneNumber>>> {
         Ok(self.table.get_consistent(id(number)).await?.map(Unowned::new))
     }
@@ -52,7 +52,6 @@ impl PhoneNumbers {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// The organization's first `limit` numbers, oldest first.
     pub async fn oldest(&self, organization: OrganizationId, limit: i32) -> Result<Vec<PhoneNumber>> {
         let numbers = self.table.query_index("by_organization", "#organization_id = :organization");
         let (page, _) = numbers.with([(":organization", text(organization))]).page(None, Some(limit)).await?;

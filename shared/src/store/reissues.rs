@@ -37,8 +37,8 @@ impl Reissues {
         write.with_all(values).with([(":seen", number(seen))]).unless_refused().await
     }
 
-    /// A page of the tools of all organizations that VAPI knows, for `settle`, which acts for each organization in turn; and
-    /// the key to continue after, `None` at the end. Unreadable tools are reported and skipped.
+    /// A page of all organizations' tools at VAPI, for `settle`, and the key to continue after. Unreadable tools are reported
+    /// and skipped.
     pub async fn tools_at_vapi(&self, after: Option<&str>, limit: i32) -> Result<(Vec<Tool>, Option<String>)> {
         let tools = self.table.scan().filter("attribute_exists(#external_tool_id)");
         let (items, next) = tools.page(after.map(id), Some(limit)).await?;

@@ -68,7 +68,6 @@ impl Services {
         Ok(rows(self.services.batch_get(keys, None, deadline).await?))
     }
 
-    /// The tools of a service in list form, active or not, by name.
     pub async fn tools_of(&self, service: ServiceId) -> Result<Vec<ListedServiceTool>> {
         let of_service = self.tools.query_index("by_service", "#service_id = :service");
         of_service.with([(":service", text(service))]).collect().await

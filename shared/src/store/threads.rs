@@ -11,9 +11,9 @@
 //! | `m#000001` | the first message |
 //! | `name` | under an id of its own, for names that contain a UUID: their owner |
 //!
-//! A turn's progress is recorded in the row as it happens: the message before the model is asked, each effectful call before and
-//! after, a failure. At the end, one transaction writes message, answer and row. All writes require the lease: concurrent
-//! messages are answered in sequence, and a former holder cannot write.
+//! A turn's progress is recorded in the row: the message before the model is asked, each acting call before and after, a
+//! failure. At the end, one transaction writes message, answer and row. All writes require the lease: concurrent messages are
+//! answered in sequence, and a former holder cannot write.
 
 use std::time::Duration;
 
@@ -60,7 +60,6 @@ pub struct StopRequest {
 }
 
 impl StopRequest {
-    /// Costs one read.
     pub async fn is_there(&self) -> Result<bool> {
         let row = self.table.item(self.key.clone(), true).await?;
         Ok(row.is_some_and(|row| row.get("stop_token") == Some(&self.token)))
@@ -243,12 +242,10 @@ impl Threads {
         }
     }
 
-    /// For the turn that holds the lease.
     pub fn stop_request(&self, lease: &Lease) -> StopRequest {
         StopRequest { table: self.table.clone(), key: lease.key(), token: lease.token() }
     }
 
-    /// Releases a thread without writing a turn.
     pub async fn release(&self, lease: Lease) -> Result<()> {
         lease.release().await
     }
@@ -351,7 +348,6 @@ impl Threads {
         Ok((ids.collect(), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// Whether any message of a thread contains this number.
     pub(super) async fn mentions(&self, organization: OrganizationId, id: ThreadId, number: &E164) -> Result<bool> {
         mentions(&self.table, organization, id, number).await
     }

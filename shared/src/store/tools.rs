@@ -109,7 +109,6 @@ impl Tools {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// All readable tools of the organization, oldest first.
     pub async fn all(&self, organization: OrganizationId) -> Result<Vec<Tool>> {
         let of_organization = self.table.query_index("by_organization", "#organization_id = :organization");
         of_organization.with([(":organization", text(organization))]).collect().await
@@ -137,7 +136,6 @@ impl Tools {
         transact_unless_refused(vec![reserved, self.intents.open_in_transaction(intent)?]).await
     }
 
-    /// Releases a reserved name if it is this tool's.
     pub async fn release_name(&self, organization: OrganizationId, name: &ToolName, tool: ToolId) -> Result<()> {
         let released = self.table.delete(guard(organization, name)).when("#tool_id = :tool");
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
@@ -175,8 +173,7 @@ impl Tools {
         self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// Acquires the lease on a tool and reads it. Waits for another holder until `deadline`, then fails with
-    /// [`Error::Conflict`].
+    /// Acquires the lease and reads the tool. [`Error::Conflict`] if another holder keeps it until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -187,8 +184,8 @@ impl Tools {
     }
 
     /// Rewrites a leased tool read as `before`, keeps the lease, and sets `updated_at` and `version`. The same transaction
-    /// releases the old name after a change (the new one must be reserved), closes the intent `made` of a new secret and opens
-    /// the intent `left` of the old one.
+    /// releases a changed name (the new one must be reserved), closes the intent `made` of a new secret and opens `left` of the
+    /// old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.

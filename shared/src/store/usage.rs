@@ -3,9 +3,9 @@
 //! One item per budget and window, such as `<organization>#runs_per_hour#2026-11-20T16` or
 //! `<organization>#own_cost_per_month#2026-11`. Items contain no personal data.
 //!
-//! The transaction that writes a run counts it and checks the month's cost: no extra read, and refused runs are not counted.
-//! Cost is added once known. Executions are counted after their answer, because a caller waits for it; the check uses the count
-//! this process last wrote or read (docs/adr/0013-budgets-are-counted-after-the-answer.md).
+//! The transaction that writes a run counts it and checks the month's cost, without an extra read. Cost is added once known.
+//! Executions are counted after their answer, for which a caller waits; the check uses the count this process last saw
+//! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
 
 use std::{
     collections::HashMap,
@@ -52,7 +52,6 @@ struct Used {
 
 pub(super) struct RunCount {
     pub(super) count: Write,
-    /// Fails if the month's cost is used up.
     pub(super) check: Write,
     runs: BudgetUse,
     cost: BudgetUse,

@@ -118,7 +118,6 @@ impl Write {
         self
     }
 
-    /// Appends to the update expression.
     pub(super) fn and(mut self, more: &str) -> Self {
         if let Action::Update(_, change) = &mut self.action {
             change.push_str(more);
@@ -126,7 +125,6 @@ impl Write {
         self
     }
 
-    /// Adds an alias that differs from `#` and the name.
     pub(super) fn alias(mut self, alias: &str, name: &str) -> Self {
         self.names.insert(alias.to_owned(), name.to_owned());
         self

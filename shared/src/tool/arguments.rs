@@ -1,7 +1,7 @@
 //! Checks a model's arguments against the schema it was shown.
 //!
-//! The check is our own, for the small closed dialect of `function_schema`: its answer must be a sentence that a model
-//! can act on, and unknown names are dropped rather than refused (docs/adr/0003-checking-arguments.md).
+//! A check of our own, because a model must be able to act on its answer, and unknown names are dropped rather than refused
+//! (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,6 @@ const NAMED: usize = 5;
 /// In bytes: names can be as long as a model makes them.
 const LONGEST_SENTENCE: usize = 600;
 
-/// The arguments for the tool, and the dropped names.
 #[derive(Debug, Default, PartialEq)]
 pub struct Checked {
     pub arguments: Map<String, Value>,

@@ -11,16 +11,16 @@ pub struct CallContext<'a> {
     /// The person who asked; none for a call or a schedule.
     pub user: Option<&'a UserId>,
     pub subject: Subject<'a>,
-    /// The request's name, if redeliveries keep it: VAPI's id of the tool call, the id of a queued execution, a call's
-    /// position in a run. The same name is the same execution, however late it arrives.
+    /// The request's name, stable across redeliveries: VAPI's id of the tool call, the id of a queued execution, a call's
+    /// position in a run. The same name is the same execution.
     pub delivery: Option<&'a str>,
     pub conversation: &'a Conversation,
     pub trigger: Trigger,
     pub deadline: Deadline,
 }
 
-/// The scope of an effect. The same arguments are the same effect within one call, run, action or request, or for one
-/// caller when the call is unknown. A request with neither is a subject of its own.
+/// The scope in which the same arguments are the same effect: a call, run, action or request, or a caller when the call is
+/// unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     Call(&'a CallId),
@@ -53,8 +53,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// The caller's number, if the network gave one. `anonymous`, a client's address and the placeholder of a withheld
-    /// number are not numbers.
+    /// `None` for `anonymous`, a client's address and the placeholder of a withheld number.
     pub fn caller_number(&self) -> Option<E164> {
         number_of(self.caller.as_deref()?)
     }

@@ -7,7 +7,6 @@ use super::{Parameter, Parameters, ToolSpec, literal};
 /// A model needs this many to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
 
-/// Stands for a text of unknown content.
 const ANY_TEXT: &str = "…";
 
 impl ToolSpec {

@@ -30,7 +30,6 @@ pub struct ToolOutcome {
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
-    /// The outcome for each recipient of a message; empty for other tools.
     pub recipients: Vec<RecipientOutcome>,
     /// The answer of an earlier execution of the same effect; the history says so.
     pub repeats: bool,
@@ -127,8 +126,7 @@ impl ToolOutcome {
         self.answer.get("success") != Some(&Value::Bool(true))
     }
 
-    /// The answer for a model, where success and failure are marked elsewhere: the result or the error alone, or
-    /// everything but `success` if there is more.
+    /// For a model that sees success elsewhere: the result or the error alone, or everything but `success` if there is more.
     pub fn into_told(self) -> Value {
         let mut answer = self.answer;
         let failed = answer.remove("success") != Some(Value::Bool(true));

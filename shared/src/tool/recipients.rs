@@ -27,12 +27,10 @@ impl RecipientOutcome {
         Self { to: to.into(), state, reason: None, sid: None, status: None }
     }
 
-    /// The recipient's earlier outcome, if a claim recorded one.
     pub fn earlier(done: &Map<String, Value>, to: &str) -> Option<Self> {
         done.get(to).map(|state| Self::new(to, recorded(state)))
     }
 
-    /// The recipients of a recorded answer. Repeating the answer sends nothing.
     pub fn of_recorded(answer: &Map<String, Value>) -> Vec<Self> {
         let listed = answer.get("result").and_then(|result| result.get("recipients"));
         let mut read: Vec<Self> = listed.and_then(|listed| Vec::deserialize(listed).ok()).unwrap_or_default();

@@ -40,7 +40,6 @@ pub enum Origin {
     Program,
     /// The catalogue: the reference finds the same tool again.
     Catalogue(OfferedTool),
-    /// A front end, which carries the tool out itself.
     FrontEnd,
 }
 
@@ -72,7 +71,6 @@ impl Toolbox {
         self.entries.insert(name.into(), Err(why));
     }
 
-    /// Wraps each tool that can be called. Its name and origin stay.
     pub fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
         for offered in self.entries.values_mut().flatten() {
             offered.tool = wrap(offered.tool.clone());

@@ -201,7 +201,6 @@ fn is_form(request: &WebhookRequest<'_>) -> bool {
     content_type.starts_with("application/x-www-form-urlencoded")
 }
 
-/// The JSON of a hook with either content type.
 fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     let body = if is_form(request) {
         let payload = form_urlencoded::parse(request.body).find(|(name, _)| name == "payload").ok_or(BAD_REQUEST)?;
@@ -249,7 +248,6 @@ fn notion_tenant(data: &Value) -> Option<String> {
     key("notion", &[at(data, "/integration_id"), at(data, "/workspace_id")])
 }
 
-/// The data of a Pub/Sub message, in either base64 alphabet.
 fn pubsub_data(body: &Value) -> Option<Value> {
     let data = at(body, "/message/data").as_str()?;
     let bytes = BASE64.decode(data).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(data.trim_end_matches('='))).ok()?;

@@ -16,7 +16,6 @@ pub(super) fn single_list<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a 
     (values.next().is_none() && !value.is_empty()).then_some(value)
 }
 
-/// The value at a JSON pointer; null without one.
 pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
