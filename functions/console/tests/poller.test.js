@@ -73,3 +73,16 @@ test('failures make it slower, and what comes after its end is dropped', async (
   await last;
   assert.equal(all.filter((what) => what === 'data').length, 1);
 });
+
+test('data that are read once are asked for again after a failure, and not at once', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const { all, tell } = told();
+  let reads = 0;
+  const poller = new Poller({ read: async () => (++reads === 1 ? Promise.reject(new Error('down')) : 'data'), told: tell, every: () => null, page: page() });
+  await poller.start();
+  await tick(context, 2_000);
+  assert.deepEqual(all, ['error']);
+  await tick(context, 60_000);
+  await tick(context, 60_000);
+  assert.deepEqual([all, reads], [['error', 'data'], 2]);
+});

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
-    let call = call_with_a_failed_tool(user, chat).await;
+    let call = call_with_a_failed_tool(user).await;
     let run = run_that_asks(user).await;
     sign_in_at(chat, browser, "home").await;
     finds_the_failed_request(browser, &call).await;
@@ -23,12 +23,10 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     assert_eq!(complaints(chat, browser).await, [""; 0]);
 }
 
-/// A call comes in and the agent calls a tool whose service fails; the id of the call.
-async fn call_with_a_failed_tool(user: &User<'_>, chat: &Chat) -> String {
+/// A call comes in and the agent calls a tool whose service does not know the address; the id of the call.
+async fn call_with_a_failed_tool(user: &User<'_>) -> String {
     let about = &user.stack.description;
     let crm = &about.standins.crm;
-    let fault = json!({"method": "POST", "path": "/appointments", "status": 404, "body": {"error": "no such day"}, "times": 10});
-    assert_eq!(chat.http.put(format!("{crm}/faults")).json(&fault).send().await.unwrap().status(), 200);
     let tool = json!({
         "type": "api_request", "label": "Book an appointment", "method": "POST", "url": format!("{crm}/appointments"),
         "body": {"day": {"mode": "ai", "prompt": "The day"}},
