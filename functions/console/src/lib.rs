@@ -35,8 +35,8 @@ impl Deps {
 
 /// The console
 ///
-/// A page where people sign in at the issuer and chat with their organization's tools. Its modules and its style sheet are
-/// below `/console`. A `Content-Security-Policy` allows them and nothing else.
+/// A page where people sign in at the issuer, see calls, runs and automations, decide approvals, and chat. Its scripts and
+/// style sheets are below `/console`. A `Content-Security-Policy` allows them and nothing else.
 #[operation(GET "/", open, also(429), throttle(Page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {

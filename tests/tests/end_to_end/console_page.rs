@@ -26,13 +26,20 @@ pub(crate) async fn serves_a_person(chat: &Chat, browser: &Browser) {
 }
 
 async fn sign_in(chat: &Chat, browser: &Browser) {
-    browser.open(chat.at("/console_url")).await;
+    sign_in_at(chat, browser, "chat").await;
+    browser.find("#message").await;
+}
+
+/// Opens a page of the organization and signs in. The browser comes back to the address that was opened, and this keeps neither the
+/// code nor any other part of the sign-in.
+pub(crate) async fn sign_in_at(chat: &Chat, browser: &Browser, page: &str) {
+    let address = format!("{}#/{}/{page}", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&address).await;
     browser.click("#sign-in").await;
     browser.write("#username", chat.at("/console_user/email")).await;
     browser.enter("input[name=password]", chat.at("/console_user/password")).await;
-    browser.find("#message").await;
-    // The address keeps neither the code nor any other part of the sign-in.
-    assert!(!browser.address().await.contains("code="), "{}", browser.address().await);
+    browser.find("#main").await;
+    assert_eq!(browser.address().await, address);
 }
 
 /// Sends a message after the previous answer's stream has ended; until then the button is disabled.
@@ -141,7 +148,7 @@ async fn picture(browser: &Browser) {
 }
 
 /// Asserts that there are no accessibility violations, in light and in dark.
-async fn everybody_can_use(browser: &Browser) {
+pub(crate) async fn everybody_can_use(browser: &Browser) {
     let Some(clients) = installed() else { return };
     let axe = clients.join("node_modules/axe-core/axe.min.js");
     for scheme in ["light", "dark"] {
@@ -180,7 +187,7 @@ async fn kept(browser: &Browser) {
 }
 
 /// The browser's complaints, without those about the sign-in form, which is not ours.
-async fn complaints(chat: &Chat, browser: &Browser) -> Vec<String> {
+pub(crate) async fn complaints(chat: &Chat, browser: &Browser) -> Vec<String> {
     let mut complaints = browser.complaints().await;
     complaints.retain(|complaint| !complaint.contains(chat.at("/endpoint_url")));
     complaints

@@ -12,6 +12,7 @@
 mod binaries;
 mod chat;
 mod chat_clients;
+mod console_operator;
 mod console_page;
 mod conversation;
 mod copilotkit_page;
@@ -59,10 +60,15 @@ impl User<'_> {
 
     /// Lets VAPI call a tool; returns the body of our response.
     async fn call(&self, tool: &Value, arguments: Value) -> Value {
+        self.call_in(&Uuid::now_v7().to_string(), tool, arguments).await
+    }
+
+    /// As [`User::call`], in this call.
+    async fn call_in(&self, call_id: &str, tool: &Value, arguments: Value) -> Value {
         let about = &self.stack.description;
         let call = json!({
             "assistant_id": about.assistant_id, "tool_name": tool["name"], "arguments": arguments,
-            "customer_number": "+14155550199", "phone_number": about.phone_number, "call_id": Uuid::now_v7(),
+            "customer_number": "+14155550199", "phone_number": about.phone_number, "call_id": call_id,
         });
         let answer =
             self.http.post(format!("{}/simulate/tool-call", about.standins.vapi)).json(&call).send().await.unwrap();
@@ -157,11 +163,12 @@ fn official_mcp_client(stack: &Stack) {
 }
 
 /// The chat with other projects' front ends and with the console.
-async fn chats(stack: &Stack, front_end: &edge::FrontEnd) {
+async fn chats(stack: &Stack, user: &User<'_>, front_end: &edge::FrontEnd) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
     let browser = Browser::start().await;
     if let Some(browser) = &browser {
         console_page::serves_a_person(&chat, browser).await;
+        console_operator::is_served(user, &chat, browser).await;
     }
     chat_clients::are_served(&chat);
     let Some(browser) = browser else { return };
@@ -248,7 +255,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     assert_eq!((sent.status, &sent.body["destination"]), (Some(200), &desk));
 
     edge::holds(&stack, &front_end).await;
-    chats(&stack, &front_end).await;
+    chats(&stack, &user, &front_end).await;
     events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
     pages::do_as_they_say(&stack).await;

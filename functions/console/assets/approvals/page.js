@@ -15,6 +15,8 @@ import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
 
 const EVERY = 1_500;
+/** Where a reason is kept while it is written: signing in again leaves the page. */
+const DRAFT = 'switchboard.reason.';
 const FILTERS = [['', 'All'], ['pending', 'Pending'], ['approved', 'Allowed'], ['refused', 'Refused'], ['expired', 'Expired']];
 
 export function View({ api, slug, role, at, refresh }) {
@@ -23,6 +25,7 @@ export function View({ api, slug, role, at, refresh }) {
   const hrefOf = ({ id }) => addressOf({ slug, page: 'approvals', id, query: { status } });
   const chosen = at.id ?? mostUrgent(rows.items)?.id ?? null;
   const onDecided = (approval) => {
+    goesOn = true;
     rows.put(approval);
     refresh();
     location.hash = hrefOf(mostUrgent(rows.items, approval.id) ?? approval);
@@ -51,10 +54,19 @@ export function View({ api, slug, role, at, refresh }) {
   <//>`;
 }
 
+/** Whether the approval that is shown next comes after a decision: then reading goes on at its heading. */
+let goesOn = false;
+
 function Detail({ id, api, slug, role, back, onDecided }) {
   const live = useLive(id, () => api.read(`approvals/${id}`), (approval) => (approval === null || approval.status === 'pending' ? EVERY : null));
   const { data: approval, error, at } = live;
   const of = useLive(approval?.automation_id ?? null, () => api.read(`automations/${approval.automation_id}`), () => null);
+  const heading = useRef(null);
+  useEffect(() => {
+    if (!goesOn || !heading.current) return;
+    goesOn = false;
+    heading.current.focus();
+  }, [approval]);
   const failed = error && html`<${Failed} what="The approval" error=${error} at=${at} again=${live.again} />`;
   const close = html`<a class="back" data-close href=${back}><${Icon} name="left" />All approvals</a>`;
   if (!approval) return html`<article class="decide">${close}${failed || html`<${Skeleton} what="The approval" />`}</article>`;
@@ -64,7 +76,7 @@ function Detail({ id, api, slug, role, back, onDecided }) {
     ${close}${failed}
     <header>
       <p><${Status} of=${approval.status}>${pending ? `Waits for a decision, ${left(approval.expires_at)}` : null}<//></p>
-      <h2 id="h-ask"><bdi>${titleOf(approval)}</bdi></h2>
+      <h2 id="h-ask" tabindex="-1" ref=${heading}><bdi>${titleOf(approval)}</bdi></h2>
       <p class="quiet"><bdi>${name}</bdi> asks${approval.reason ? html`: “<bdi>${approval.reason}</bdi>”` : '.'}</p>
     </header>
     <section aria-labelledby="h-ex"><h3 id="h-ex">Exactly this is sent</h3>
@@ -129,7 +141,9 @@ function Verdict({ approval, api, role, onDecided, again }) {
     }
     tell({ busy: true });
     try {
-      onDecided(await api.act('POST', `approvals/${approval.id}/${verdict}`, said ? { reason: said } : undefined));
+      const decided = await api.act('POST', `approvals/${approval.id}/${verdict}`, said ? { reason: said } : undefined);
+      sessionStorage.removeItem(DRAFT + approval.id);
+      onDecided(decided);
     } catch (error) {
       tell({ problem: error.message });
       if (error instanceof Refused && error.status === 409) again();
@@ -143,7 +157,8 @@ function Verdict({ approval, api, role, onDecided, again }) {
   const off = refused || busy ? 'true' : null;
   return html`<form class="verdict" aria-label="Your decision" onSubmit=${(event) => event.preventDefault()}>
     <label for="why">Reason <span class="quiet">needed to refuse</span></label>
-    <textarea id="why" rows="2" maxlength="1000" ref=${reason} disabled=${Boolean(refused)} aria-describedby="verdict-problem" onKeyDown=${entered}></textarea>
+    <textarea id="why" rows="2" maxlength="1000" ref=${reason} disabled=${Boolean(refused)} aria-describedby="verdict-problem" onKeyDown=${entered}
+      onInput=${({ target }) => sessionStorage.setItem(DRAFT + approval.id, target.value)} defaultValue=${sessionStorage.getItem(DRAFT + approval.id) ?? ''}></textarea>
     <p id="verdict-problem" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : null}>${problem ?? refused ?? ''}</p>
     <div class="chips">
       <button type="button" id="allow" class="btn main" ref=${allow} aria-disabled=${off} onClick=${() => decide('approve')}>Allow this <kbd>a</kbd></button>

@@ -36,7 +36,7 @@ function said(value) {
 
 /** A text cut at its templates: `{text}` and `{name}`, in order. */
 export function templated(text) {
-  return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (part.startsWith('{{') ? { name: part.slice(2, -2).trim() } : { text: part }));
+  return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (/^\{\{.*\}\}$/s.test(part) ? { name: part.slice(2, -2).trim() } : { text: part }));
 }
 
 /** The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, onError}`. */

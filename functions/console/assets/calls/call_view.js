@@ -8,10 +8,10 @@ import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, relative } from '../shell/moments.js';
 import { Refused } from '../shell/problems.js';
+import { Request, triggerOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status, wordOf } from '../shell/status.js';
 import { dollars } from '../shell/money.js';
-import { Values } from '../shell/values.js';
 import { Picture } from './picture.js';
 import { failedIn, isOver, lanesOf } from './timeline.js';
 import { callerOf } from './words.js';
@@ -31,7 +31,6 @@ const EVENTS = {
   call_ended: 'Ended',
   cost_reported: 'Cost reported',
 };
-const TRIGGERS = { conversation: 'the model, in the conversation', call_start: 'the start of the call', automation: 'an automation', test: 'a test', agent: 'an agent' };
 
 export function CallView({ id, query, api, slug, agents, tools }) {
   const read = async () => {
@@ -129,16 +128,14 @@ function Asked({ bar, execution, nameOf, from }) {
   return html`<aside class="aside stack" id="asked" tabindex="-1" ref=${aside} aria-labelledby="h-asked" data-execution=${bar.id}>
     <div class="withst"><h2 id="h-asked">${nameOf(bar)}</h2><${Status} of=${bar.status ?? (bar.from === null ? 'queued' : 'running')} /></div>
     <dl class="pairs">
-      <div><dt>Called by</dt><dd>${TRIGGERS[bar.trigger] ?? bar.trigger}</dd></div>
+      <div><dt>Called by</dt><dd>${triggerOf(bar.trigger)}</dd></div>
       ${bar.queued !== null && html`<div><dt>Queued</dt><dd>${exact(time(bar.queued))}</dd></div>`}
       <div><dt>Began</dt><dd>${bar.from === null ? 'not yet' : exact(time(bar.from))}</dd></div>
       <div><dt>Ran</dt><dd>${bar.to === null ? 'no end known' : length(bar.to - bar.from)}</dd></div>
     </dl>
     ${bar.error && html`<div class="say bad"><${Icon} name="bad" /><p><bdi>${bar.error}</bdi></p></div>`}
     ${execution
-      ? html`<h3>What the tool was given <span class="quiet">masked</span></h3><div class="say" data-request><${Values} values=${execution.arguments} /></div>
-          ${execution.ignored_arguments.length > 0 && html`<p class="small quiet">Ignored, for the tool does not have them: ${execution.ignored_arguments.join(', ')}.</p>`}
-          <h3>What it gave back</h3><div class="say">${execution.result === null ? html`<span class="quiet">Nothing yet.</span>` : html`<${Values} values=${execution.result} />`}</div>`
+      ? html`<${Request} execution=${execution} />`
       : html`<p class="quiet">What it was asked is not kept any more.</p>`}
   </aside>`;
 }

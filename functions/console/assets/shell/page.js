@@ -7,6 +7,7 @@ import { useLive } from './live.js';
 import { Main } from './main.js';
 import { Notice } from './notice.js';
 import { PLACES } from './places.js';
+import { SignInNeeded } from './problems.js';
 import { addressOf, route } from './route.js';
 
 const WAITING_EVERY = 5_000;
@@ -54,6 +55,9 @@ function Inside({ shown, entrance, api }) {
       <${Navigation} shown=${shown} entrance=${entrance} current=${at.page} waiting=${waiting} onHelp=${() => help(true)} />
       ${place ? html`<${Place} key=${place.page} place=${place} told=${told} />` : html`<${Lost} slug=${slug} />`}
     </div>
+    ${asked.error instanceof SignInNeeded &&
+    html`<div class="over say wait" role="alert"><${Icon} name="wait" /><p>${asked.error.message}</p>
+      <div class="acts"><button type="button" class="btn main" onClick=${told.signIn}>Sign in again</button></div></div>`}
     ${helps && html`<${Help} onClose=${() => help(false)} />`}
   `;
 }

@@ -5,6 +5,7 @@ import * as axis from './axis.js';
 import * as shapes from './chart_shapes.js';
 import * as list from './list.js';
 import * as money from './money.js';
+import * as request from './request.js';
 import * as roles from './roles.js';
 import * as status from './status.js';
 import * as values from './values.js';
@@ -16,5 +17,6 @@ export const PLACES = [
   { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
   { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
   { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
+  { page: 'tools', word: 'Tools', icon: 'tool', key: 't', first: false, open: () => import('../tools/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
 ];

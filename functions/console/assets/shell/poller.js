@@ -3,6 +3,8 @@
 /** After a failure the next try waits this much longer, up to a minute. */
 const SLOWER = 2;
 const SLOWEST = 60_000;
+/** This long where the data are read only once. */
+const AT_FIRST = 1_500;
 
 export class Poller {
   #read;
@@ -58,7 +60,7 @@ export class Poller {
       if (this.#ended) return;
       this.#failures += 1;
       this.#told({ error });
-      wait = Math.min(SLOWEST, this.#every(null) * SLOWER ** this.#failures);
+      wait = Math.min(SLOWEST, (this.#every(null) ?? AT_FIRST) * SLOWER ** this.#failures);
     }
     if (wait !== null) this.#timer = setTimeout(() => this.#due(), wait);
   }

@@ -65,7 +65,12 @@ async fn threads_are_listed_shown_and_deleted() {
         say(&world, &user, &format!("t {number}"), &format!("Message {number}")).await;
     }
     say(&world, &user, "t 1", "Message 4").await;
-    let first = world.threads(&user, "GET", "?limit=2").await.expect(200);
+    let answer = world.threads(&user, "GET", "?limit=2").await;
+    // A page learns here which organization is meant, and what the person may do in it.
+    let known =
+        [answer.headers.get("x-organization"), answer.headers.get("x-role")].map(|value| value.map(String::as_str));
+    assert_eq!(known, [Some(world.home.slug.as_str()), Some("owner")]);
+    let first = answer.expect(200);
     let names = |page: &Value| -> Vec<String> {
         page["items"].as_array().unwrap().iter().map(|item| text(&item["thread_id"]).to_owned()).collect()
     };

@@ -1,0 +1,77 @@
+// One tool: what the model fills in, who has it, and what became of its executions.
+
+import { html } from '../htm-preact.js';
+import { Icon } from '../shell/icons.js';
+import { Choices, Failed, List, Nothing, Skeleton } from '../shell/list.js';
+import { useLive, useRows } from '../shell/live.js';
+import { Main } from '../shell/main.js';
+import { exact, length, Moment } from '../shell/moments.js';
+import { Refused } from '../shell/problems.js';
+import { Request, triggerOf } from '../shell/request.js';
+import { addressOf } from '../shell/route.js';
+import { Status } from '../shell/status.js';
+import { occasionOf, parametersOf, typeOf } from './words.js';
+
+const NEVER = () => null;
+/** Until it has come, it is asked for again. */
+const UNTIL_THERE = (data) => (data === null ? 3_000 : null);
+const FILTERS = [['', 'All'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['succeeded', 'Succeeded']];
+
+export function ToolView({ id, query, api, slug }) {
+  const path = `tools/${encodeURIComponent(id)}`;
+  const { data: tool, error, again } = useLive(`${slug} ${id}`, () => api.read(path), UNTIL_THERE);
+  const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`, { limit: 50 }), NEVER);
+  const { status = '', execution: chosen = null } = query;
+  const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }));
+  const hrefOf = ({ id: execution }) => addressOf({ slug, page: 'tools', id, query: { status, execution } });
+  const crumb = { word: 'Tools', href: addressOf({ slug, page: 'tools' }) };
+  if (!tool) {
+    const gone = error instanceof Refused && error.status === 404;
+    return html`<${Main} title="Tool" crumb=${crumb}><div class="body">
+      ${gone
+        ? html`<${Nothing} icon="tool" title="There is no such tool"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all tools</a><//>`
+        : error ? html`<${Failed} what="The tool" error=${error} again=${again} />` : html`<${Skeleton} what="The tool" />`}
+    </div><//>`;
+  }
+  const execution = rows.items?.find((item) => item.id === chosen) ?? rows.items?.[0] ?? null;
+  const columns = [
+    { head: 'Began', cls: '', cell: (item) => html`<${Moment} at=${item.started_at} />` },
+    { head: 'Status', cls: 'wrap', cell: (item) => html`<${Status} of=${item.status} />${item.error && html`<span class="below quiet"><bdi>${item.error}</bdi></span>`}` },
+    { head: 'Took', cls: 'num', cell: (item) => length(item.duration_ms) },
+  ];
+  const choices = FILTERS.map(([value, word]) => ({ value, word, href: addressOf({ slug, page: 'tools', id, query: { status: value } }) }));
+  const empty = html`<${Nothing} icon="tool" title=${status ? 'No execution has this status' : 'It has not run yet'}><p class="quiet">${status ? 'Choose another status above.' : 'What became of it appears here after it was called.'}</p><//>`;
+  return html`<${Main} title=${tool.label} crumb=${crumb} status=${html`<code class="quiet">${tool.name}</code>`}>
+    <div class="beside" data-tool-view=${tool.name}>
+      <div class="body">
+        <section aria-label="Facts">${tool.description && html`<p dir="auto">${tool.description}</p>`}
+          <dl class="facts">
+            <div><dt>What it does</dt><dd>${typeOf(tool)}</dd></div><div><dt>When</dt><dd>${occasionOf(tool)}</dd></div>
+            <div><dt>Agents</dt><dd>${agents.data ? agents.data.items.map(({ name }) => name).join(', ') || 'none has it' : '–'}</dd></div><div><dt>Changed</dt><dd>${exact(tool.updated_at)}</dd></div>
+          </dl></section>
+        <section aria-labelledby="h-fills"><h2 id="h-fills">What the model fills in</h2><${Parameters} of=${parametersOf(tool)} /></section>
+        <section aria-labelledby="h-became"><div class="titled"><h2 id="h-became">What became of it</h2><div class="acts"><${Choices} label="Status" choices=${choices} chosen=${status} /></div></div>
+          <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${hrefOf} current=${execution?.id} empty=${empty} /></section>
+      </div>
+      <aside class="pane" aria-label="Execution">${execution ? html`<${Execution} key=${execution.id} execution=${execution} slug=${slug} />` : html`<section><p class="quiet">An execution that is chosen is shown here.</p></section>`}</aside>
+    </div>
+  <//>`;
+}
+
+function Parameters({ of }) {
+  if (of.length === 0) return html`<p class="quiet">Nothing.</p>`;
+  return html`<table><thead><tr><th scope="col">Name</th><th scope="col">Type</th><th scope="col">What it is</th></tr></thead>
+    <tbody>${of.map(({ name, type, description, required }) => html`<tr key=${name}><th scope="row" class="wrap"><code>${name}</code></th><td class="wrap">${type}${required && html` <span class="remark">required</span>`}</td><td class="wrap" dir="auto">${description}</td></tr>`)}</tbody></table>`;
+}
+
+function Execution({ execution, slug }) {
+  const { status, trigger, call_id: call, run_id: run, started_at: began, duration_ms: took, error } = execution;
+  return html`<section class="panehead"><h2>${exact(began)}</h2><${Status} of=${status} /></section>
+    <section><dl class="pairs">
+      <div><dt>Called by</dt><dd>${triggerOf(trigger)}</dd></div><div><dt>Ran</dt><dd>${length(took)}</dd></div>
+      ${call && html`<div><dt>Call</dt><dd><a href=${addressOf({ slug, page: 'calls', id: call, query: { execution: execution.id } })}>See the call</a></dd></div>`}
+      ${run && html`<div><dt>Run</dt><dd><a href=${addressOf({ slug, page: 'runs', id: run })}>See the run</a></dd></div>`}
+    </dl></section>
+    ${error && html`<section><div class="say bad"><${Icon} name="bad" /><p><bdi>${error}</bdi></p></div></section>`}
+    <section><${Request} execution=${execution} /></section>`;
+}

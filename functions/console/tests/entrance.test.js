@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import test, { beforeEach } from 'node:test';
+
+import { BEGINNING, Entrance } from '../assets/shell/entrance.js';
+import { Refused, SignInNeeded } from '../assets/shell/problems.js';
+import { store } from '../assets/shell/store.js';
+
+const kept = new Map();
+
+beforeEach(() => {
+  kept.clear();
+  globalThis.sessionStorage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name) };
+  globalThis.location = { hash: '', pathname: '/' };
+  globalThis.history = {
+    replaceState: (_state, _title, address) => {
+      location.hash = address.includes('#') ? address.slice(address.indexOf('#')) : '';
+    },
+  };
+});
+
+/** Somebody who is a member where `roles` says so, and asks for this address. */
+async function entered(hash, roles, { claims = { sub: 'u', email: 'ana@x.example' } } = {}) {
+  location.hash = hash;
+  const state = store(BEGINNING);
+  const api = {
+    organization: null,
+    membership: async () => {
+      const slugs = Object.keys(roles);
+      if (api.organization === 'down') throw new Refused(503, '', 'Down.');
+      if (api.organization && !roles[api.organization]) throw new Refused(404, 'not_found', 'The organization was not found.');
+      if (!api.organization && slugs.length > 1) throw new Refused(400, '', `Name one in the header X-Organization: ${slugs.join(', ')}.`);
+      const slug = api.organization ?? slugs[0];
+      if (!slug) throw new Refused(404, 'not_found', 'The organization was not found.');
+      return { slug, role: roles[slug] };
+    },
+  };
+  const entrance = new Entrance({ state, session: { complete: async () => {}, claims, end: async () => null }, api });
+  await entrance.start();
+  return { state, api, entrance };
+}
+
+test('the only organization is entered, and the address names it', async () => {
+  const { state, api } = await entered('', { acme: 'viewer' });
+  const { phase, organization, role, person } = state.get();
+  assert.deepEqual([phase, organization, role, person, api.organization, location.hash], ['inside', 'acme', 'viewer', 'ana@x.example', 'acme', '#/acme/home']);
+});
+
+test('an address leads to its page, row and filter', async () => {
+  const { state } = await entered('#/acme/calls/7?execution=e', { acme: 'owner', other: 'viewer' });
+  assert.deepEqual([state.get().phase, state.get().organization, location.hash], ['inside', 'acme', '#/acme/calls/7?execution=e']);
+});
+
+test('one of several is chosen, and can be changed by the address', async () => {
+  const { state, entrance } = await entered('', { acme: 'owner', other: 'viewer' });
+  assert.deepEqual([state.get().phase, state.get().organizations], ['choosing', ['acme', 'other']]);
+  await entrance.choose('other');
+  assert.deepEqual([state.get().organization, state.get().role, location.hash], ['other', 'viewer', '#/other/home']);
+  location.hash = '#/acme/runs';
+  await entrance.moved();
+  assert.deepEqual([state.get().organization, state.get().role], ['acme', 'owner']);
+});
+
+test('an address of another organization says so, and leads to one’s own', async () => {
+  const { state } = await entered('#/theirs/calls/7', { acme: 'owner' });
+  assert.equal(state.get().phase, 'broken');
+  assert.match(state.get().notice.text, /organization theirs/);
+  await state.get().notice.action.act();
+  assert.deepEqual([state.get().phase, location.hash], ['inside', '#/acme/home']);
+});
+
+test('an API that is down can be asked again, and an expired sign-in leads to signing in', async () => {
+  const down = await entered('#/down/home', { acme: 'owner' });
+  assert.deepEqual([down.state.get().phase, down.state.get().notice.action.label], ['broken', 'Try again']);
+  const nobody = await entered('#/acme/home', { acme: 'owner' }, { claims: null });
+  assert.equal(nobody.state.get().phase, 'signed-out');
+  const { state, api, entrance } = await entered('#/acme/home', { acme: 'owner', b: 'owner' });
+  api.membership = async () => Promise.reject(new SignInNeeded());
+  location.hash = '#/b/home';
+  await entrance.moved();
+  assert.equal(state.get().phase, 'signed-out');
+});
+
+test('who belongs to no organization is told what to do', async () => {
+  const { state } = await entered('', {});
+  assert.match(state.get().notice.text, /Ask an owner of yours/);
+});
