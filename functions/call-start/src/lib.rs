@@ -89,7 +89,7 @@ impl Deps {
     }
 }
 
-/// Twilio's form, which is read once it is known for whom it is.
+/// Twilio's form. The handler reads it after it has checked the path's id.
 struct Form;
 
 /// TwiML.

@@ -1,4 +1,4 @@
-//! What is only prose or schema of the document is in no function's program.
+//! No function's program contains prose or schemas of the document.
 
 use std::{
     io::Write as _,
