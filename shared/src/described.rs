@@ -126,6 +126,7 @@ described! {
     &'static str => {"type": "string"},
     u32 => {"type": "integer", "minimum": 0},
     u64 => {"type": "integer", "minimum": 0},
+    usize => {"type": "integer", "minimum": 0},
     f64 => {"type": "number"},
     serde_json::Number => {"type": "number"},
     uuid::Uuid => {"type": "string", "format": "uuid"},

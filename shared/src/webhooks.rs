@@ -35,6 +35,7 @@ use serde_json::{Value, json};
 
 use crate::{
     clients::SigningKey,
+    described::Described,
     models::{Hook, Timestamp, folded_name},
 };
 
@@ -45,7 +46,7 @@ pub const OWN_PROGRAMS: &str = "webhooks";
 /// The event type of each of their requests, beside its `type`.
 pub const ANY_EVENT: &str = "event";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     Slack,

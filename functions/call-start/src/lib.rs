@@ -89,7 +89,7 @@ impl Deps {
     }
 }
 
-/// Twilio's form, which is read once it is known for whom it is.
+/// Twilio's form. The handler reads it after it has checked the path's id.
 struct Form;
 
 /// TwiML.
@@ -117,7 +117,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
     let (received_at, deadline) = (Timestamp::now(), found.deadline.at_most(ANSWER_WITHIN));
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
-    let id = incoming::signature(request).and_then(|_signature| id);
+    let id = incoming::signature(request).and(id);
     let Ok(Id(id)) = id else { return refuse(incoming::refused(), refused_at).await };
     let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,

@@ -41,17 +41,17 @@ impl Observer for Nobody {
     fn event(&mut self, _event: Event<'_>) {}
 }
 
-/// What somebody says.
+/// A message to the planner.
 struct ChatRequest;
 
-/// The same as CopilotKit says it; the fields beside `action` have many names.
+/// A message to the planner in `CopilotKit`'s form.
 struct Action;
 
-/// As the planner's metadata are written down.
+/// The planner's metadata of an answer.
 #[derive(Serialize)]
 struct TurnMetadata(Value);
 
-/// What a front end shows beside the text.
+/// A widget beside an answer's text.
 #[derive(Serialize)]
 struct Widget(Value);
 
@@ -68,7 +68,7 @@ impl Described for Action {
     }
 }
 
-/// What the planner says.
+/// The planner's answer.
 #[derive(Serialize, Described)]
 struct ChatAnswer {
     thread_id: String,
@@ -81,7 +81,7 @@ struct ChatAnswer {
     metadata: TurnMetadata,
 }
 
-/// The same for CopilotKit.
+/// The planner's answer in `CopilotKit`'s form.
 #[derive(Serialize, Described)]
 struct ActionAnswer {
     result: ActionResult,

@@ -57,7 +57,7 @@ async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<
     served(deps, found.request, file).map(File)
 }
 
-/// What the page must know before somebody signs in.
+/// The settings for signing in.
 #[derive(Serialize, Described)]
 struct ConsoleSettingsView {
     /// The `iss` of tokens.

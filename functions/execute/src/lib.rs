@@ -53,10 +53,10 @@ impl Deps {
     }
 }
 
-/// What VAPI sends: the arguments of an `apiRequest` tool, or a `tool-calls` message.
+/// A call by VAPI: the arguments of an `apiRequest` tool, or a `tool-calls` message.
 struct ToolCall;
 
-/// In the shape of the request.
+/// The tools' outcomes, in the form of the request.
 struct Told(Reply);
 
 /// Run a tool in a call

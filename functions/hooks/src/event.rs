@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Result,
+    described::Described,
     http::{Asked, Asks, Id, Paged, Shown, Wanted, operation},
     models::{AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched},
     redaction::Transcript,
@@ -18,18 +19,15 @@ use crate::Deps;
 const DATA_BUDGET: usize = 16_384;
 const REASON_BUDGET: usize = 1_000;
 
-shared::described! {
-    EventView => {"$ref": "#/components/schemas/Event"},
-    WholeEventView => {"$ref": "#/components/schemas/WholeEvent"},
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, Described)]
 pub(crate) struct EventView {
     id: EventId,
     organization_id: OrganizationId,
     hook_id: HookId,
     service: String,
+    /// The most precise name it has: `issues.opened`.
     event_type: String,
+    /// `received`: automations in `waiting` have their turn, or the service sends it again.
     status: EventStatus,
     /// The runs that it began.
     matched: Vec<MatchedRun>,
@@ -42,10 +40,11 @@ pub(crate) struct EventView {
     created_at: Timestamp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Described)]
 pub(crate) struct WholeEventView {
     #[serde(flatten)]
     event: EventView,
+    /// What it said.
     data: Value,
 }
 

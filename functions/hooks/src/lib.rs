@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
+    described::Described,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
@@ -54,23 +55,28 @@ impl Deps {
 }
 
 /// A row as its organization sees it.
-#[derive(Serialize)]
+#[derive(Serialize, Described)]
 struct HookView {
     id: HookId,
     organization_id: OrganizationId,
+    /// As it stands in the address: `google_calendar`.
     service: String,
+    /// How its requests are proven.
     scheme: Scheme,
-    /// What a person does at the service.
+    /// What a person does at the service so that its events come to this hook.
     set_up: &'static str,
     label: String,
     /// To be entered at the service.
     url: String,
+    /// `pending` has no secret yet; `ended` was taken back at the service.
     status: HookStatus,
     tenant_key: Option<String>,
+    /// The one automation that its events are for; the hook goes with it.
     automation_id: Option<AutomationId>,
-    /// Which there are, and since when.
+    /// Which there are, and since when, the newest last.
+    #[schema(maxItems = 2)]
     secrets: Vec<HookSecretRef>,
-    /// The service gave its secret, which can be shown once.
+    /// The service gave its secret itself; a change with `reveal` shows it once.
     unseen_secret: bool,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -107,7 +113,6 @@ impl HookView {
 }
 
 shared::described! {
-    HookView => {"$ref": "#/components/schemas/Hook"},
     NewBody => {"$ref": "#/components/schemas/NewHook"},
     Change => {"$ref": "#/components/schemas/HookChange"},
 }

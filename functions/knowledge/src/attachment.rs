@@ -21,13 +21,11 @@ pub(crate) struct BaseToDetach {
     knowledge_base_id: KnowledgeBaseId,
 }
 
-#[derive(Serialize)]
-pub(crate) struct Attachment {
+#[derive(Serialize, Described)]
+pub(crate) struct AttachedKnowledgeView {
     tool: Tool,
     attachment: AgentTool,
 }
-
-shared::described!(Attachment => {"$ref": "#/components/schemas/AttachedKnowledge"});
 
 #[derive(Serialize, Described)]
 pub(crate) struct DetachedKnowledgeView {
@@ -59,11 +57,11 @@ pub(crate) async fn attach_knowledge_base(
     asked: &Asked<'_>,
     agent: Id<AgentId>,
     body: Sent<BaseToAttach>,
-) -> Result<Made<Attachment>> {
+) -> Result<Made<AttachedKnowledgeView>> {
     let base = body.read()?.knowledge_base_id;
     let attached = deps.lifecycle.attach_knowledge_base(asked.organization(), agent.0, base, asked.deadline);
     let (tool, attachment, attached) = attached.await?;
-    let attachment = Attachment { tool: shown(tool), attachment };
+    let attachment = AttachedKnowledgeView { tool: shown(tool), attachment };
     Ok(match attached {
         Attached::New => Made::New(attachment),
         Attached::Existing => Made::There(attachment),

@@ -73,19 +73,19 @@ struct KnowledgeBaseView {
 }
 
 /// The outcome of a load.
-#[derive(Serialize)]
-struct Report {
+#[derive(Serialize, Described)]
+struct LoadReportView {
     /// Rows that are in the knowledge base now.
     loaded: usize,
     /// Rows that were not loaded.
     refused_rows: usize,
     /// Why not, by row; at most the first 1,000 problems.
+    #[schema(maxItems = 1000)]
     refused: Vec<Refused>,
 }
 
 shared::described! {
     KnowledgeBaseView => {"$ref": "#/components/schemas/ShownKnowledgeBase"},
-    Report => {"$ref": "#/components/schemas/LoadReport"},
     NewBase => {"$ref": "#/components/schemas/NewKnowledgeBase"},
 }
 
@@ -217,7 +217,7 @@ async fn load_knowledge_entries(
     asked: &Asked<'_>,
     id: Id<KnowledgeBaseId>,
     _rows: SentRows,
-) -> Result<Shown<Report>> {
+) -> Result<Shown<LoadReportView>> {
     let (organization, id, request, deadline) = (asked.organization(), id.0, asked.request, asked.deadline);
     let base = deps.bases.get(organization, id).await?;
     let content_type = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -254,7 +254,7 @@ async fn load_knowledge_entries(
     let refused_rows = refused.iter().map(|refused| refused.row).collect::<BTreeSet<_>>().len();
     tracing::info!(knowledge_base.id = %id, "{loaded} entries were loaded, {refused_rows} refused");
     refused.truncate(MOST_REPORTED);
-    Ok(Shown(Report { loaded, refused_rows, refused }))
+    Ok(Shown(LoadReportView { loaded, refused_rows, refused }))
 }
 
 /// Remove a knowledge base with its entries

@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value};
 use shared::{
     Error, Result,
     cut::cut,
+    described::Described,
     error::Problems,
     fields::{Fields, kind},
     models::{EntryId, Field, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry, Timestamp},
@@ -33,8 +34,10 @@ pub(crate) struct Rows {
 }
 
 /// A problem of a row that was not loaded. A row may have several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Described)]
 pub(crate) struct Refused {
+    /// Counted from 1; in a table the header is row 1, and blank lines do not count.
+    #[schema(minimum = 1)]
     pub(crate) row: usize,
     /// The field that is wrong, or `entry` for the row as a whole.
     pub(crate) field: String,

@@ -86,7 +86,7 @@ pub(crate) struct Arguments;
 
 shared::described!(Arguments => {"type": "object", "description": "The arguments."});
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Serialize, Described)]
 pub(crate) struct CalledView {
     success: bool,

@@ -58,7 +58,7 @@ impl Part for Message {
     }
 }
 
-/// What `rmcp` answers to a message.
+/// The answer of `rmcp` to a message.
 struct Answered(Reply);
 
 impl Answers for Answered {
@@ -81,7 +81,7 @@ impl Answers for Answered {
     }
 }
 
-/// What `rmcp` answers where there is nothing.
+/// The refusal by `rmcp` of a method without a function.
 struct Nothing(Reply);
 
 impl Answers for Nothing {
@@ -94,7 +94,7 @@ impl Answers for Nothing {
     }
 }
 
-/// What a page of this origin may do.
+/// The rights of a page of this origin.
 struct Preflight(Reply);
 
 impl Answers for Preflight {

@@ -26,7 +26,7 @@ pub(crate) fn info() -> Result<Reply> {
     }))
 }
 
-/// The only one, in the path.
+/// The agent's name in the path.
 pub(crate) struct AgentName(String);
 
 impl Part for AgentName {
@@ -39,7 +39,7 @@ impl Part for AgentName {
     }
 }
 
-/// A thread in the path of an agent's.
+/// The thread's name in the path.
 pub(crate) struct ThreadName(String);
 
 impl Part for ThreadName {
@@ -52,10 +52,10 @@ impl Part for ThreadName {
     }
 }
 
-/// Which thread is shown, and what the run is called.
+/// A thread to show, with the run's id.
 pub(crate) struct Connected;
 
-/// One of the routes below `/copilotkit/agent`, with its body.
+/// A call of a route below `/copilotkit/agent`.
 pub(crate) struct CopilotKitCall;
 
 shared::described! {
@@ -64,7 +64,7 @@ shared::described! {
     CopilotKitCall => {"$ref": "#/components/schemas/CopilotKitCall"},
 }
 
-/// A body that nobody reads.
+/// A body that the handler does not read.
 pub(crate) struct Ignored;
 
 impl Part for Ignored {
@@ -109,7 +109,7 @@ impl Answers for Stopped {
     }
 }
 
-/// What the method's own route answers.
+/// The answer of the method's own route.
 pub(crate) struct Called(Reply);
 
 impl Answers for Called {
@@ -262,7 +262,7 @@ async fn stop(deps: &Deps, person: &Person, thread: &str) -> Result<Reply> {
     Reply::ok(&json!({"stopped": stopped}))
 }
 
-/// The answer to who asks another agent.
+/// The refusal of an unknown agent.
 fn refused(agent: &str) -> Result<Option<Reply>> {
     if agent == AGENT { Ok(None) } else { unknown(agent).map(Some) }
 }

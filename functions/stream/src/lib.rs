@@ -70,7 +70,7 @@ pub async fn handle(deps: &'static Deps, request: Request) -> Result<Reply> {
     }
 }
 
-/// What somebody says.
+/// A message to the planner.
 struct ChatRequest;
 
 /// The input of a run of AG-UI.

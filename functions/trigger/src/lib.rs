@@ -57,14 +57,14 @@ impl Deps {
     }
 }
 
-/// As it stands in the path.
+/// The service in the path, not decoded.
 struct Service(String);
-/// What stands in the path for a hook's id.
+/// The hook's id in the path, not checked.
 struct OfHook(String);
 
-/// `{}`, or what a handshake asks for, once every run is begun, or waits for `schedule` to look at filters that take long.
+/// The answer to an event or a handshake. Every run is started by then, or waits for `schedule`, which evaluates slow filters.
 struct Taken(Reply);
-/// The same; Microsoft's handshake is answered as text.
+/// [`Taken`], or the text that answers Microsoft's handshake.
 struct TakenByHook(Reply);
 
 /// Take an event in at an address that all organizations share

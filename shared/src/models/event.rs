@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Automation, AutomationId, EventId, HookId, OrganizationId, Owned, RunId, Timestamp};
+use crate::described::Described;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -61,7 +62,7 @@ impl Owned for Event {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
     /// Some automations are not evaluated yet, but queued or left to a redelivery.
@@ -70,13 +71,13 @@ pub enum EventStatus {
     Dispatched,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct MatchedRun {
     pub automation_id: AutomationId,
     pub run_id: RunId,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct Unmatched {
     pub automation_id: AutomationId,
     /// A sentence.

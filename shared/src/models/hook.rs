@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp, named};
+use crate::described::Described;
 
 /// A row of `hooks`. The id is part of the address and cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,13 +45,13 @@ impl Owned for Hook {
 }
 
 /// A hook's secret: the last part of its name in Secrets Manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct HookSecretRef {
     pub id: SecretId,
     pub created_at: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStatus {
     /// Without a secret: only a handshake that brings one is accepted.
