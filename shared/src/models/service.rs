@@ -242,9 +242,7 @@ pub enum Binding {
     /// A request to the service's own API.
     ApiRequest(RequestTemplate),
     /// An action of ours: `sms`.
-    BuiltIn {
-        name: String,
-    },
+    BuiltIn { name: String },
 }
 
 /// Arguments named in the path go there, those in `query` into the query, all others into the body.
