@@ -1,4 +1,4 @@
-//! Lists the page's files for `src/assets.rs`: what lies in `assets` is part of the binary.
+//! Lists the files in `assets` for `src/assets.rs`, which embeds them.
 
 use std::{
     env,

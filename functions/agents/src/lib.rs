@@ -80,7 +80,7 @@ impl Given for AssistantId {
 /// Register an assistant as an agent
 ///
 /// The assistant must exist at VAPI, in the organization's account there: its own if it has stored a key, else the
-/// platform's. One that is registered, by whatever organization, is refused with 409. Without a name the agent has the
+/// platform's. An assistant that any organization has registered is refused with 409. Without a name the agent has the
 /// assistant's.
 ///
 /// In the platform's account, which organizations share, an assistant is registered only with proof that it is the

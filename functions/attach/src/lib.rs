@@ -31,8 +31,8 @@ struct ToolToAttach {
 
 /// Give a tool to an agent
 ///
-/// A tool that agents can call is put among the `toolIds` of the agent's assistant at VAPI; one that only runs on call
-/// start is only written down. Doing it again changes nothing.
+/// A tool that agents can call is put among the `toolIds` of the agent's assistant at VAPI; a tool that only runs on
+/// call start is stored in the table alone. Doing it again changes nothing.
 ///
 /// - 200: It was attached before.
 /// - 201: It is attached now.

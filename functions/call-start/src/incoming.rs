@@ -1,4 +1,4 @@
-//! Twilio's request about an incoming call: who sends it, and what it says.
+//! Twilio's request about an incoming call: its authentication and its form.
 
 use lambda_http::{Request, RequestExt};
 use shared::{
@@ -12,13 +12,13 @@ use url::form_urlencoded;
 
 use crate::Deps;
 
-/// Parameters that say whose call it is. Each may stand in the form once: of two, VAPI might read the one that we did not.
+/// Parameters that say whose call it is. Each field must appear once: of two, VAPI might read the other one.
 const IDENTIFYING: [&str; 5] = ["CallSid", "AccountSid", "From", "To", "Called"];
 
 /// Twilio's own word for a caller who is not known.
 const ANONYMOUS: &str = "anonymous";
 
-/// What the form tells that we need.
+/// The required fields of the form.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) call_sid: String,
@@ -65,13 +65,13 @@ fn is_named(key: &str, name: &str) -> bool {
     key.trim().split(['[', '.']).next().is_some_and(|key| key.trim_end().eq_ignore_ascii_case(name))
 }
 
-/// The answer to all who have no access, the same whatever is wrong.
+/// The one answer to every unauthorized request.
 pub(crate) const fn refused() -> Error {
     Error::Forbidden("the request is not signed by Twilio for this number")
 }
 
-/// Lets in what was signed with the number's own auth token, and is about a call to this number in that account. The
-/// signature alone does not say so: whoever has a number here can sign a form about anybody's, and VAPI chooses the
+/// Accepts a request signed with the number's own auth token, for a call to this number in that account. The signature
+/// alone does not prove this: the owner of any number can sign a form with another number, and VAPI chooses the
 /// assistant by the number in the form.
 ///
 /// # Errors
@@ -101,7 +101,7 @@ pub(crate) fn signature(request: &Request) -> Result<&str> {
     signature.ok_or_else(refused)
 }
 
-/// The address as Twilio called it: API Gateway's own host and stage are not part of what was signed.
+/// The address as Twilio called it: the signature does not cover API Gateway's own host and stage.
 fn public_url(base: &str, request: &Request) -> String {
     let query = request.uri().query().filter(|query| !query.is_empty());
     let path = request.raw_http_path();

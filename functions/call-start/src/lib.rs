@@ -1,9 +1,10 @@
-//! A call comes in. Twilio asks what to do with it, and waits 15 s at most.
+//! A call comes in. Twilio requests instructions, and waits 15 s at most.
 //!
-//! Twilio's form goes on to VAPI; meanwhile the agent's tools that run on call start are looked up, and then put on the queue of `run-tool`
-//! with a message for the moment when what there is has to be told. Nothing of that can delay or prevent the TwiML by more
-//! than its one round trip. Nothing is started twice, however late the same `CallSid` comes again: a signature has no time in it. Every
-//! refusal is the same, and takes the same time, whether or not there is such a number.
+//! Twilio's form goes on to VAPI; meanwhile the agent's tools that run on call start are looked up, and then put on
+//! the queue of `run-tool` with a delayed message that sends the results available by then. Nothing of that can delay
+//! or prevent the TwiML by more than its one round trip. Nothing is started twice, however late the same `CallSid`
+//! comes again: a signature has no time in it. Every refusal is the same, and takes the same time, whether or not
+//! there is such a number.
 
 mod incoming;
 pub mod twiml;
@@ -35,9 +36,9 @@ shared::routes!(Deps, "calls": incoming_call);
 
 /// Twilio gives up after 15 s; some of that is on the way.
 const ANSWER_WITHIN: Duration = Duration::from_secs(13);
-/// What VAPI gets of it.
+/// VAPI's share of the time.
 const VAPI_WITHIN: Duration = Duration::from_secs(10);
-/// What anything else gets: it must not keep the caller waiting.
+/// The share of everything else, which must not keep the caller waiting.
 const ASIDE_WITHIN: Duration = Duration::from_secs(2);
 /// Kept back for VAPI when a twin of the request is waited for.
 const TWIN_RESERVE: Duration = Duration::from_secs(5);
@@ -46,7 +47,7 @@ const TWIN_RESERVE: Duration = Duration::from_secs(5);
 const LEASE: Duration = Duration::from_secs(120);
 /// How long a `CallSid` is remembered: as long as its call is.
 const CALL_SIDS_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// No refusal comes sooner: what was looked up for it must not show in its time.
+/// The earliest refusal, so that its time tells nothing about the lookups.
 const REFUSED_AFTER: Duration = Duration::from_millis(200);
 
 pub struct Deps {
@@ -101,10 +102,10 @@ struct Twiml(Reply);
 /// that the deployment calls its public one, when `To` is the number and `AccountSid` the account of its credentials.
 /// Everything else is answered with the same 403, also where there is no such number.
 ///
-/// Parameters that say whose call it is may stand in the form once. Twilio's form goes on to VAPI as it came (or, when the number has
-/// a `vapi_phone_number_id`, a call is created for the agent's assistant), and VAPI's `TwiML` is the answer. The agent's tools with
-/// `execute_on_call_start` are set off; what they find out is told to the model in one system message, after three seconds at the
-/// latest what there is by then.
+/// Parameters that say whose call it is may stand in the form once. Twilio's form goes on to VAPI as it came (or, when
+/// the number has a `vapi_phone_number_id`, a call is created for the agent's assistant), and VAPI's `TwiML` is the
+/// answer. The agent's tools with `execute_on_call_start` start. Their results go to the model in one system message,
+/// after three seconds at the latest.
 ///
 /// If VAPI is down, slower than ten seconds or answers no `TwiML`, the number's `fallback_number` is dialled, or a sentence
 /// is said. The same `CallSid` again gets the same `TwiML`, and nothing is started twice, for 90 days.
@@ -121,7 +122,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
     let Ok(Id(id)) = id else { return refuse(incoming::refused(), refused_at).await };
     let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,
-        // What is wrong with a form is told to who signed it.
+        // Only the signer hears the problems of a form.
         Err(wrong) => {
             let number = deps.phone_numbers.find(id).await;
             let signed = signed(deps, number, request).await;
@@ -246,7 +247,7 @@ async fn signed(
     incoming::signed(deps, &number, request).await
 }
 
-/// Whoever has no business here is told so, not before `at`. An outage of ours is nothing the caller should hear as silence.
+/// Refuses an unauthorized request, not before `at`. An outage of ours is nothing the caller should hear as silence.
 async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
     match error {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
@@ -275,7 +276,7 @@ async fn release(deps: &Deps, claim: Result<Claim>) {
     }
 }
 
-/// What Twilio's repeat of the request is to be answered.
+/// Records the answer for Twilio's repetition of the request.
 async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
     let Some(ticket) = ticket else { return };
     if let Err(error) = deps.idempotency.record(ticket, Outcome::Completed(twiml.into())).await {

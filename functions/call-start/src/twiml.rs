@@ -1,4 +1,4 @@
-//! TwiML: what VAPI answers for Twilio, what is read from it, and what Twilio gets when VAPI has nothing to say.
+//! TwiML: VAPI's answer for Twilio, the fields read from it, and the fallback without VAPI.
 
 use quick_xml::{
     Reader, XmlVersion,
@@ -8,7 +8,7 @@ use quick_xml::{
 use shared::models::{CallId, ControlUrl, E164};
 use url::Url;
 
-/// What of VAPI's TwiML concerns us.
+/// The used parts of VAPI's TwiML.
 #[derive(Debug)]
 pub struct Answered {
     /// The call behind `<Stream url="wss://host/<call id>/transport">`; absent when VAPI does something else with it.
@@ -81,7 +81,7 @@ fn control(stream: &str) -> Option<Stream> {
     Some(Stream { call_id, control_url: control.parse().ok()? })
 }
 
-/// What the caller hears when VAPI cannot take the call: somebody else is dialled, or a sentence is said.
+/// The fallback when VAPI cannot take the call: dials the fallback number, or says a sentence.
 pub fn fallback(number: Option<&E164>) -> String {
     let verbs = match number {
         Some(number) => format!("<Dial>{}</Dial>", escape(number.as_str())),

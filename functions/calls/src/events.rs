@@ -69,11 +69,11 @@ pub(crate) struct Taken {}
 
 /// Be told how a call goes on
 ///
-/// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended: reason,
-/// duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent first fell silent
-/// (`hang`), and that the call was handed over (`transfer-update`), to what kind of place. Nothing else of a message is kept,
-/// and no transcript. Messages may come twice and in any order; of other types, and of calls that did not come in through us,
-/// nothing comes.
+/// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended:
+/// reason, duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent
+/// first fell silent (`hang`), and the kind of destination of a transfer (`transfer-update`). Nothing else of a
+/// message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that did
+/// not come in through us, nothing comes.
 ///
 /// It is let in by the bearer of the credential at the VAPI account of the call's organization; for a call that is not known,
 /// by that of the platform's.

@@ -76,7 +76,7 @@ async fn list_calls(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<
     Ok(page.map(CallView::from))
 }
 
-/// A call and what happened in it
+/// Get a call with its timeline
 ///
 /// The timeline is in order of time. The runs in it are redacted and kept as long as those of the history; of more than 1000,
 /// the newest 1000 are shown.
@@ -119,8 +119,8 @@ async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Show
 
 /// Delete a call
 ///
-/// Deletes the call and the executions in it. What a call that goes on does afterwards is written down anew. A 409 says that
-/// there was too little time for all of it: send the request again.
+/// Deletes the call and the executions in it. Later events of a live call create new records. A 409 says that there
+/// was too little time for all of it: send the request again.
 ///
 /// - 204: It is gone.
 #[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409), tag("privacy"))]
@@ -130,7 +130,7 @@ async fn delete_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<G
     Ok(Gone)
 }
 
-/// What became of the tools in a call
+/// List a call's executions
 ///
 /// As the history of a tool. A call that came in at VAPI and not through us is known by the runs of the organization's tools in
 /// it, as long as those are kept.

@@ -102,19 +102,20 @@ struct ActionResult {
 
 /// Say something to the planner
 ///
-/// A model chooses a tool, if one is needed; the tool runs; the answer says what it gave. The tools are the built-in ones, the
-/// organization's and those of connected services, as far as the person's role does. An effect happens once in a turn,
-/// however often its call is made, also if the request is sent again after an error. `metadata.receipt` says what was done;
-/// it is made from the record, and never from the model's words.
+/// A model chooses a tool if necessary, the tool runs, and the answer uses its result. The tools are the built-in
+/// ones, the organization's and those of connected services, as far as the person's role does. An effect happens once
+/// in a turn, however often its call is made, also if the request is sent again after an error. `metadata.receipt`
+/// lists the effects; it is made from the record, never from the model's words.
 ///
-/// Where a tool's `chat` asks for consent, it is not called yet, and `metadata.pending_action` says all that it would send. The
-/// next message with `metadata.consent` carries exactly that out, once, or not; any other message withdraws it, and so does an
-/// hour. What the model asked for behind it follows then. A consent that was decided already is a 409 `consent_decided`.
+/// If a tool's `chat` requires consent, it is not called yet, and `metadata.pending_action` shows its whole request.
+/// The next message with `metadata.consent` carries exactly that out, once, or not; any other message withdraws it,
+/// and so does an hour. The model's later calls follow then. A consent that was decided already is a 409
+/// `consent_decided`.
 ///
-/// Two messages to one thread at the same moment are answered one after the other. With an `Idempotency-Key` the same request
-/// again gets the same answer: it waits for the one that is under way, and goes on with one that broke off. Without a key the
-/// same text is the same request while it is being answered, for a minute after an answer that broke off, and for a minute
-/// after one that did something (`metadata.repeated`).
+/// Two messages to one thread at the same moment are answered one after the other. With an `Idempotency-Key` a
+/// repeated request gets the same answer: it waits for the running one, and continues a broken one. Without a key the
+/// same text is the same request during the answer, for a minute after a broken answer, and for a minute after an
+/// answer with effects (`metadata.repeated`).
 ///
 /// - 200: The answer.
 ///

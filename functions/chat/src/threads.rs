@@ -14,7 +14,7 @@ use shared::{
 
 use crate::{Deps, Widget};
 
-/// What the user's clients call the thread.
+/// The client's name for the thread.
 pub(crate) struct ThreadName(String);
 
 impl Part for ThreadName {
@@ -83,7 +83,7 @@ impl From<Thread> for ThreadView {
 pub(crate) struct WholeThreadView {
     #[serde(flatten)]
     thread: ThreadView,
-    /// What stands for the older messages when a model is asked. They are all still here.
+    /// The summary of the older messages, for the model. They are all still here.
     summary: Option<ThreadSummaryView>,
     running: RunningView,
     #[schema(maxItems = 200)]
@@ -115,8 +115,8 @@ struct ThreadMessageView {
     content: String,
     tools: Vec<ToolOutcomeView>,
     widget: Option<Widget>,
-    /// As the answer had it, with its `receipt`. A message that was not answered is followed by one with `failed: true` and the
-    /// `message_id` under which it can be sent again, which says why and what had been done.
+    /// As the answer had it, with its `receipt`. An unanswered message is followed by one with `failed: true`, the
+    /// reason, the calls made, and the `message_id` for sending it again.
     metadata: Option<WrittenMetadata>,
     created_at: Timestamp,
 }
@@ -201,7 +201,7 @@ pub(crate) async fn get_thread(
 ) -> Result<Shown<WholeThreadView>> {
     let (limit, before) = (page.limit, page.cursor.map(|Cursor(number)| number));
     let thread = deps.turns.threads.get(asked.organization(), name.id(&asked.member)).await?;
-    // What stands in the row until it is answered is newer than all that is written down.
+    // The row's unanswered messages are newer than the stored ones.
     let newest = if before.is_none() { unanswered(&thread) } else { Vec::new() };
     let room = limit.saturating_sub(i32::try_from(newest.len()).unwrap_or_default()).max(1);
     let (messages, next) = deps.turns.threads.messages(&thread, before, room).await?;
@@ -216,7 +216,7 @@ pub(crate) async fn get_thread(
 
 /// Delete a thread
 ///
-/// With everything that was said in it. One that is just being answered is a conflict.
+/// With everything that was said in it. A thread with a running turn is a conflict.
 #[operation(DELETE "/agent/threads/{id}", Member, also(409))]
 pub(crate) async fn delete_thread(deps: &Deps, asked: &Asked<'_>, name: ThreadName) -> Result<Gone> {
     deps.turns.threads.delete(asked.organization(), name.id(&asked.member), asked.deadline).await?;

@@ -1,8 +1,8 @@
-//! A page where people sign in, see what their organization's agents and automations did, decide what waits for them, and chat.
+//! The console: a page for the people of an organization, with calls, runs, approvals, automations and the chat.
 //!
-//! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the person who signed
-//! in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one that takes gzip; the headers allow
-//! the page what it needs and no more (`policy.rs`).
+//! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the
+//! person who signed in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one
+//! that takes gzip; the headers allow only the page's own needs (`policy.rs`).
 
 mod assets;
 mod linked;
@@ -45,8 +45,8 @@ async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
 
 /// A file of the console
 ///
-/// `settings.json` says where to sign in and where answers stream from. The others are what the page names, and the licences of
-/// what it is made of.
+/// `settings.json` says where to sign in and where answers stream from. The others are the page's scripts and styles,
+/// and the licences of its libraries.
 #[operation(GET "/console/{file}", open, also(404, 429), throttle(File))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<File> {

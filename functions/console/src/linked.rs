@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-/// A script and what it is made of.
+/// A script and its modules.
 pub(crate) struct Linked {
     pub(crate) text: String,
     /// The paths of the modules in it.
@@ -16,9 +16,9 @@ pub(crate) struct Linked {
     pub(crate) opened: Vec<String>,
 }
 
-/// The module `entry` and its imports, each before the modules that need it. A module that is among `shell` is imported from the
-/// shell's script; one that `module` does not know stays an import. A script without a shell exports its modules, and one with a
-/// shell the names that its entry exports.
+/// The module `entry` and its imports, each before the modules that need it. A module that is among `shell` is
+/// imported from the shell's script; a module unknown to `module` stays an import. A script without a shell exports
+/// its modules, and one with a shell the names that its entry exports.
 pub(crate) fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String>) -> Linked {
     let mut linker = Linker {
         module,

@@ -14,8 +14,8 @@ pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5]
     ]
 }
 
-/// Scripts and styles of our own files only, no frames around it, no text that becomes code. Asked are this origin, the issuer, the
-/// streaming door, and what the deployment names beside them.
+/// Scripts and styles of our own files only, no frames around it, no text that becomes code. The page may connect to
+/// this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
 fn content_security_policy(settings: &ConsoleSettings) -> String {
     let mut connect = vec!["'self'"];
     let known = [Some(&settings.issuer), Some(&settings.openid_configuration), settings.stream_url.as_ref()];
@@ -32,7 +32,7 @@ fn content_security_policy(settings: &ConsoleSettings) -> String {
     )
 }
 
-/// `https://host:port` of an address; nothing for what could say something else in a policy.
+/// `https://host:port` of an address; `None` for an address that could break the policy's syntax.
 fn origin(address: &str) -> Option<&str> {
     let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
     let end = host.find(['/', '?', '#']).unwrap_or(host.len());

@@ -25,9 +25,9 @@ impl Deps {
 
 /// Delete a tool everywhere
 ///
-/// It is taken out of the assistants of all agents that have it, then deleted at VAPI, then here with its attachments. An error
-/// on the way stops it there; if agents were being changed, the problem names those that are done and those that are left. What
-/// is left is done later by itself.
+/// It is taken out of the assistants of all agents that have it, then deleted at VAPI, then here with its attachments.
+/// An error on the way stops it there; if agents were being changed, the problem names the agents done and the agents
+/// left. The rest is done later automatically.
 ///
 /// - 200: It is gone.
 /// - 202: It has more agents than there was time for; the rest happens by itself.

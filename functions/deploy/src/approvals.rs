@@ -25,7 +25,7 @@ const SENTENCE: usize = 4_096;
 /// Characters of the reason for a decision.
 const LONGEST_REASON: usize = 1_000;
 
-/// An approval as it is shown: null is what is not known, or not yet.
+/// An approval as it is shown: null for an unknown value, or one that is not known yet.
 #[derive(Debug, Serialize)]
 pub(crate) struct ApprovalView {
     id: ApprovalId,
@@ -34,7 +34,7 @@ pub(crate) struct ApprovalView {
     run_id: RunId,
     action_id: String,
     tool: String,
-    /// Whoever may decide sees whom it goes to; for others people's addresses and numbers are hidden.
+    /// Members who may decide see the recipients; for others addresses and numbers are hidden.
     arguments: Value,
     recipients: Vec<String>,
     reason: Option<String>,
@@ -87,9 +87,9 @@ impl ApprovalView {
     }
 }
 
-/// List what runs ask
+/// List approvals
 ///
-/// Newest first. With a `status` a page holds those that have it, among as many as `limit`.
+/// Newest first. With a `status`, a page has the matching ones among `limit` approvals.
 ///
 /// - 200: A page of approvals.
 #[operation(GET "/api/{slug}/approvals", Viewer)]
@@ -103,7 +103,7 @@ pub(crate) async fn list_approvals(
     Ok(page.map(|approval| ApprovalView::of(approval, asked.member.role, true)))
 }
 
-/// Look at what a run asks
+/// Get an approval
 ///
 /// - 200: The approval.
 #[operation(GET "/api/{slug}/approvals/{id}", Viewer, resource(ShowApproval))]

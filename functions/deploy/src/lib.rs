@@ -119,7 +119,7 @@ async fn list_automations(
 
 /// An automation with its newest definition
 ///
-/// - 200: The automation; its `ETag` is what `If-Match` takes.
+/// - 200: The automation. Send its `ETag` as `If-Match`.
 #[operation(GET "/api/{slug}/automations/{id}", Viewer, resource(ShowAutomation))]
 async fn get_automation(deps: &Deps, asked: &Asked<'_>, id: Id<AutomationId>) -> Result<Tagged<AutomationView>> {
     let view = deps.reader.show(asked.organization(), id.0, asked.deadline).await?;
@@ -129,7 +129,7 @@ async fn get_automation(deps: &Deps, asked: &Asked<'_>, id: Id<AutomationId>) ->
 
 /// Save the next version
 ///
-/// What runs goes on running. Content that a version has already is that version.
+/// The active version stays active. Content that a version has already is that version.
 ///
 /// - 200: Saved, or saved before.
 #[operation(PUT "/api/{slug}/automations/{id}", Member, also(409))]

@@ -10,17 +10,17 @@ use shared::{
 
 use crate::Deps;
 
-/// What the run's trigger would have brought.
+/// The data of the run's trigger.
 pub(crate) struct ManualRun;
 
 shared::described!(ManualRun => {"$ref": "#/components/schemas/ManualRun"});
 
 /// Run an automation by hand
 ///
-/// Whatever its trigger, with the `trigger_data` that is given. The version that runs is the active one; another one can be
-/// named for a dry run, or by an administrator. Without an active version there are only dry runs, which change nothing outside
-/// and say what they would have done. An automation that has begun as many runs within the hour as it may begins none: then the
-/// run is over at once, with the status `run_limit`.
+/// Starts a run with the given `trigger_data`, for any trigger type. The version that runs is the active one; another
+/// one can be named for a dry run, or by an administrator. Without an active version there are only dry runs, which
+/// change nothing outside and show their requests. An automation that has begun as many runs within the hour as it may
+/// begins none: then the run is over at once, with the status `run_limit`.
 ///
 /// With an `Idempotency-Key` the same key and body answer the same run and start nothing; after a 503 they try again.
 ///

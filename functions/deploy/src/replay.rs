@@ -18,12 +18,12 @@ use shared::{
 
 use crate::Deps;
 
-/// What a replay has begun.
+/// The started runs.
 #[derive(Debug, Serialize, Described)]
 pub(crate) struct ReplayView {
     event_id: EventId,
     dry_run: bool,
-    /// What the runs do outside.
+    /// The effects of the runs.
     note: &'static str,
     runs: Vec<RunView>,
 }
@@ -35,9 +35,9 @@ shared::described!(NewReplay => {"$ref": "#/components/schemas/NewReplay"});
 
 /// Give an event to automations once more
 ///
-/// To the automation that is named, whatever its filter says, or to each that the event has started. It is a dry run unless
-/// `dry_run` is false: then the runs act again, whatever the event has caused before. Each request is a cause of its own; with
-/// an `Idempotency-Key` the same request is the same.
+/// Goes to the named automation, regardless of its filter, or to each automation that the event started. It is a dry
+/// run unless `dry_run` is false: then the runs act again, regardless of earlier runs of the event. Each request is a
+/// cause of its own; with an `Idempotency-Key` the same request is the same.
 ///
 /// - 202: The runs that wait to be taken up.
 ///

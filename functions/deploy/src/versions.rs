@@ -77,7 +77,7 @@ pub(crate) async fn list_automation_versions(
 
 /// One version
 ///
-/// With its definition and what it was checked against.
+/// With its definition and the tools it was checked against.
 ///
 /// - 200: The version.
 #[operation(GET "/api/{slug}/automations/{id}/versions/{version}", Viewer, resource(ShowAutomationVersion))]
@@ -127,7 +127,7 @@ impl Part for Compared {
 #[serde(transparent)]
 pub(crate) struct Differences(Value);
 
-/// What differs between two versions
+/// Compare two versions
 ///
 /// - 200: The differences.
 #[operation(GET "/api/{slug}/automations/{id}/diff", Viewer)]

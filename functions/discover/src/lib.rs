@@ -46,12 +46,12 @@ impl Deps {
     }
 }
 
-/// What services offer
+/// List services' tools and triggers
 ///
-/// For up to 20 services, named in any case: the tools in a line each, what can begin an automation there, and whether the
-/// organization's account is connected, and as whom. Descriptions of more than about 300 characters end with `…`;
-/// `fetch_tool_data` gives them whole. Tools that have no place in the answer follow at `next_cursor`. What is no active
-/// service is told one by one under `problems`. With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
+/// For up to 20 services, named in any case: their tools in one line each, their triggers, and the organization's
+/// connected account. Descriptions of more than about 300 characters end with `…`; `fetch_tool_data` gives them whole.
+/// Tools that have no place in the answer follow at `next_cursor`. Unknown and inactive services are listed under
+/// `problems`. With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
 ///
 /// - 200: The services, in the order in which they were asked for, each once.
 #[operation(GET "/api/{slug}/discover/initial_md_fetch", Viewer, resource(DiscoverOverview))]
@@ -73,9 +73,9 @@ async fn fetch_tool_data(deps: &Deps, asked: &Asked<'_>, names: Names) -> Result
 
 /// Tools in full, by a body
 ///
-/// Up to 200 tools: services' and built-in ones by name, in any case, the organization's by the name under which they are
-/// called, or by id. Each with its parameters, its fingerprint, whether its service is connected, and an example call. A name
-/// that leads to no tool that can be used is told under `problems`, and what to do about it. With `Accept: text/plain` or
+/// Up to 200 tools: services' and built-in ones by name, in any case, the organization's by the name under which they
+/// are called, or by id. Each with its parameters, its fingerprint, whether its service is connected, and an example
+/// call. Unknown and unusable tools are listed under `problems`, with the next step. With `Accept: text/plain` or
 /// `text/markdown`, the text for an agent's context.
 ///
 /// ```json,two
@@ -88,7 +88,7 @@ async fn fetch_tool_data_of_many(deps: &Deps, asked: &Asked<'_>, body: Sent<Name
     Ok(Told::of(asked, found))
 }
 
-/// Tools by what they can do
+/// Search tools
 ///
 /// As the POST of the same path; `service`, any number of times, is one of `services`.
 #[operation(GET "/api/{slug}/discover/search", Viewer, resource(DiscoverSearch))]
@@ -97,12 +97,12 @@ async fn search_tools(deps: &Deps, asked: &Asked<'_>, search: Search) -> Result<
     Ok(Told::of(asked, found))
 }
 
-/// Tools by what they can do, by a body
+/// Search tools (body)
 ///
-/// Services' tools, the organization's own and built-in ones, ranked by the words of `q` in names, titles, descriptions,
-/// parameters' names and services; all that pass the filters, by name, without `q`. A word that no tool has is taken for those
-/// that are spelled nearly so, as `corrected` says. Only what can be used is found; a tool of the organization's that works in
-/// phone calls only says so (`needs_call`). With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
+/// Services' tools, the organization's own and built-in ones, ranked by the words of `q` in names, titles,
+/// descriptions, parameters' names and services; without `q` all matching tools by name. An unknown word is replaced
+/// by words of similar spelling, see `corrected`. Only usable tools are found; an organization's tool that works in
+/// phone calls only has `needs_call`. With `Accept: text/plain` or `text/markdown`, the text for an agent's context.
 ///
 /// ```json,words
 /// {"q": "post a message"}

@@ -144,8 +144,8 @@ impl Named for ServiceName {
 
 /// Services, and which are connected
 ///
-/// The active services by name, with how the organization stands to each: connected and as whom, not connected, expired, or
-/// `unknown` if that could not be asked. What Pipedream says is remembered for a minute.
+/// The active services by name, with how the organization stands to each: connected and as whom, not connected,
+/// expired, or `unknown` if that could not be asked. Pipedream's answer is cached for a minute.
 ///
 /// - 200: A page of services.
 #[operation(GET "/api/{slug}/services", Viewer, resource(DiscoverServices))]

@@ -47,26 +47,25 @@ struct NumberErasedView {
     deleted: Erased,
     /// Runs that name the number and are not over.
     runs_under_way: Vec<RunId>,
-    /// Whether nothing is left to be deleted of what was looked at.
+    /// Whether everything found was deleted.
     complete: bool,
     /// Where the next request goes on; null when everything was looked at.
     next_cursor: Option<String>,
 }
 
-/// Delete what is kept of a phone number
+/// Delete the data of a phone number
 ///
-/// Deleted are the calls from the number and to it with the executions in them, the executions for it in calls
-/// that only VAPI knows, those that were to reach the number or were given it as an argument, the events and the runs of
-/// automations that name it in what they were asked, said or gave, and the conversations with the planner that do: with its
-/// country code, or without it if that leaves nine digits. What the organization wrote itself (tools, knowledge bases, its
-/// own phone numbers) has routes of its own. Answers that a repeated request would get are kept for as long as their effect
-/// must not happen again, and cannot be found by a number.
+/// Deletes calls from and to the number with their executions; executions for it in calls that only VAPI knows;
+/// executions with it as a recipient or an argument; and events, runs of automations and conversations that contain
+/// it: with its country code, or without it if nine digits remain. The organization's own content (tools, knowledge
+/// bases, its own phone numbers) has routes of its own. Answers that a repeated request would get are kept for as long
+/// as their effect must not happen again, and cannot be found by a number.
 ///
 /// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
 /// one: it goes on where it stopped. A run that names the number and is not over is not deleted: cancel those in
 /// `runs_under_way` and then send the request once more, without a cursor. Repeating it does no harm.
 ///
-/// - 200: What was deleted by this request.
+/// - 200: The numbers of deleted records.
 ///
 /// ```json,number
 /// {"phone_number": "+14155550101"}

@@ -1,8 +1,8 @@
 //! Letting in by the bearer of VAPI's credential, for tools whose own token VAPI does not send.
 //!
-//! Whose credential it must be depends on whose tool it is: the one that was set up at the organization's own VAPI account if
-//! it has one, else the platform's. So, other than with a token, two things are read before anything is known of the caller,
-//! and the same two whether or not there is such a tool.
+//! The credential must be that of the tool's organization at its own VAPI account, if it has one, else the platform's.
+//! So, other than with a token, two things are read before anything is known of the caller, and the same two whether
+//! or not there is such a tool.
 
 use shared::{
     Error, Result,

@@ -1,4 +1,4 @@
-//! What VAPI sends, in both of its shapes, and how each wants its answer.
+//! VAPI's two kinds of requests, and the answer to each.
 //!
 //! - `apiRequest`: the raw object of the model's arguments with the tool's static parameters merged in, here one called
 //!   `metadata`. Earlier clients put the arguments under `parameters`.
@@ -57,7 +57,7 @@ pub(crate) struct Requested {
 
 impl Invocation {
     /// # Errors
-    /// [`Error::Malformed`] for what is neither kind.
+    /// [`Error::Malformed`] for a body of another kind.
     pub(crate) fn read(body: Value) -> Result<Self> {
         let Value::Object(mut body) = body else {
             return Err(Error::Malformed("the body must be a JSON object".into()));
@@ -103,7 +103,7 @@ impl Invocation {
                 Requested::new(call, arguments, unreadable)
             })
             .collect();
-        // The message itself tells about the call, whatever the arguments hold.
+        // The message itself identifies the call; arguments do not count.
         let at = |path: &str| message.pointer(path).and_then(Value::as_str).and_then(present);
         metadata.call_id = at("/call/id").and_then(|id| id.parse().ok()).or(metadata.call_id);
         metadata.caller =
@@ -124,9 +124,9 @@ impl Invocation {
         Subject::of(self.metadata.call_id.as_ref(), self.metadata.caller.as_deref(), &requested.name)
     }
 
-    /// The arguments under which the effect of the execution at `index` can be claimed before the tool is known: those that the
-    /// tool had when VAPI was told of it. None when an earlier execution of the same message has the same: the claim would
-    /// wait for an execution that waits for the claim.
+    /// The arguments under which the effect of the execution at `index` can be claimed before the tool is known: the
+    /// tool's arguments at the time of its registration at VAPI. None when an earlier execution of the same message
+    /// has the same: the claim would wait for an execution that waits for the claim.
     pub(crate) fn claimable(&self, index: usize) -> Option<Map<String, Value>> {
         let significant = |requested: &Requested| {
             let mut arguments = arguments::significant(&requested.arguments);
@@ -209,7 +209,7 @@ fn read_arguments(arguments: Option<&Value>) -> Result<Map<String, Value>, Strin
     }
 }
 
-/// Liquid resolves what it does not know to nothing, and has been seen to leave a template as it was.
+/// Liquid resolves an unknown name to nothing, and has been seen to leave a template unresolved.
 fn present(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty() && !text.contains("{{")).then_some(text)

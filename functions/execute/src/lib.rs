@@ -64,20 +64,21 @@ struct Told(Reply);
 /// VAPI calls this. It is let in by the tool's own token in `metadata.token`, which VAPI adds to the model's arguments,
 /// or by the bearer token of the credential that VAPI was set up with.
 ///
-/// VAPI shows a model only the body of a 200, so whatever becomes of the tool is one; only a caller who has no business
-/// here gets another status.
+/// VAPI shows a model only the body of a 200, so every outcome of the tool is a 200; only an unauthorized caller gets
+/// another status.
 ///
-/// An effect happens once. The same effect asked for again in the same call within two minutes is answered from the
-/// record, whatever the order and the spelling of its arguments. The same tool call delivered again, which its id tells, is answered from
-/// the record for five days. VAPI's `apiRequest` has no such id: there only the two minutes tell a redelivery from a
-/// repetition. Without the id of the call the caller's number stands for the call; without both, each request is by itself.
-/// An effect whose outcome is unknown is never repeated. Of a message to several people each is an effect: a list that was corrected
-/// or has grown reaches those who are new in it, and the answer says of each what happened.
+/// An effect happens once. The same effect requested again in the same call within two minutes is answered from the
+/// record, regardless of the order and notation of its arguments. The same tool call delivered again, which its id
+/// tells, is answered from the record for five days. VAPI's `apiRequest` has no such id: there only the two minutes
+/// tell a redelivery from a repetition. Without the id of the call the caller's number stands for the call; without
+/// both, each request is by itself. An effect whose outcome is unknown is never repeated. Of a message to several
+/// people each is an effect: a corrected or longer list reaches only its new recipients, and the answer has the
+/// outcome for each.
 ///
 /// The caller's and the called number are VAPI's word. A call that came in through us has the numbers Twilio gave; of
 /// any other the called number must be one of the organization's.
 ///
-/// - 200: What became of the tool, in the shape of the request.
+/// - 200: The tool's outcome, in the form of the request.
 ///
 /// ```json,arguments: What VAPI sends for an apiRequest tool
 /// {"text": "Your appointment is on Monday at nine.",
@@ -184,7 +185,7 @@ impl Answers for Told {
     }
 }
 
-/// What the model is told of a call that is not carried out at all.
+/// The answer to a call that is not carried out.
 fn refused(
     tool: &ActionTool,
     invocation: &Invocation,
@@ -198,7 +199,7 @@ fn refused(
     not_verified.map(numbers::sentence).or_else(|| requested.unreadable.as_deref().map(ToolOutcome::failed))
 }
 
-/// Puts an execution on the queue. Its effect is claimed where it is caused, so what was claimed ahead is released beside that.
+/// Puts an execution on the queue. `run-tool` claims the effect, so the claim made ahead is released.
 async fn enqueue(
     deps: &Deps,
     tool: &ActionTool,

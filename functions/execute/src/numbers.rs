@@ -1,4 +1,4 @@
-//! Whose call it is: the numbers in a request are VAPI's word until they are checked against what we know.
+//! Verifies the numbers in VAPI's request against our records.
 
 use shared::{
     Error, Result,
@@ -47,7 +47,7 @@ pub(crate) async fn verify(
     }
 }
 
-/// What the model is told when [`verify`] refuses.
+/// The answer to the model after a refusal of [`verify`].
 pub(crate) fn sentence(refused: &Error) -> ToolOutcome {
     match refused {
         Error::Forbidden(_) => {

@@ -44,7 +44,7 @@ pub(crate) struct EventView {
 pub(crate) struct WholeEventView {
     #[serde(flatten)]
     event: EventView,
-    /// What it said.
+    /// The event's data.
     data: Value,
 }
 
@@ -98,9 +98,9 @@ impl Asks for Unanswered {
     const DOC: &'static str = "Only events that started nothing.";
 }
 
-/// What services sent
+/// List events
 ///
-/// Newest first, and what came of each; with `matched=false` those that began no run.
+/// Newest first, with their runs; with `matched=false` only events without a run.
 ///
 /// - 200: A page of events.
 #[operation(GET "/api/{slug}/events", Viewer)]
@@ -120,7 +120,7 @@ pub(crate) async fn list_events(
 
 /// Show an event
 ///
-/// With what it said, redacted.
+/// With its redacted data.
 ///
 /// - 200: The event.
 #[operation(GET "/api/{slug}/events/{id}", Viewer)]

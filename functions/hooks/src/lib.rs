@@ -63,7 +63,7 @@ struct HookView {
     service: String,
     /// How its requests are proven.
     scheme: Scheme,
-    /// What a person does at the service so that its events come to this hook.
+    /// Instructions for setting the hook up at the service.
     set_up: &'static str,
     label: String,
     /// To be entered at the service.
@@ -119,12 +119,13 @@ shared::described! {
 
 /// Let a service send its events here
 ///
-/// Answers the address to enter at the service, and with `set_up` what to do there. Services that are told a secret (GitHub,
-/// Google Calendar, Outlook, Telegram, and `Webhooks`, the organization's own programs, which sign as Standard Webhooks says)
-/// get one of ours, shown this once, unless `secret` gives one. Those that give one themselves (Slack, Stripe, `HubSpot`, Notion,
-/// Linear; for Twilio it is the account's auth token) leave the hook `pending` until it is known: now, by a change of the hook,
-/// or from Notion itself. Gmail shows tokens of Google's for `service_account`. A service that is unknown, or that calls no
-/// hook (Airtable, Google Sheets, Oura), is refused with the way in which its events arrive.
+/// Returns the address to enter at the service, and instructions in `set_up`. Services that are told a secret (GitHub,
+/// Google Calendar, Outlook, Telegram, and `Webhooks`, the organization's own programs, which sign as Standard
+/// Webhooks says) get one of ours, shown this once, unless `secret` gives one. Services that create the secret (Slack,
+/// Stripe, `HubSpot`, Notion, Linear; for Twilio it is the account's auth token) leave the hook `pending` until it is
+/// known: now, by a change of the hook, or from Notion itself. Gmail shows tokens of Google's for `service_account`. A
+/// service that is unknown, or that calls no hook (Airtable, Google Sheets, Oura), is refused with the way in which
+/// its events arrive.
 ///
 /// `tenant` is whose events they are where a service sends those of all organizations to one address, `/api/hooks/{service}`:
 /// `<app>#<workspace>` for Slack, the id of the installation for GitHub, of the connected account for Stripe,
@@ -201,7 +202,7 @@ async fn update_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>, body: Sent<
 
 /// Delete a hook
 ///
-/// Its address takes nothing any more. What came in stays.
+/// Its address takes nothing any more. Received events are kept.
 ///
 /// - 200: It is gone.
 #[operation(DELETE "/api/{slug}/hooks/{id}", Admin, also(409))]

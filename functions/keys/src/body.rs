@@ -26,7 +26,7 @@ const LONGEST_MODEL: usize = 200;
 /// Characters of a scope or an audience.
 const LONGEST_GRANT: usize = 1_000;
 
-/// What may be sent depends on the service.
+/// The allowed fields depend on the service.
 pub(crate) struct AnyKey;
 
 shared::described!(AnyKey => {"anyOf": [

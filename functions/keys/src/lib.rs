@@ -91,7 +91,7 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 ///
 /// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https.
 ///
-/// What was stored before is replaced as a whole. The key goes to Secrets Manager.
+/// The previous key is replaced as a whole. The key goes to Secrets Manager.
 ///
 /// - 200: It is stored, and used from now on.
 ///

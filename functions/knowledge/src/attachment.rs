@@ -34,7 +34,7 @@ pub(crate) struct DetachedKnowledgeView {
     tool_id: ToolId,
     #[schema(r#const = true)]
     detached: bool,
-    /// What became of the tool: other agents have it; it is deleted; or what is to be done about it happens by itself.
+    /// The tool's state: other agents have it, it is deleted, or its deletion follows automatically.
     query_tool: QueryToolStatus,
 }
 

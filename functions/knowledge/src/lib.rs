@@ -123,8 +123,8 @@ impl Part for SentRows {
 
 /// Make a knowledge base
 ///
-/// Its fields are what entries can be filtered by; they stay as they are. Every entry has an `id` and may have a free `text`
-/// besides.
+/// Entries can be filtered by its fields, which cannot be changed later. Every entry has an `id` and may have a free
+/// `text` besides.
 ///
 /// - 201: The knowledge base's row.
 ///
@@ -200,12 +200,12 @@ async fn delete_knowledge_entry(
 
 /// Load entries
 ///
-/// Good rows are loaded, the others are reported with all that is wrong with them. An entry whose `id` is there already is
+/// Valid rows are loaded; the others are reported with all their problems. An entry whose `id` is there already is
 /// replaced; one without an `id` gets one made of its content, so that the same rows sent again add nothing.
 ///
 /// At most 5,000 rows and 4 MB in one request, 4,096 bytes an entry, 10,000 entries in a knowledge base.
 ///
-/// - 200: What became of the rows.
+/// - 200: The result for the rows.
 ///
 /// ```json,homes
 /// {"entries": [{"id": "H-101", "city": "Porto", "price": 450000, "garden": true, "text": "House by the river"},
@@ -259,9 +259,9 @@ async fn load_knowledge_entries(
 
 /// Remove a knowledge base with its entries
 ///
-/// Refused while it is attached or tools that somebody made search it; `detail` names the agents or the tools. A query tool
-/// that attaching made, and that no agent has any more, goes with it. What a fault leaves half done is gone on with by deleting
-/// it again.
+/// Refused while it is attached or tools that somebody made search it; `detail` names the agents or the tools. A query
+/// tool that attaching made, and that no agent has any more, goes with it. After a fault, repeat the deletion to
+/// complete it.
 ///
 /// - 200: It is gone.
 #[operation(DELETE "/api/{slug}/knowledge-bases/{id}", Admin, also(409), resource(KnowledgeDelete))]

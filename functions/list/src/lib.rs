@@ -59,9 +59,9 @@ struct AttachedTool {
 struct AgentTools {
     items: Vec<AttachedTool>,
     next_cursor: (),
-    /// False when VAPI could not be read, or somebody else went on changing the agent, and this is what the table says.
+    /// False when VAPI could not be read, or the agent kept changing: the list is then from the table alone.
     synced: bool,
-    /// VAPI's ids of what else the assistant has, which are no tools of the organization's.
+    /// VAPI's ids of the assistant's other tools, which do not belong to the organization.
     unmanaged: Vec<String>,
     /// VAPI's ids of tools that the assistant has and VAPI no longer has. With one of these none of the assistant's calls work: save
     /// the tool again (PATCH), or detach it.
@@ -140,9 +140,9 @@ async fn get_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Show
     Ok(Shown(shown(deps.tools.get(asked.organization(), id.0).await?)))
 }
 
-/// What became of a tool's runs
+/// List a tool's executions
 ///
-/// Newest first. Rows are kept for 30 days, or what the stack was set up with. A page that is filtered by `status` may be
+/// Newest first. Rows are kept for 30 days, or as the stack is configured. A page that is filtered by `status` may be
 /// shorter than asked for, or empty, and go on all the same: `next_cursor` tells.
 #[operation(GET "/api/{slug}/tools/{id}/executions", Viewer, tag("history"))]
 async fn list_tool_executions(
@@ -204,8 +204,8 @@ async fn list_agents_of_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> 
 
 /// List an agent's tools
 ///
-/// In the order in which they were attached. Before, the table is brought in line with the `toolIds` of the agent's assistant:
-/// what VAPI has is added, what it no longer has is removed. Where VAPI cannot be read, nothing is changed.
+/// In the order in which they were attached. Before, the table is brought in line with the `toolIds` of the agent's
+/// assistant: tools at VAPI are added, missing ones are removed. Where VAPI cannot be read, nothing is changed.
 ///
 /// - 200: All of them; there is no further page.
 #[operation(GET "/api/{slug}/agents/{id}/tools", Viewer, tag("attachments"))]

@@ -1,4 +1,4 @@
-//! Who is let in to the MCP server, and how somebody who is not finds out what to do: the rules of an OAuth 2.1 resource server
+//! Access to the MCP server, and the discovery for unauthorized clients: the rules of an OAuth 2.1 resource server
 //! (MCP specification 2026-07-28, authorization; RFC 9728, RFC 6750) and of browsers.
 
 use lambda_http::{RequestExt, request::RequestContext};
@@ -13,7 +13,7 @@ use shared::{
 use crate::Deps;
 
 const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// How long a browser remembers what a preflight said, in seconds.
+/// How long a browser caches a preflight's answer, in seconds.
 const PREFLIGHT_HOLDS: &str = "7200";
 
 pub struct Settings {
@@ -28,7 +28,7 @@ pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
     format!("{}/api/{slug}/mcp", origin(&deps.door.public_url))
 }
 
-/// Scheme and host of an address, and what of its path there is.
+/// Scheme, host and path of an address.
 fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -42,7 +42,7 @@ pub(crate) fn host(deps: &Deps) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// RFC 9728: what is protected, and who gives tokens for it.
+/// RFC 9728: the protected resource and its authorization servers.
 pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
     let resource = slug.map_or_else(|| origin(&deps.door.public_url), |slug| resource(deps, slug));
     let scopes: Option<Vec<&str>> = deps.door.mcp.scopes.as_deref().map(|scopes| scopes.split_whitespace().collect());
@@ -70,7 +70,7 @@ pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     deps.access.member_by_token(found, &token).await
 }
 
-/// 401 with what a client needs to get a token; an issuer that does not answer is no fault of the token's.
+/// 401 with the metadata for getting a token; an issuer that does not answer is no fault of the token's.
 fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
     let why = match refused {
         NoToken::Missing => None,
@@ -99,7 +99,7 @@ fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>)
     error.with_headers(vec![("www-authenticate", challenge)])
 }
 
-/// What a browser must be told so that a page of this origin may read the answer.
+/// The CORS headers that let a page of this origin read the answer.
 ///
 /// # Errors
 /// [`Error::Forbidden`] for a page of another origin: it may have been led here by a name that changed its address.
@@ -118,7 +118,7 @@ pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static st
     ])
 }
 
-/// What a browser asks before it sends a token.
+/// The answer to a browser's preflight.
 pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     let allowed = [
         ("access-control-allow-methods", "POST, GET, DELETE"),

@@ -90,7 +90,7 @@ shared::described!(Arguments => {"type": "object", "description": "The arguments
 #[derive(Serialize, Described)]
 pub(crate) struct CalledView {
     success: bool,
-    /// What the model is told.
+    /// The text for the model.
     text: String,
     /// The same as data; null where there is none.
     data: Value,
@@ -98,7 +98,8 @@ pub(crate) struct CalledView {
 
 /// The tools for agents, as definitions of functions
 ///
-/// The MCP server's tools, as the maker of a model wants them in its `tools`. In `openai` what can be said strictly is.
+/// The MCP server's tools, as the maker of a model wants them in its `tools`. In `openai` the schemas are strict where
+/// possible.
 ///
 /// - 200: The definitions.
 #[operation(GET "/api/{slug}/agent-tools", Viewer, resource(AgentTools), throttle(Open))]
@@ -114,10 +115,10 @@ pub(crate) async fn list_tools_for_agents(
 
 /// Carry out a model's call of such a function
 ///
-/// The body is the call's arguments. What goes wrong in the tool is a 200 with `success: false`, so that the model hears it.
+/// The body is the call's arguments. A failure of the tool is a 200 with `success: false`, so that the model sees it.
 /// With an `Idempotency-Key` the same call happens once.
 ///
-/// - 200: What came of it.
+/// - 200: The tool's outcome.
 ///
 /// ```json,search
 /// {"q": "post a message"}

@@ -1,4 +1,4 @@
-//! What an agent needs to build automations, for clients of the Model Context Protocol (MCP) and for function calling.
+//! The tools for building automations, for clients of the Model Context Protocol (MCP) and for function calling.
 
 mod door;
 mod functions;
@@ -122,14 +122,15 @@ impl Answers for Metadata {
 
 /// A message of the Model Context Protocol
 ///
-/// An MCP server over streamable HTTP, without sessions: each message is answered by itself, with one JSON message. It speaks
-/// the protocol's versions 2024-11-05 to 2025-11-25 and 2026-07-28. Its tools are `initial_md_fetch`, `fetch_tool_data`,
-/// `search_tools`, `deploy_automation`, `list_automations`, `get_automation`, `update_automation`, `run_automation`, `get_run`
-/// and, where the deployment allows it, `call_tool`; what goes wrong in a tool is a result with `isError` and a sentence. Calls of
-/// `call_tool` are told apart by user, tool and arguments, and by an `idempotency_key` among the arguments, not by the message's id. A
-/// member deploys, changes, runs and calls, a viewer finds and reads, as over the routes that do the same.
+/// An MCP server over streamable HTTP, without sessions: each message is answered by itself, with one JSON message. It
+/// speaks the protocol's versions 2024-11-05 to 2025-11-25 and 2026-07-28. Its tools are `initial_md_fetch`,
+/// `fetch_tool_data`, `search_tools`, `deploy_automation`, `list_automations`, `get_automation`, `update_automation`,
+/// `run_automation`, `get_run` and, where the deployment allows it, `call_tool`; a failure of a tool is a result with
+/// `isError` and a sentence. Calls of `call_tool` are told apart by user, tool and arguments, and by an
+/// `idempotency_key` among the arguments, not by the message's id. A member deploys, changes, runs and calls, a viewer
+/// finds and reads, as over the routes that do the same.
 ///
-/// The token is the dashboard's, or one that was made for this address (RFC 8707). Without a good one `WWW-Authenticate` says
+/// The token is the dashboard's, or a token for this address (RFC 8707). Without a good one `WWW-Authenticate` says
 /// where tokens are given. `Accept` must name `application/json` and `text/event-stream`.
 ///
 /// - 400: It is no JSON (code -32700), no message of JSON-RPC (-32600), or a message that does not fit the version of the protocol that it names.
@@ -176,7 +177,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     }
 }
 
-/// What a browser asks before it sends a message
+/// Answer a browser's preflight
 // Where API Gateway answers preflights, a route would take this one from it.
 #[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]

@@ -41,7 +41,7 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
 pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     let member = door::member(deps, found, slug).await?;
     let (request, deadline) = (found.request, found.deadline);
-    // The second is what the gateway itself calls the host: its own name, where this API is reached by another.
+    // The second is the gateway's own host name, if this API has another one.
     let hosts = std::iter::once(door::host(deps)).chain(door::gateway_host(request));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -54,7 +54,7 @@ pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let unreadable = unreadable(request);
     let (head, body) = Box::pin(service.handle(request.clone())).await.into_parts();
-    // `rmcp` answers 415 to a body that it cannot read, whatever its content type.
+    // `rmcp` answers 415 to every unreadable body, with any content type.
     if let (415, Some(unreadable)) = (head.status.as_u16(), unreadable) {
         return Reply::json(400, &unreadable);
     }
@@ -65,7 +65,7 @@ pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     Ok(Reply::of(head.status.as_u16(), content_type, body).with_headers(allow))
 }
 
-/// What JSON-RPC answers to a body that is said to be JSON, if it cannot be read.
+/// JSON-RPC's answer to an unreadable JSON body.
 fn unreadable(request: &Request) -> Option<Value> {
     let content_type = request.headers().get("content-type")?.to_str().ok()?;
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
@@ -138,7 +138,7 @@ fn refused(sentence: String) -> Answer {
     Answer { failed: true, text: sentence, data: Value::Null }
 }
 
-/// What of an answer is text stands there also for clients that read nothing else.
+/// The text is included for clients that read nothing else.
 fn told(Answer { failed, text, data }: Answer) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };

@@ -111,8 +111,8 @@ async fn get_member(deps: &Deps, asked: &Asked<'_>, user: Id<UserId>) -> Result<
 
 /// Change a member
 ///
-/// What is absent stays; `null` clears. Another role holds with the member's next request. Only owners make and change
-/// owners; the last one cannot give the role up, which is refused with 409.
+/// Absent fields stay unchanged; `null` clears. Another role holds with the member's next request. Only owners make
+/// and change owners; the last one cannot give the role up, which is refused with 409.
 ///
 /// - 200: The member's row as it is now.
 ///
@@ -142,10 +142,10 @@ async fn update_member(
 
 /// Remove a member, or leave
 ///
-/// Whoever it is is out with their next request. Oneself anybody may remove; others are for admins, and owners for owners. The
-/// last owner cannot leave, which is refused with 409. What they began stays, because it is the organization's: runs go
-/// on, automations keep their schedules, approvals wait for others. Their conversations stay until they expire; nobody else
-/// reads them.
+/// The member loses access with the next request. Oneself anybody may remove; others are for admins, and owners for
+/// owners. The last owner cannot leave, which is refused with 409. Their work stays, because it belongs to the
+/// organization: runs go on, automations keep their schedules, approvals wait for others. Their conversations stay
+/// until they expire; nobody else reads them.
 ///
 /// - 200: They are out.
 #[operation(DELETE "/api/{slug}/members/{user_id}", Viewer, also(403, 409))]

@@ -114,7 +114,7 @@ impl From<PhoneNumber> for PhoneNumberView {
 /// Register a number of a Twilio account
 ///
 /// Twilio is asked whether the credentials are right and the number is the account's; then they are kept in Secrets
-/// Manager, and no answer shows them again. A number that is registered, by whatever organization, is refused with 409.
+/// Manager, and no answer shows them again. A number that any organization has registered is refused with 409.
 ///
 /// - 201: The number's row, without its credentials.
 ///
@@ -155,8 +155,8 @@ async fn get_phone_number(deps: &Deps, asked: &Asked<'_>, id: Id<PhoneNumberId>)
 
 /// Change a phone number
 ///
-/// What is absent stays. New credentials are tried at Twilio before they take the old ones' place; what begins after the
-/// answer uses them, in every process. A change that another one came before is refused with 409.
+/// Absent fields stay unchanged. New credentials are tried at Twilio before they take the old ones' place; every later
+/// request uses them. A change that another one came before is refused with 409.
 ///
 /// - 200: The number's row as it is now.
 ///

@@ -60,8 +60,8 @@ impl Asking<'_> {
         })
     }
 
-    /// What becomes of an action that does not go on; none if it may. It is asked once, and a decision is for exactly these
-    /// arguments. A dry run asks nobody. `redact`: what the tool's author marked.
+    /// The outcome of a stopped action; `None` if the action may proceed. It is asked once, and a decision is for
+    /// exactly these arguments. A dry run asks nobody. `redact`: the fields that the tool's author marked.
     pub(crate) async fn stops(
         &self,
         planned: &PlannedAction<'_>,

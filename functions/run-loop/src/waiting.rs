@@ -1,6 +1,7 @@
 //! Whether a waiting run's approval or agent is over.
 //!
-//! Messages of a waiting run are dropped; one that waits for an agent gets a delayed message, in case the agent cannot wake it.
+//! Messages of a waiting run are dropped; a run waiting for an agent gets a delayed message, in case the agent cannot
+//! wake it.
 
 use shared::{
     Error, Result,

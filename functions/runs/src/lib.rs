@@ -52,7 +52,7 @@ impl Deps {
 
 /// List runs
 ///
-/// Newest first, without what was asked and said.
+/// Newest first, without prompts and answers.
 ///
 /// - 200: A page of runs.
 #[operation(GET "/api/{slug}/runs", Viewer)]
@@ -63,12 +63,12 @@ async fn list_runs(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<R
 
 /// A run, step by step
 ///
-/// Of a run of actions it says of each what its tool was given, what it gave back, and why it was not called, clause by clause
-/// of its condition. What the run was asked and what was said in it is redacted as the history is: phone numbers, e-mail
-/// addresses, credentials, and the fields that its tools' `redact` names, wherever they stand again. If a tool names any,
-/// answers that hold calls are hidden, for the calls show what may be shown; so is what was said of a call that could not be
-/// read. Of each text of a step 4 KB are kept, fewer if there are very many; a text that was cut ends with `… (cut: the first
-/// 4096 of 9000 bytes)`. `result` is what the organization asked for, and is shown as it is.
+/// For each action it shows the tool's arguments and output, or the reason why it was not called, by clause of its
+/// condition. Prompts and answers are redacted like the history: phone numbers, e-mail addresses, credentials, and the
+/// fields that its tools' `redact` names, wherever their values appear again. If a tool names such fields, answers
+/// with calls are hidden, because the calls are listed separately; so are replies about unreadable calls. Of each text
+/// of a step 4 KB are kept, fewer if there are very many; a text that was cut ends with `… (cut: the first 4096 of
+/// 9000 bytes)`. `result` was requested by the organization, and is shown unchanged.
 ///
 /// - 200: The run.
 ///
@@ -116,7 +116,7 @@ async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gon
 
 /// Cancel a run
 ///
-/// A run that waits is over at once. One that is under way ends with its next step: it is shown as `running`, with
+/// A run that waits is over at once. A running one ends with its next step: it is shown as `running`, with
 /// `cancel_requested_at`, until then. A run that is over is a conflict.
 ///
 /// - 200: The run as it is now.

@@ -29,9 +29,9 @@ shared::described!(NewRun => {"$ref": "#/components/schemas/NewRun"});
 
 /// Start a run
 ///
-/// A prompt is answered by a model that may call tools, until it gives a result that fits `schema`. The run goes on by itself:
-/// ask for it by its id. It can call what it is offered here and nothing else, each tool at its present version; one that is
-/// changed or deleted meanwhile is not run any more. A call's effect happens once in a run, however often the call is made.
+/// A prompt is answered by a model that may call tools, until it gives a result that fits `schema`. The run goes on by
+/// itself: ask for it by its id. It can call only the offered tools, each at its present version; a tool that is
+/// changed or deleted meanwhile is not called. A call's effect happens once in a run, however often the call is made.
 ///
 /// With an `Idempotency-Key` the same key and body answer the same run for as long as it is kept, and start nothing; after a
 /// 503 they try again.

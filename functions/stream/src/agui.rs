@@ -1,8 +1,8 @@
 //! AG-UI: the events that `@ag-ui/client` and CopilotKit read, in an order that they accept.
 //!
-//! Clients hold a run to rules and break off where one is hurt: it begins with `RUN_STARTED`, says nothing after its end, and leaves
-//! nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] cannot write anything else, whatever a turn
-//! tells and in whatever order.
+//! Clients enforce rules and abort a run that breaks one: it begins with `RUN_STARTED`, says nothing after its end,
+//! and leaves nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] keeps these rules for
+//! any sequence of a turn's events.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use shared::{
     planner::{Event, Observer, Step, shown},
 };
 
-/// What a client is asked where an effect waits for consent.
+/// The question to the client when an effect waits for consent.
 const CONSENT: &str = "tool_consent";
 
 #[derive(Debug, Serialize)]
@@ -101,9 +101,9 @@ pub struct Run {
     open: Option<Message>,
     /// Calls that were told.
     calls: HashSet<String>,
-    /// What the person is asked.
+    /// The question to the person.
     interrupt: Option<Value>,
-    /// What of the answer was told.
+    /// The part of the answer sent so far.
     told: Told,
     over: bool,
 }
@@ -136,7 +136,7 @@ impl Run {
         }
     }
 
-    /// The thread so far. A client puts this in the place of what it has.
+    /// The thread so far. A client replaces its state with this.
     pub fn snapshot(&mut self, messages: &[Value]) {
         self.frames.data(&Written::MessagesSnapshot { messages });
     }
@@ -146,13 +146,12 @@ impl Run {
         self.interrupt = Some(interrupt(pending));
     }
 
-    /// Ends the run with this answer, of which what was not told yet is told now: the answer to a request that came before is
-    /// told as a whole.
+    /// Ends the run and sends the rest of the answer; the answer to a repeated request is sent as a whole.
     pub fn answered(&mut self, content: &str, widget: Option<&Value>, metadata: &Value) {
         if let Some(widget) = widget.filter(|_| !self.told.widget) {
             self.widget(widget);
         }
-        // What the person is asked is told once, by the interrupt.
+        // The question to the person is sent once, by the interrupt.
         if !self.told.message && !content.is_empty() && self.interrupt.is_none() {
             self.message(content);
         }
@@ -221,7 +220,7 @@ impl Run {
         }
     }
 
-    /// The whole answer: what of it has not been said.
+    /// The whole answer: its unsent part.
     fn message(&mut self, whole: &str) {
         self.told.message = true;
         let said = self.open.as_ref().map(|message| message.text.clone()).unwrap_or_default();
@@ -235,7 +234,7 @@ impl Run {
     }
 
     fn call(&mut self, id: &str, tool: &str, arguments: &Map<String, Value>) {
-        // What was said before is a message of its own.
+        // The earlier words are a message of their own.
         self.end_message();
         if !self.calls.insert(id.to_owned()) {
             return;
@@ -255,7 +254,7 @@ impl Run {
             content: &content,
             role: "tool",
         });
-        // The protocol knows a result and not whether it is the one that was hoped for.
+        // The protocol has no field for a failed result.
         if result.outcome != TurnCall::Succeeded {
             let value = json!({"toolCallId": id, "outcome": result.outcome.as_str()});
             self.frames.data(&Written::Custom { name: "tool_outcome", value });
@@ -280,7 +279,7 @@ impl Observer for Run {
         }
         match event {
             Event::Progress { step, .. } => {
-                // What was said before another step is a message of its own; the last step ends with the answer.
+                // The words before another step are a message of their own; the last step ends with the answer.
                 if step != Step::Validate {
                     self.end_message();
                 }
@@ -301,7 +300,7 @@ impl Observer for Run {
     }
 }
 
-/// What a run ends with that failed, wherever it was; a client keeps what it has been told.
+/// The end of a failed run; a client keeps the received events.
 pub fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::RunError { message: &error.to_string(), code: error.code() });
 }
@@ -311,7 +310,7 @@ fn interrupt(pending: &PendingCall) -> Value {
     json!({
         "id": id,
         "reason": CONSENT,
-        // In words that no model chose: its reason is for whoever wants to know it.
+        // In fixed words, with the model's reason as a detail.
         "message": format!("May I call {}?", pending.label()),
         "responseSchema": {
             "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],

@@ -1,4 +1,4 @@
-//! What a front end of CopilotKit asks below its `runtimeUrl`. There is one agent, `default`; its threads are those of the user.
+//! CopilotKit's requests below its `runtimeUrl`. There is one agent, `default`; its threads are those of the user.
 
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::{Deps, EventStream, RunAgentInput, answers_events, door, history, run
 
 const AGENT: &str = "default";
 
-/// What there is to talk to.
+/// The available agents.
 pub(crate) fn info() -> Result<Reply> {
     Reply::ok(&json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -181,7 +181,7 @@ pub(crate) async fn copilot_kit_connect(
 
 /// End the turn that is just being answered
 ///
-/// What was said stays. The stream of the run ends by itself, a moment later.
+/// The messages so far stay. The stream of the run ends by itself, a moment later.
 ///
 /// - 200: Whether a turn was being answered.
 ///
@@ -205,7 +205,7 @@ pub(crate) async fn copilot_kit_stop(
 
 /// The same as calls of one endpoint
 ///
-/// - 200: What the method's own route answers.
+/// - 200: As the method's own route.
 ///
 /// ```json,info
 /// {"method": "info"}

@@ -39,8 +39,8 @@ fn own_address(request: &Request) -> Option<String> {
     Some(format!("https://{}/{}", context.domain_name.as_ref()?, context.stage.as_ref()?))
 }
 
-/// What a browser must be told so that a page of this origin may read the answer, by the variables of the API's stage: a REST API answers
-/// preflights itself, and adds nothing to what the function says.
+/// The CORS headers that let a page of this origin read the answer, from the variables of the API's stage: a REST API
+/// answers preflights itself, and adds nothing to the function's answer.
 pub(crate) fn headers(request: &Request) -> Vec<(&'static str, String)> {
     let Some(origin) = request.headers().get("origin").and_then(|origin| origin.to_str().ok()) else {
         return Vec::new();

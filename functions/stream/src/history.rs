@@ -21,11 +21,11 @@ use crate::{
 /// The newest of a thread, which are shown.
 const MOST_MESSAGES: i32 = 200;
 
-/// What is shown of what a tool gave, in bytes.
+/// The shown part of a tool's result, in bytes.
 const LONGEST_RESULT: usize = 8 * 1024;
 
-/// The messages of a thread as one event, and what it waits for. Of a thread that there is not yet, nothing: a snapshot would take
-/// from the front end what it has.
+/// The messages of a thread as one event, and its waiting call. Nothing for a thread that does not exist: a snapshot
+/// would clear the front end's state.
 pub(crate) async fn connect(
     deps: &'static Deps,
     member: &Member,
@@ -108,7 +108,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
             // Of a newer version.
             ChatRole::Unknown => continue,
         };
-        // What the person is asked just now is told by the interrupt.
+        // The interrupt sends the present question to the person.
         let is_asked = asked.as_ref().is_some_and(|asked| {
             metadata.get("pending_action").and_then(|pending| pending.get("id")) == Some(&json!(asked.id))
         });
@@ -132,7 +132,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     messages
 }
 
-/// The calls that were made for the answer `answer`, and what each gave.
+/// The calls of the answer `answer`, with their results.
 fn calls(answer: &str, results: Vec<ToolResult>) -> Vec<Value> {
     let was_made =
         |result: &ToolResult| matches!(result.outcome, TurnCall::Succeeded | TurnCall::Failed | TurnCall::Unconfirmed);

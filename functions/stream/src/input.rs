@@ -1,5 +1,5 @@
-//! `RunAgentInput`, as `@ag-ui/client` 0.0.59 and 1.0 send it. It is read tolerantly: fields that are not known, not needed or null
-//! are nobody's fault. What decides what happens is read strictly, and the field is named.
+//! `RunAgentInput`, as `@ag-ui/client` 0.0.59 and 1.0 send it. It is read tolerantly: fields that are not known, not
+//! needed or null are nobody's fault. Fields that decide the effect are read strictly; errors name the field.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use shared::{
 };
 use uuid::Uuid;
 
-/// In characters; ids are whatever the client makes up.
+/// In characters; the client chooses the ids.
 const LONGEST_ID: usize = 200;
 const MOST_TOOLS: usize = 64;
-/// What functions may be called at a model.
+/// The characters of a model's function names.
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4_000;
 /// Of a tool's parameters, in bytes of JSON.
 const LARGEST_SCHEMA: usize = 32 * 1024;
-/// What a tool of the front end gave, in characters.
+/// The result of a front end's tool, in characters.
 const LONGEST_RESULT: usize = 100_000;
 
 /// A run that a client asks for.
@@ -100,7 +100,7 @@ fn decision(answer: &mut Fields<'_>) -> Option<Consent> {
     Some(Consent { id: id?, approved: approved? })
 }
 
-/// What the last message of a person says; or what tools of the front end gave since.
+/// The person's last message, or the results of the front end's tools since.
 fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
     let messages = list(fields, "messages");
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -128,7 +128,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
             message.problem("content", "must have text");
             return None;
         }
-        // The same message again is the same request, in whatever run.
+        // A repeated message is the same request, in any run.
         return Some(Asked { message: text, name: id.as_deref().map(Asked::name_of_message), ..Asked::default() });
     }
     let mut read = Vec::new();
@@ -150,7 +150,7 @@ fn calls(messages: &[Value]) -> impl Iterator<Item = &Value> {
     messages.iter().filter_map(|message| message.get("toolCalls")?.as_array()).flatten()
 }
 
-/// A message's text, of its parts those that are text.
+/// A message's text, from its text parts.
 fn content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
     let text = match message.get("content") {
         Some(Value::String(text)) => text.trim().to_owned(),

@@ -1,8 +1,8 @@
-//! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and has no authorizer:
-//! it verifies the token itself and says what pages may read (`door.rs`).
+//! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and
+//! has no authorizer: it verifies the token and sends the CORS headers itself (`door.rs`).
 //!
-//! Whatever is to be refused is refused before anything is said, with a status; after that only events tell. Lambda does not say
-//! that a caller has left, so a turn goes on without: `stop` ends it, and its limits do.
+//! Every refusal comes before the first event, with a status; later failures are events. Lambda does not say that a
+//! caller has left, so a turn goes on without: `stop` ends it, and its limits do.
 
 pub mod agui;
 mod copilotkit;
@@ -101,9 +101,10 @@ fn answers_events(operation: &mut Operation) {
 
 /// Say something to the planner, and see the answer come
 ///
-/// The request of `POST /agent/chat`, answered with server-sent events `data: {"type", …}` as the turn happens: `progress`, `token`,
-/// `tool_call`, `tool_result`, `widget`, then `message` with the whole answer, or `consent`, and at the end exactly one `done` or `error`.
-/// A comment comes after 15 s of silence. What is refused is refused with a status, before the first event.
+/// The request of `POST /agent/chat`, answered with server-sent events `data: {"type", …}` as the turn happens:
+/// `progress`, `token`, `tool_call`, `tool_result`, `widget`, then `message` with the whole answer, or `consent`, and
+/// at the end exactly one `done` or `error`. A comment comes after 15 s of silence. Refusals have a status and come
+/// before the first event.
 ///
 /// - 200: The turn.
 ///
@@ -132,10 +133,10 @@ async fn chat_stream(
 
 /// A run of AG-UI
 ///
-/// A `RunAgentInput` of AG-UI, answered with its events. The last message of a user is taken; its id is the request's name, so that the
-/// same message again gets the same answer, also while it is being answered. Before the end a `CUSTOM` event `receipt` says what
-/// was done. `resume` decides an interrupt; results of tools in `tools` are `tool` messages. The
-/// thread's history is ours: other messages, `state`, `context` and `forwardedProps` are not read.
+/// A `RunAgentInput` of AG-UI, answered with its events. The last message of a user is taken; its id is the request's
+/// name, so that the same message again gets the same answer, also while it is being answered. Before the end a
+/// `CUSTOM` event `receipt` lists the effects. `resume` decides an interrupt; results of tools in `tools` are `tool`
+/// messages. The thread's history is ours: other messages, `state`, `context` and `forwardedProps` are not read.
 ///
 /// - 200: The run.
 ///
@@ -164,7 +165,7 @@ async fn run(deps: &'static Deps, person: &Person, body: &Value, path: &str, dea
     Ok(Reply::events(frames, within(deadline, work), agui::failed))
 }
 
-/// The work as long as Lambda lets it take: what does not heed its deadline is given up, and the stream says so.
+/// Runs the work until Lambda's deadline; work that exceeds it is abandoned, and the stream says so.
 pub(crate) async fn within(deadline: Deadline, work: impl Future<Output = Result<()>>) -> Result<()> {
     let limited = tokio::time::timeout(deadline.remaining(), work).await;
     limited.unwrap_or_else(|late| Err(Error::Unavailable("the answer took too long; it", late.into())))

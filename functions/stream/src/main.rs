@@ -1,4 +1,4 @@
-//! POST /agent/stream and what is below /copilotkit: a person asks, the planner's turn is told as it happens.
+//! POST /agent/stream and the routes below /copilotkit: the planner's turns as streams.
 
 use shared::{Platform, http};
 use stream::{Deps, handle};

@@ -68,14 +68,13 @@ impl Stream {
         Self { frames, ..Self::default() }
     }
 
-    /// Ends the stream with this answer, of which what was not told yet is told now: the answer to a request that came before is
-    /// told as a whole.
+    /// Ends the stream and sends the rest of the answer; the answer to a repeated request is sent as a whole.
     pub(crate) fn answered(&mut self, answer: &Answer) {
         let Answer { thread, content, timestamp, widget, metadata, .. } = answer;
         if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
             self.frames.data(&Written::Widget { widget });
         }
-        // What the person is asked is told once.
+        // The question to the person is sent once.
         if !self.message_told && !self.consent_told {
             self.message(content);
         }
@@ -88,7 +87,7 @@ impl Stream {
     }
 }
 
-/// What a stream ends with whose turn failed, wherever it was.
+/// The end of a stream whose turn failed.
 pub(crate) fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::Error { message: &error.to_string(), code: error.code() });
 }

@@ -56,16 +56,16 @@ shared::described!(Trial => {"$ref": "#/components/schemas/Trial"});
 /// A tool that is saved (`tool_id`) or a configuration that is not (`config`, checked as if it were to be saved), with
 /// arguments as a model would give them and the numbers of a made-up call.
 ///
-/// With `dry_run`, which is the default, nothing is sent: `request` shows what would be, with `[secret]` in place of secrets:
-/// the author's own headers, whatever stands under a name that says it is secret (`api_key`, `cookie`, `pin`), and what the
-/// configuration holds of both, wherever it stands again. Of a Pipedream action that is not saved, the definition is looked up.
+/// With `dry_run`, which is the default, nothing is sent: `request` shows the request, with `[secret]` in place of
+/// secrets: the author's own headers, values with a secret's name (`api_key`, `cookie`, `pin`), and all repetitions of
+/// these values. Of a Pipedream action that is not saved, the definition is looked up.
 ///
-/// With `dry_run: false` the tool runs once, also one that is `async`, under its limits (each try counts as a conversation of
-/// its own), and stands in the history with the trigger `test`. A configuration that is not saved runs only for an admin or an
-/// owner, who may make tools. Each request is an effect of its own; with an `Idempotency-Key` the same tool, key, numbers and
-/// arguments are answered from the record for five days.
+/// With `dry_run: false` the tool runs once, also an `async` one, under its limits (each try counts as a conversation
+/// of its own), and stands in the history with the trigger `test`. A configuration that is not saved runs only for an
+/// admin or an owner, who may make tools. Each request is an effect of its own; with an `Idempotency-Key` the same
+/// tool, key, numbers and arguments are answered from the record for five days.
 ///
-/// - 200: The request that would be sent, or what the model would be told.
+/// - 200: The request, or the answer for the model.
 ///
 /// ```json,dry_run: What would be sent
 /// {"tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "arguments": {"text": "See you on Monday at nine."},
@@ -135,7 +135,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
     }
 }
 
-/// The request that would be sent, or what the model would be told.
+/// The request, or the answer for the model.
 struct Tried(Reply);
 
 impl Answers for Tried {

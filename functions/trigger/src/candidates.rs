@@ -1,4 +1,4 @@
-//! The hooks that a request may be for, with their secrets. What the body says only finds them.
+//! The hooks that a request may be for, with their secrets. The body's claims only select them.
 
 use futures_util::future::{BoxFuture, try_join_all};
 use percent_encoding::percent_decode_str;
@@ -67,7 +67,7 @@ impl Claims {
     }
 }
 
-/// None if its secrets were deleted by hand: it is not one that waits for its first.
+/// None if its secrets were deleted by hand: it does not wait for its first secret.
 async fn with_secrets(deps: &Deps, hook: Hook) -> Result<Option<Candidate>> {
     let secrets = deps.registry.secrets(&hook).await?;
     Ok((secrets.len() >= hook.secrets.len().min(1)).then_some((hook, secrets)))

@@ -14,13 +14,13 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, w
     let only = match hook.automation_id {
         Some(automation) => match deps.dispatch.filters.automations.get(hook.organization_id, automation).await {
             Ok(automation) => Some(automation),
-            // It was deleted, and what was deployed for it goes, too.
+            // The automation was deleted; its deployed trigger is deleted too.
             Err(Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error),
         },
         None => None,
     };
-    // Filters and runs see what came; only what is shown of it later is cut.
+    // Filters and runs get the whole data; only the stored copy is cut.
     let event = noted(deps, hook, only.as_ref(), inbound);
     deps.dispatch.begin(&event, &inbound.data, only, work).await
 }

@@ -69,9 +69,9 @@ struct TakenByHook(Reply);
 
 /// Take an event in at an address that all organizations share
 ///
-/// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to be; it is
-/// taken for the active hook with this `tenant` if that one's own secret proves it. Of a batch, what cannot be read is left
-/// out.
+/// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to
+/// be; it is taken for the active hook with this `tenant` if that one's own secret proves it. Unreadable parts of a
+/// batch are dropped.
 #[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services))]
 async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Taken> {
     answer(deps, found, &service.0, None).await.map(Taken)
@@ -79,10 +79,11 @@ async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) 
 
 /// Take an event of a service's in
 ///
-/// Let in by what the service signs with, over the body as it came. A signed time may be 300 seconds away, either way. The
+/// Authenticated by the service's signature over the raw body. A signed time may be 300 seconds away, either way. The
 /// event is noted, held against the filters of the automations that listen to it, and their runs are begun; the same
-/// event again begins nothing. An answer takes as long as the service waits, nine seconds at most: what could not be done is
-/// a 503, and done when the service sends it again. Handshakes of Slack, Notion, Microsoft and Google are answered.
+/// event again begins nothing. The answer comes within the service's own time limit, nine seconds at most. Unfinished
+/// work is a 503, and is completed when the service sends the event again. Handshakes of Slack, Notion, Microsoft and
+/// Google are answered.
 #[operation(POST "/api/hooks/{service}/{hook_id}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEventOfHook), throttle(Services))]
 async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: OfHook) -> Result<TakenByHook> {
     answer(deps, found, &service.0, Some(&hook.0)).await.map(TakenByHook)
@@ -91,10 +92,10 @@ async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: O
 async fn answer(deps: &Deps, found: &Found<'_>, service: &str, hook: Option<&str>) -> Result<Reply> {
     let within = deps.answer_within.unwrap_or(Scheme::of_service(service).answered_within());
     let deadline = found.deadline.at_most(within);
-    // What is dropped half-way goes on when the service sends it again.
+    // Interrupted work continues when the service sends the event again.
     let answered = Box::pin(receive_and_dispatch(deps, found.request, service, hook, deadline));
     match tokio::time::timeout(deadline.remaining(), answered).await {
-        // Whatever is out of reach: the service tries again.
+        // An outage: the service tries again.
         Ok(Err(error)) if error.is_outage() => Err(Error::Unavailable("the processing of events", Box::new(error))),
         Ok(answered) => answered,
         Err(elapsed) => Err(Error::Unavailable("the processing of events", Box::new(elapsed))),
@@ -198,14 +199,14 @@ async fn receive_and_dispatch(
     }
 }
 
-/// What the hooks of a request make of it.
+/// The results of a request's hooks.
 struct Received {
     answer: std::result::Result<(), Rejection>,
     events: Vec<(Hook, InboundEvent)>,
 }
 
 impl Received {
-    /// Takes what one hook makes of the request; the answer, if that is all there is to it. `shared`: it came to an address that
+    /// Takes one hook's result; returns the answer if the request needs no more. `shared`: it came to an address that
     /// everybody knows.
     async fn take(
         &mut self,
@@ -229,7 +230,7 @@ impl Received {
                 self.answer = Ok(());
             }
             Ok(Delivery::Handshake(Handshake::Json(challenge))) => return Reply::ok(&challenge).map(Some),
-            // What nobody has signed is answered at an address only that nobody else knows.
+            // An unsigned handshake is answered only at an address that only the service knows.
             Ok(Delivery::Handshake(_)) if shared => {}
             Ok(Delivery::Handshake(Handshake::Text(text))) => return Ok(Some(Reply::text("text/plain", text))),
             Ok(Delivery::Handshake(Handshake::Secret(secret))) => {
@@ -249,7 +250,7 @@ impl Received {
     }
 }
 
-/// Begins what each event begins. All are tried, whatever becomes of one; the time for their filters is the request's.
+/// Dispatches each event. All are tried, even after a failure; the time for their filters is the request's.
 async fn dispatch_all(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
     let work = Dispatch::work();
     let mut dispatched: Vec<BoxFuture<'_, Result<()>>> = Vec::with_capacity(events.len());
@@ -274,7 +275,7 @@ fn rejected(rejection: Rejection) -> Reply {
     Reply::of(status, "text/plain", Vec::new())
 }
 
-/// Whether what is said to be a tenant's is a hook's. What somebody signs of others is not theirs.
+/// Whether an event's claimed tenant is the hook's. A hook's secret proves nothing about other tenants.
 fn is_for(hook: &Hook, tenant: Option<&String>) -> bool {
     hook.tenant_key.is_none() || hook.tenant_key.as_ref() == tenant
 }

@@ -55,12 +55,13 @@ impl Part for IfMatch {
 
 /// Edit a tool
 ///
-/// Only what is sent changes, each field as a whole; a new label alone keeps the name. Where a value is sent back as it was
-/// shown, with `[secret]` in it, its secret is kept; in any other value `[secret]` is refused. Agents that have the tool
-/// follow: it is put among their `toolIds` at VAPI or taken out when it starts or stops being one they can call.
+/// Only the sent fields change, each as a whole; a new label alone keeps the name. Where a value is sent back as it
+/// was shown, with `[secret]` in it, its secret is kept; in any other value `[secret]` is refused. Agents that have
+/// the tool follow: it is put among their `toolIds` at VAPI or taken out when it starts or stops being one they can
+/// call.
 ///
-/// With `If-Match` or `version`, an edit of another version than the one that was read is a conflict; the header counts if both
-/// are sent. If the tool cannot be saved, VAPI keeps or gets back what it was.
+/// With `If-Match` or `version`, an edit of an outdated version is a conflict; the header counts if both are sent. If
+/// the tool cannot be saved, VAPI keeps its former version.
 ///
 /// - 200: The tool's row; every agent that has the tool is in line with it.
 /// - 202: The tool's row. It is saved, and some agents are still being brought in line, which happens by itself.

@@ -30,7 +30,7 @@ struct UsageView {
     runs_per_hour: BudgetUseView,
     /// Executions of tools that were begun.
     executions_per_hour: BudgetUseView,
-    /// What runs cost on the platform's key of an LLM, in its credits.
+    /// The cost of runs on the platform's LLM key, in its credits.
     platform_cost_per_month: BudgetUseView,
     /// The same on the organization's own key.
     own_cost_per_month: BudgetUseView,
@@ -48,7 +48,7 @@ struct BudgetUseView {
     until: Timestamp,
 }
 
-/// What is used of the budgets
+/// Get the usage of budgets
 ///
 /// Hours and months are those of the clock, UTC. Over `runs_per_hour`, or over the month's cost on the key that would be
 /// used, a run is refused with a 429; a run that brings the month's cost over its budget ends before the next request to the
