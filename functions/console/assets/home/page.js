@@ -13,7 +13,7 @@ import { Meters } from '../usage/meters.js';
 import { isOver } from '../calls/timeline.js';
 import { callsByHour, needsOf } from './needs.js';
 
-const EVERY = 5_000;
+const EVERY = 10_000;
 /** Of so many of the newest calls it is asked which tools failed in them: a call's row does not say. */
 const LOOKED_INTO = 10;
 /** What a page of calls holds at most. */
