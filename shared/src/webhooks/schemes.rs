@@ -154,7 +154,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     proven.then_some(())
 }
 
-/// HubSpot signs the address with exactly these escapes decoded.
+/// `HubSpot` signs the address with exactly these escapes decoded.
 fn hubspot_url(url: &str) -> String {
     const DECODED: [(&str, &str); 12] = [
         ("%3A", ":"),

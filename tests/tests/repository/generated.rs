@@ -169,7 +169,7 @@ fn no_function_describes_itself_at_run_time() {
         let main = read(&format!("functions/{function}/src/main.rs"));
         assert!(!main.contains("describe"), "functions/{function}/src/main.rs");
     }
-    let calls = ["describe(document", "Document::default", "describe)(", "::describe("];
+    let calls = ["describe(document", "Document::default", "describe)(", "Operation::new("];
     for file in
         crate::structure::source::rust("shared/src").into_iter().chain(crate::structure::source::rust("functions"))
     {
