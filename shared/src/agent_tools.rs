@@ -42,7 +42,6 @@ use crate::{
     },
 };
 
-/// The argument with a definition.
 const DEFINITION: &str = "automation";
 /// Bytes of the text, and of the data as JSON: clients reject more than about 25,000 tokens.
 const LARGEST_ANSWER: usize = 60_000;
@@ -61,10 +60,8 @@ pub struct AgentTools {
     pub caller: Option<ToolCaller>,
 }
 
-/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// Text for a model's context.
     Text,
     /// `{"text", "data"}`, for [`Answer::of`].
     Both,
@@ -73,14 +70,12 @@ pub enum Told {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub failed: bool,
-    /// For a model's context.
     pub text: String,
     /// The same as data; null if there is none.
     pub data: Value,
 }
 
 impl AgentTools {
-    /// The offered tools, in order.
     pub fn list(&self) -> impl Iterator<Item = &'static AgentTool> {
         AGENT_TOOLS.iter().filter(|tool| match tool.kind {
             Kind::CallTool => self.caller.is_some(),
@@ -92,14 +87,12 @@ impl AgentTools {
         self.list().find(|tool| tool.spec.name == name)
     }
 
-    /// All offered tools, executable.
     pub fn toolbox(&self) -> Toolbox {
         let mut toolbox = Toolbox::default();
         self.offered(Told::Both).for_each(|tool| toolbox.offer(tool));
         toolbox
     }
 
-    /// The tools that a run may name.
     pub fn for_runs(&self) -> Vec<Arc<dyn Tool>> {
         self.offered(Told::Text).collect()
     }
@@ -218,7 +211,6 @@ impl Answer {
         let mut answer = outcome.answer;
         match answer.remove("result") {
             Some(told @ Value::Object(_)) if told.get("text").is_some() => Self { failed, ..Self::read(&told) },
-            // The call was aborted.
             _ => Self::failed(answer.get("error").and_then(Value::as_str).unwrap_or("The tool failed.")),
         }
     }
@@ -261,7 +253,6 @@ fn definition_in(text: &str) -> Result<Value, String> {
     })
 }
 
-/// One tool, executable.
 struct Offered {
     tools: AgentTools,
     described: &'static AgentTool,

@@ -48,7 +48,6 @@ pub struct BuiltInTools {
 }
 
 pub struct CatalogueTool {
-    /// With the version that was found.
     pub reference: ToolRef,
     body: Body,
     /// The only hosts that the tool may call, for a tool whose addresses a model chooses.

@@ -54,7 +54,6 @@ const LONGEST_FIELD: usize = 4_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connection {
-    /// Its tools need no account.
     NotNeeded,
     Connected {
         /// The first account acts.
@@ -65,7 +64,6 @@ pub enum Connection {
     Expired {
         accounts: Vec<ConnectedAccount>,
     },
-    /// The service's state could not be read.
     Unknown,
 }
 
@@ -128,7 +126,6 @@ pub struct Connections {
     stored: StoredSecrets,
     secrets: Secrets,
     pipedream: Pipedream,
-    /// Name or ARN of the Pipedream project's secret.
     pipedream_secret: String,
     seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
     /// Counts invalidations. Answers to earlier requests are not cached.
@@ -527,7 +524,6 @@ fn of_credential(credential: &ServiceCredential) -> ConnectedAccount {
     ConnectedAccount { id: credential.id.to_string(), name: credential.name.clone() }
 }
 
-/// The secret's content, and the name of its account.
 fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString, String)> {
     let mut problems = Problems::default();
     let Value::Object(given) = body else { return Err(Error::invalid("body", "must be an object")) };

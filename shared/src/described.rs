@@ -65,7 +65,6 @@ pub fn reference(name: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// The schema with a description and further members.
 pub fn with(mut schema: Json, doc: &str, more: &[(&str, Json)]) -> Json {
     if let Some(object) = schema.as_object_mut() {
         object.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -107,7 +106,6 @@ impl<T: Described> Described for Vec<T> {
     }
 }
 
-/// Types whose schema is one expression.
 #[macro_export]
 macro_rules! described {
     ($($type:ty => $schema:tt),+ $(,)?) => {$(
@@ -139,7 +137,6 @@ mod tests {
 
     use super::*;
 
-    /// A row.
     #[derive(Serialize, Described)]
     struct RowView {
         id: uuid::Uuid,

@@ -37,14 +37,12 @@ use crate::{
     store::{Services, Tools},
 };
 
-/// Names suggested for an unknown one.
 const MOST_SUGGESTED: usize = 3;
 
 /// Finds tools for agents. Clones share the index.
 #[derive(Clone)]
 pub struct Discovery {
     pub services: Services,
-    /// The organizations' own tools.
     pub tools: Tools,
     pub built_in: BuiltInTools,
     pub connections: Connections,

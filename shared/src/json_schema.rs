@@ -46,13 +46,11 @@ const DEEPEST: usize = 128;
 /// Violations per answer; a model corrects only a few at a time.
 const MOST_TOLD: usize = 20;
 
-/// Problems reported per schema.
 const MOST_PROBLEMS: usize = 50;
 
 /// Bytes of a pattern's cache, beside the pattern itself.
 const PATTERN_CACHE: usize = 128 * 1024;
 
-/// A compiled schema.
 #[derive(Debug, Clone)]
 pub struct JsonSchema {
     schema: Value,

@@ -6,7 +6,6 @@ use serde_json::{Map, Number, Value};
 
 use crate::cursor::{Cursor, Parse};
 
-/// Nesting of lists and objects.
 pub const DEEPEST: usize = 64;
 
 const VALUE: &str = "a value (text in quotes, a number, `true`, `false`, `null`, a list or an object)";

@@ -22,7 +22,6 @@ pub struct ActionTool {
     pub action: Action,
     pub limits: Limits,
     pub chat: ChatRules,
-    /// Redacted in the history.
     pub redact: Marks,
     /// Hidden from the model; variables are not filled in.
     pub static_config: Value,
@@ -35,7 +34,6 @@ pub struct ActionTool {
 /// A part of an effect with its own claim: the message to one of several recipients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The arguments that identify the effect.
     pub significant: Map<String, Value>,
     /// The recipients of this part, as named in the outcome.
     pub recipients: Vec<String>,

@@ -58,7 +58,6 @@ pub struct ToolConfig {
     /// Conditions for a call on behalf of a user in a chat.
     #[serde(default, skip_serializing_if = "ChatRules::none")]
     pub chat: ChatRules,
-    /// Redacted in the history.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
 }
@@ -83,7 +82,6 @@ pub enum Action {
     Sms(Sms),
     #[serde(alias = "transferCall")]
     TransferCall(TransferCall),
-    /// Of a service's tool; no author configures one.
     #[serde(skip)]
     ServiceRequest(ServiceRequest),
 }
@@ -211,13 +209,11 @@ impl ToolConfig {
         self.description.as_deref().unwrap_or(&self.label)
     }
 
-    /// The model-visible part.
     pub fn function_schema(&self, name: &ToolName) -> Value {
         let parameters = self.action.parameters().into_iter().map(|(path, parameter)| (path.argument, parameter));
         schema::function(name, self.description_for_model(), parameters)
     }
 
-    /// The part hidden from the model.
     pub fn static_config(&self) -> Value {
         self.action.static_config()
     }

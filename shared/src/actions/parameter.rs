@@ -61,7 +61,6 @@ const fn yes() -> bool {
 }
 
 impl Parameter {
-    /// A fixed value without further options.
     pub(super) const fn fixed(value: Value) -> Self {
         Self::Fixed { value, secret: None }
     }
@@ -170,7 +169,6 @@ impl Parameter {
         }
     }
 
-    /// The part hidden from the model.
     pub fn hidden(&self) -> Option<Value> {
         match self {
             Self::Fixed { value, .. } => Some(value.clone()),

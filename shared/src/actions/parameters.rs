@@ -62,7 +62,6 @@ pub(super) fn all_hidden(parameters: &BTreeMap<String, Parameter>) -> Value {
     parameters.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.hidden()?))).collect()
 }
 
-/// An object of the members with a value.
 pub(super) fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

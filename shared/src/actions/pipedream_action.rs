@@ -54,7 +54,6 @@ const fn yes() -> bool {
     true
 }
 
-/// The action and its account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -274,7 +273,6 @@ impl PipedreamAction {
     }
 }
 
-/// Whether a parameter of this name is a destination.
 fn names_address(name: &str) -> bool {
     const ADDRESSES: [&str; 7] = ["domain", "endpoint", "host", "hostname", "uri", "url", "webhook"];
     words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))

@@ -22,7 +22,6 @@ pub struct Services {
     pub secrets: Secrets,
     pub twilio: Twilio,
     pub pipedream: Pipedream,
-    /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub vapi: Vapi,
     pub accounts: Accounts,
@@ -31,7 +30,6 @@ pub struct Services {
     pub knowledge: Knowledge,
 }
 
-/// One attempt of an execution.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.

@@ -95,7 +95,6 @@ impl<'a> FixedValue<'a> {
         }
     }
 
-    /// The author's explicit choice.
     fn mark(&self) -> Option<bool> {
         match &self.slot {
             Slot::Parameter(Parameter::Fixed { secret, .. }) => *secret,
@@ -114,7 +113,6 @@ impl<'a> FixedValue<'a> {
         self.mark().unwrap_or_else(|| tells_something(value) && is_secret(self.name))
     }
 
-    /// Secret as a whole.
     fn is_secret(&self, value: &Value) -> bool {
         let by_header = || {
             self.mark().is_none()
@@ -166,7 +164,6 @@ fn tells_something(value: &Value) -> bool {
     }
 }
 
-/// The offset after the host of an address.
 pub(super) fn end_of_host(url: &str) -> usize {
     let host = url.find("://").map_or(0, |scheme| scheme + 3);
     url.get(host..).and_then(|rest| rest.find(['/', '\\', '?', '#'])).map_or(url.len(), |length| host + length)
@@ -212,7 +209,6 @@ impl Action {
         texts
     }
 
-    /// Replaces each secret by a mask.
     #[must_use]
     pub fn masked(&self) -> Self {
         let mut masked = self.clone();
@@ -220,7 +216,6 @@ impl Action {
         masked
     }
 
-    /// Fills in the secret values.
     #[must_use]
     pub fn with_secrets(&self, secrets: &SecretValues) -> Self {
         let mut whole = self.clone();
@@ -297,7 +292,6 @@ pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>)
     static_config
 }
 
-/// The field of the first value with a secret.
 pub(super) fn first_secret(values: Vec<FixedValue<'_>>) -> Option<String> {
     let texts = HiddenTexts::default();
     values.into_iter().find_map(|own| {

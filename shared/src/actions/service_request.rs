@@ -36,7 +36,6 @@ const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRequest {
-    /// The service's name, for messages.
     service: String,
     template: RequestTemplate,
     /// False for a search by POST.

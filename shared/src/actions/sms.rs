@@ -322,7 +322,6 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-/// Accepts a number, or variables that yield one.
 fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
     match value {
         Value::String(text) if text.contains("{{") => {
@@ -360,7 +359,6 @@ fn check_recipients(recipients: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-/// A call with both numbers known, to check templates.
 fn example() -> Conversation {
     Conversation { caller: Some("+15550100001".into()), called: "+15550100002".parse().ok(), ..Conversation::default() }
 }

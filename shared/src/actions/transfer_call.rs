@@ -61,7 +61,6 @@ pub struct TransferCall {
     summary: Option<Parameter>,
 }
 
-/// As the author wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Stored {
     #[serde(flatten)]

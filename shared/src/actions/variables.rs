@@ -29,7 +29,6 @@ pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) 
 pub struct Unknown(&'static str);
 
 impl Unknown {
-    /// The error for the model.
     pub(super) fn sentence(self) -> String {
         let text = self.to_string();
         let mut letters = text.chars();
@@ -37,7 +36,6 @@ impl Unknown {
     }
 }
 
-/// The encoding of a substituted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Plain,

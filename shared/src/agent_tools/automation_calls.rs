@@ -142,7 +142,6 @@ impl AutomationTools {
     }
 }
 
-/// The result of a deployment.
 pub(super) fn deployment_answer(deployed: &Deployed) -> Answer {
     let failed = deployed.report.result == Outcome::Failed;
     Answer { failed, text: deployed.to_text(), data: json!(deployed) }
@@ -167,7 +166,6 @@ fn automation_id(arguments: &Map<String, Value>) -> Result<AutomationId> {
     text(arguments, "id").and_then(|id| id.parse().ok()).ok_or(Error::NotFound("automation"))
 }
 
-/// A run's view as lines of text.
 fn run_in_words(run: &Value) -> String {
     let of = |value: &Value, name: &str| match value.get(name) {
         None | Some(Value::Null) => String::new(),

@@ -26,7 +26,6 @@ pub struct AgentTool {
     pub spec: ToolSpec,
     /// A schema for models that is more detailed than the checked one.
     shown: Option<Value>,
-    /// For people.
     pub title: &'static str,
     pub hints: Hints,
     /// The remedy for a shortened answer, to follow a colon.
@@ -216,7 +215,6 @@ fn definition() -> Value {
     })
 }
 
-/// The parameters with the complete schema of definitions.
 fn with_definition_schema(parameters: &Parameters) -> Value {
     let mut shown = parameters.schema().clone();
     if let Some(place) = shown.pointer_mut("/properties/automation") {

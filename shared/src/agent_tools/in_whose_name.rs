@@ -19,7 +19,6 @@ use crate::{
 pub struct InWhoseName {
     organization: OrganizationId,
     user: UserId,
-    /// The subject of the effect.
     name: String,
     keyed: bool,
     conversation: Conversation,

@@ -29,7 +29,6 @@ use crate::{
 /// Bytes of JSON: a definition is stored in one item, and DynamoDB allows 400 KB.
 pub const LARGEST_DEFINITION: usize = 250_000;
 pub const MOST_ACTIONS: usize = 200;
-/// Nesting of lists and objects.
 const DEEPEST: usize = 40;
 /// Bytes of a JSON pointer to any value; diagnostics and differences repeat pointers.
 const LONGEST_POINTER: usize = 1_000;
@@ -56,7 +55,6 @@ pub struct Definition {
     pub trigger: Option<Trigger>,
     pub body: Body,
     pub variables: Map<String, Value>,
-    /// Fingerprints that the author read, by tool.
     pub fingerprints: BTreeMap<String, String>,
     pub quotas: AutomationQuotas,
     /// Rules that require approval, for all actions.
@@ -97,7 +95,6 @@ pub enum OnError {
     Stop,
 }
 
-/// Fields of a prompt's body.
 pub const PROMPT_FIELDS: [&str; 6] = ["prompt", "system_prompt", "tools", "schema", "model", "limits"];
 
 /// Root names with a fixed meaning; outputs and variables must not use them.

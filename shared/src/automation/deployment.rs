@@ -77,7 +77,6 @@ pub struct Deployed {
     /// Absent if nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation: Option<DeployedAutomation>,
-    /// The caller asked for no save.
     #[serde(skip)]
     pub dry_run: bool,
     /// False if the same content was saved already.

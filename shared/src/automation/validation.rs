@@ -34,7 +34,6 @@ use crate::{
     models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
-/// Reports all mistakes in a parsed definition.
 pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
     if let Some(trigger) = &definition.trigger
         && known.purpose != Purpose::Resumption

@@ -24,7 +24,6 @@ pub struct Asked {
     pub tools: Vec<FrontEndTool>,
 }
 
-/// The input that a waiting turn needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Awaited {
     Consent(Consent),

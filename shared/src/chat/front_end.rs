@@ -17,7 +17,6 @@ use crate::{
 pub struct FrontEndTool {
     pub name: String,
     pub description: String,
-    /// JSON Schema of an object.
     pub parameters: Value,
 }
 

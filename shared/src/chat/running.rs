@@ -24,7 +24,6 @@ const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
 
 #[derive(Debug)]
 pub enum Followed {
-    /// The thread's row afterwards, and the answer.
     Answered(Box<Thread>, Box<Answer>),
     /// The turn failed, or its invocation died; with a sentence.
     Failed(String),

@@ -101,7 +101,6 @@ pub(super) struct NewTurn {
     pub(super) email: Option<String>,
     pub(super) account: Account,
     pub(super) held: Held,
-    /// As recorded.
     pub(super) running: RunningTurn,
     pub(super) pending: Option<PendingCall>,
     pub(super) toolbox: Toolbox,
@@ -244,7 +243,6 @@ impl Turns {
         let made = pending.as_ref().map_or(0, |pending| pending.tool_results.len());
         let taken = async {
             let ended = match (&pending, &asked.awaited) {
-                // The turn broke off after an effect.
                 _ if running.calls.len() > made => {
                     state.go_on(running);
                     planner.go_on(&mut state, &mut observer).await?

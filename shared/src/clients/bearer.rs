@@ -71,7 +71,6 @@ impl Bearer {
         }
     }
 
-    /// Whether the token is in use or still valid.
     pub(super) fn is_live(&self) -> bool {
         let fresh =
             || self.0.try_lock().map_or(true, |token| token.as_ref().is_some_and(|it| Instant::now() < it.renew_at));

@@ -138,7 +138,6 @@ fn misread(error: &serde_json::Error) -> String {
     format!("a value of another kind was expected at line {} column {}", error.line(), error.column())
 }
 
-/// Escapes an id as one path segment.
 pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
@@ -252,7 +251,6 @@ fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
     format!("{code}{}", vendor_text(&text, sent, EXCERPT))
 }
 
-/// A message as text, list of texts, or JSON.
 fn words(message: &Value) -> String {
     let listed = || message.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>();
     match (message.as_str(), listed()) {

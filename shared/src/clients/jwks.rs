@@ -25,11 +25,9 @@ use super::{
 };
 use crate::{Deadline, Error, Result, models::AllowedHosts};
 
-/// Between two requests.
 const PAUSE: Duration = Duration::from_secs(10);
 /// After a failed request without cached keys.
 const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(1);
-/// Time per request.
 const WITHIN: Duration = Duration::from_secs(3);
 /// Bytes.
 const LARGEST_ANSWER: usize = 256 * 1024;
@@ -47,7 +45,6 @@ pub struct Jwks {
 #[derive(Default)]
 struct Known {
     keys: HashMap<String, SigningKey>,
-    /// The earliest time of the next request.
     again_at: Option<Instant>,
 }
 
@@ -88,7 +85,6 @@ impl Jwks {
         Ok(Self { outbound, issuer: issuer.to_owned(), url, pause: PAUSE, known: Arc::default() })
     }
 
-    /// Another pause between requests, for tests.
     #[must_use]
     pub fn pausing(self, pause: Duration) -> Self {
         Self { pause, ..self }

@@ -100,7 +100,6 @@ pub struct Request<'a> {
     pub messages: &'a [Message],
     /// 0 to 2.
     pub temperature: f64,
-    /// Of the answer.
     pub max_tokens: Option<u32>,
     /// Functions for native function calls, in wire format: `{"type": "function", "function": {"name", "description",
     /// "parameters"}}`.
@@ -237,7 +236,6 @@ impl Llm {
         self.authorized(account, deadline, open).await
     }
 
-    /// The request without its authorization.
     fn prepare(&self, account: &Account, body: &impl Serialize) -> Result<RequestBuilder, Error> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::because(Service::Llm, Failure::Undecodable("the request".into()), error))?;

@@ -38,7 +38,6 @@ pub struct Outbound {
     open: Arc<OpenHosts>,
 }
 
-/// A request to an untrusted address.
 #[derive(Debug)]
 pub struct Request {
     pub method: Method,
@@ -67,7 +66,6 @@ impl Body {
     }
 }
 
-/// An answer of any status.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -88,7 +86,6 @@ impl Outbound {
         Ok(Self { guarded, unguarded, open: Arc::new(OpenHosts(open_hosts)) })
     }
 
-    /// The client permitted for this address.
     fn client(&self, url: &Url) -> &reqwest::Client {
         self.unguarded.as_ref().filter(|_| self.open.allows(url)).unwrap_or(&self.guarded)
     }

@@ -29,7 +29,6 @@ const MOST_PAGES: usize = 20;
 pub struct Pipedream {
     http: reqwest::Client,
     base_url: String,
-    /// One token per process.
     bearer: Bearer,
 }
 
@@ -81,7 +80,6 @@ impl Prop {
         self.kind == "app"
     }
 
-    /// Whether a run needs a value for it.
     pub fn is_required(&self) -> bool {
         let is_set = |flag: Option<bool>| flag == Some(true);
         let by_platform = ["alert", "dir", "data_store"].contains(&self.kind.as_str())
@@ -121,7 +119,6 @@ struct PageInfo {
     end_cursor: Option<String>,
 }
 
-/// An account connected by an organization.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Account {
     /// `apn_…`
@@ -141,7 +138,6 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether the service still accepts it.
     pub fn works(&self) -> bool {
         self.healthy != Some(false) && self.dead != Some(true)
     }
@@ -160,7 +156,6 @@ fn slug<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(Option::<App>::deserialize(deserializer)?.map(|app| app.name_slug).unwrap_or_default())
 }
 
-/// A page on which a user connects an account.
 #[derive(Debug, Deserialize)]
 pub struct ConnectLink {
     #[serde(rename = "connect_link_url")]
@@ -212,7 +207,6 @@ impl Pipedream {
         }
     }
 
-    /// All accounts of the organization, for every app.
     pub async fn accounts(
         &self,
         project: &Project,

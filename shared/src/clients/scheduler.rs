@@ -21,12 +21,9 @@ const RETRIES: i32 = 20;
 
 #[derive(Debug, Clone)]
 pub struct SchedulerTarget {
-    /// Name of the schedules' group.
     pub group: String,
-    /// The role with which Scheduler sends.
     pub role_arn: String,
     pub queue_arn: String,
-    /// The queue for undeliverable messages.
     pub dead_letters_arn: String,
 }
 

@@ -125,7 +125,6 @@ impl Secrets {
             Some(secret) => secret,
             None => match self.read(id, Some("AWSPREVIOUS")).await {
                 Ok(secret) => self.keep(key, secret),
-                // No such version.
                 Err(Unread::Gone(_) | Unread::Failed(Error { failure: Failure::Rejected { .. }, .. })) => {
                     self.keep(key, SecretString::from("null"))
                 }

@@ -141,9 +141,7 @@ impl<T: Message> Queue<T> {
 
 #[derive(Debug)]
 pub struct Unsent {
-    /// Indexes of the messages.
     pub places: Vec<usize>,
-    /// The first error.
     pub error: Error,
 }
 

@@ -26,7 +26,6 @@ pub struct Twilio {
     base_url: String,
 }
 
-/// The content of a phone number's secret.
 #[derive(Clone, Deserialize)]
 pub struct Account {
     account_sid: String,
@@ -48,7 +47,6 @@ impl Account {
         &self.account_sid
     }
 
-    /// Twilio signs its requests with it.
     pub fn auth_token(&self) -> &SecretString {
         &self.auth_token
     }
@@ -73,7 +71,6 @@ pub enum NumberStatus {
     Owner,
     /// Valid credentials, but the number belongs to another account.
     NotOwner,
-    /// Missing or closed.
     NoAccount,
     WrongAuthToken,
     WrongApiKey,

@@ -73,7 +73,6 @@ pub struct ExternalTool {
     pub object: Value,
 }
 
-/// The parts of an assistant needed to register it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Assistant {
     #[serde(default)]
@@ -191,7 +190,6 @@ impl Vapi {
         }
     }
 
-    /// Whether VAPI accepts the account's key.
     pub async fn lets_in(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
         let request = self.request(account, reqwest::Method::GET, "/assistant?limit=1");
         match send_json::<Vec<Value>>(Service::Vapi, request, Retry::Harmless, deadline).await {

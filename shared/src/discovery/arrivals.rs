@@ -29,7 +29,6 @@ pub enum ArrivesBy {
     Hook,
     /// A Pipedream trigger is deployed with the automation.
     DeployedTrigger,
-    /// A tool is polled.
     Polling,
 }
 

@@ -21,7 +21,6 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// Services read in parallel.
 const READ_AT_ONCE: usize = 16;
 /// Upper bound of a DynamoDB index's delay behind its table. A service read sooner after its update is read again.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
@@ -60,7 +59,6 @@ pub struct Triggers {
     pub polling: bool,
 }
 
-/// All segments of a search.
 #[derive(Debug, Clone, Default)]
 pub struct ToolIndex {
     /// All services, also inactive ones.
@@ -68,7 +66,6 @@ pub struct ToolIndex {
     pub segments: Vec<Arc<Segment>>,
 }
 
-/// Matching tools, best first.
 #[derive(Debug, Default)]
 pub struct Ranked<'a> {
     pub found: Vec<(&'a Segment, &'a ListedTool)>,
@@ -112,14 +109,12 @@ impl Segment {
         segment.finish(None, Some(Triggers::default()), true)
     }
 
-    /// Whether a rebuild would give the same segment.
     fn holds_for(&self, service: &Service) -> bool {
         let same = |of: &Service| of.edition == service.edition && of.updated_at == service.updated_at;
         self.settled && self.service.as_ref().is_some_and(same)
     }
 }
 
-/// A built-in tool as a list entry.
 pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
     ListedTool {
         name: spec.name.clone(),
@@ -137,7 +132,6 @@ pub(super) fn built_in(spec: &ToolSpec) -> ListedTool {
     }
 }
 
-/// Version and fingerprint of built-in tools.
 pub(super) const BUILT_IN: &str = "built-in";
 
 fn parameter_names(spec: &ToolSpec) -> String {
@@ -190,7 +184,6 @@ fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.split_ascii_whitespace().any(|stop| stop == word)
 }
 
-/// Segments cached by this process.
 pub(super) struct Shelf {
     built_in: Arc<Segment>,
     of_services: HashMap<ServiceId, Arc<Segment>>,
@@ -201,7 +194,6 @@ impl Shelf {
         Self { built_in: Arc::new(Segment::of_built_in(specs)), of_services: HashMap::new() }
     }
 
-    /// Reads all services, and the tools of changed ones.
     pub(super) async fn refresh(&mut self, services: &Services, deadline: Deadline) -> Result<ToolIndex> {
         let all = services.all().await?;
         let active: Vec<&Service> = all.iter().filter(|service| service.is_active).collect();
@@ -240,7 +232,6 @@ impl Shelf {
 }
 
 impl ToolIndex {
-    /// Adds a segment.
     #[must_use]
     pub fn with(mut self, segment: Segment) -> Self {
         self.segments.push(Arc::new(segment));
@@ -288,7 +279,6 @@ impl ToolIndex {
         ranked
     }
 
-    /// The words to search for, with their weights.
     fn wanted(&self, query: &str, ranked: &mut Ranked<'_>) -> Vec<(String, f32)> {
         let mut asked: Vec<String> = Vec::new();
         words(&apart(query), |word| {

@@ -11,7 +11,6 @@ use crate::{
 const LONGEST_SHOWN: usize = 300;
 /// Minimal characters before a cut at the end of a sentence.
 const LEAST_SHOWN: usize = 100;
-/// Marks a cut description.
 pub(super) const CUT: &str = "…";
 pub(super) const HOW_TO_READ_ALL: &str = "… marks a shortened description; fetch_tool_data gives it whole.";
 /// Characters of an input repeated in a message.
@@ -34,19 +33,15 @@ pub enum Source {
     BuiltIn,
 }
 
-/// A tool as a list entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListedTool {
-    /// The callable name.
     pub name: String,
-    /// Of an organization's tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ToolId>,
     pub title: String,
     /// One line of about 300 characters; a cut one ends with [`CUT`].
     pub description: String,
     pub source: Source,
-    /// The service's display name.
     pub service: Option<String>,
     /// `read`, `write`, `search`, `delete`; empty if unknown.
     pub category: String,

@@ -44,7 +44,6 @@ pub struct ToolData {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDetails {
     pub name: String,
-    /// Of an organization's tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ToolId>,
     pub title: String,

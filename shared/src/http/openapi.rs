@@ -98,7 +98,6 @@ impl Operation {
         self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
     }
 
-    /// Adds the shared response for an error status.
     pub fn refuses(&mut self, status: u16) {
         if self.answers.contains_key(&status) {
             return;
@@ -161,7 +160,6 @@ impl Operation {
         self.more.push(parameter("header", name, doc, schema));
     }
 
-    /// Makes the last parameter required.
     pub fn must(&mut self) {
         if let Some(last) = self.more.last_mut().and_then(Json::as_object_mut) {
             last.insert("required".into(), true.into());
@@ -232,7 +230,6 @@ impl Operation {
         }
     }
 
-    /// The object under path and method.
     pub fn value(&self) -> Json {
         let mut value = Map::new();
         value.insert("operationId".into(), self.id.into());

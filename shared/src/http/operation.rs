@@ -24,7 +24,6 @@ pub struct Route {
     /// As in `infra/template.yaml`.
     pub path: &'static str,
     pub caller: Caller,
-    /// The allowed query parameters, by part.
     pub query: &'static [&'static [&'static str]],
     /// A part checks the query parameters itself.
     pub own_query: bool,
@@ -70,7 +69,6 @@ pub struct Found<'a> {
     pub request: &'a Request,
     pub deadline: Deadline,
     route: &'static Route,
-    /// The values of the path's variables except the slug.
     variables: Vec<&'a str>,
 }
 
@@ -146,7 +144,6 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// An input of a handler, taken from the request.
 pub trait Part: Sized {
     const QUERY: &'static [&'static str] = &[];
     /// The part rejects unknown query parameters itself.

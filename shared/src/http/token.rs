@@ -39,9 +39,7 @@ pub struct VerifiedToken {
 #[derive(Debug)]
 pub enum NoToken {
     Missing,
-    /// The reason, without content of the token.
     Refused(&'static str),
-    /// The verification itself failed.
     Unverified(Error),
 }
 

@@ -25,7 +25,6 @@ use crate::{
     tool::{Bound, CallContext, Toolbox},
 };
 
-/// Parallel calls.
 const AT_ONCE: usize = 5;
 
 /// Minimal remaining time to start a call.
@@ -38,7 +37,6 @@ pub(super) const LONGEST_RESULTS: usize = 256 * 1024;
 /// Successful calls of repeatable tools by name and arguments, with the location of the result: message, first byte, length.
 pub(super) type Record = HashMap<(String, String), (usize, usize, usize)>;
 
-/// The remaining allowance of calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub per_answer: usize,
@@ -50,9 +48,7 @@ pub(super) struct Room {
 #[derive(Debug)]
 pub(super) struct Executed {
     pub results: Vec<CallResult>,
-    /// Calls counted against the limits.
     pub counted: u32,
-    /// Whether the run's limit prevented a call.
     pub out_of_calls: bool,
 }
 

@@ -13,13 +13,10 @@ use crate::{
 pub struct Dialogue {
     /// System prompt and prompt, then answers and replies in turn.
     pub(super) messages: Vec<Message>,
-    /// Results for repeated calls.
     pub(super) record: Record,
     pub(super) phase: Phase,
     pub(super) spent: Spent,
-    /// Answers so far.
     pub(super) steps: u32,
-    /// An answer without a reply.
     pub(super) pending: Option<RunAnswer>,
 }
 
@@ -77,7 +74,6 @@ impl Dialogue {
         self.messages.push(Message::user(reply.text));
     }
 
-    /// The recorded result of a call.
     pub(super) fn earlier(&self, name: &str, arguments: &str) -> Option<String> {
         let (message, at, length) = *self.record.get(&(name.to_owned(), arguments.to_owned()))?;
         self.messages.get(message)?.content.get(at..at + length).map(str::to_owned)

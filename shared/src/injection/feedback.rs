@@ -66,7 +66,6 @@ const FEWEST_RESULTS: usize = 8 * 1024;
 /// Remaining messages or calls from which the model is warned.
 const TOLD_FROM: u32 = 3;
 
-/// The LLM of the loop.
 pub trait Model: Sync {
     fn answer(
         &self,
@@ -76,9 +75,7 @@ pub trait Model: Sync {
     ) -> impl Future<Output = Result<Completion, clients::Error>> + Send;
 }
 
-/// Saves the steps of a run.
 pub trait Journal: Send {
-    /// The reason to stop the run here.
     type Stop: Send;
 
     /// Whether another request is allowed. `Break` stops the run.
@@ -121,7 +118,6 @@ pub enum Ended<Stop> {
     OutOfTime,
     /// A transient failure of the model or of our own services.
     Outage(Error),
-    /// Stopped by the journal.
     Stopped(Stop),
 }
 

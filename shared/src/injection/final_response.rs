@@ -42,9 +42,7 @@ pub fn final_response() -> ToolSpec {
     }
 }
 
-/// The required format of the final answer.
 pub struct FinalFormat {
-    /// The schema as text, and compiled.
     schema: Option<(String, JsonSchema)>,
 }
 
@@ -206,7 +204,6 @@ fn is_citation(found: &Found) -> bool {
     found.place == Place::Line || found.place == Place::Within && found.value.as_array().is_some_and(is_number)
 }
 
-/// The object or list written as text.
 fn written_in(value: &Value) -> Option<Value> {
     let found = parser::values(value.as_str()?, FINAL_RESPONSE).0.into_iter().next();
     let whole = found.filter(|found| found.place == Place::Whole).map(|found| found.value);

@@ -33,7 +33,6 @@ pub fn system_prompt<'a>(base: &str, tools: impl IntoIterator<Item = &'a ToolSpe
     prompt
 }
 
-/// The tool descriptions alone.
 pub fn tool_prompt<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> String {
     let mut prompt = HOW.to_owned();
     prompt.push_str("\n```typescript\n");
@@ -81,7 +80,6 @@ mod tests {
         tool::{Parameters, Tool},
     };
 
-    /// An organization's tool.
     fn send_sms() -> ToolSpec {
         let config = json!({
             "type": "sms", "label": "Send SMS", "description": "Sends the guest\n  a text message.",

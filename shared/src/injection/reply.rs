@@ -21,7 +21,6 @@ pub(super) struct CallResult {
     /// JSON object, by parameter.
     pub arguments: Option<String>,
     pub outcome: CallOutcome,
-    /// The text for the model.
     pub text: String,
     /// Milliseconds.
     pub duration_ms: u64,
@@ -35,7 +34,6 @@ impl CallResult {
 }
 
 impl Reply {
-    /// Results in the order of the calls.
     pub(super) fn results(results: Vec<CallResult>) -> Self {
         let mut reply = Self::default();
         for (index, result) in results.into_iter().enumerate() {

@@ -43,7 +43,6 @@ fn may_be_empty(parameter: &Parameter<'_>, arguments: &Map<String, Value>) -> bo
     parameter.required && is_any_text && arguments.get(parameter.name).is_some_and(|value| value == "")
 }
 
-/// The arguments by parameter name.
 fn by_name(spec: &ToolSpec, given: Vec<Value>) -> Result<Map<String, Value>, String> {
     let mut arguments = match <[Value; 1]>::try_from(given) {
         Ok([Value::Object(object)]) if takes_as_named(spec, &object) => object,
@@ -83,7 +82,6 @@ fn declaration(name: &str, schema: &Value, required: bool) -> String {
     format!("{name}{}: {}", if required { "" } else { "?" }, typescript(schema))
 }
 
-/// The TypeScript type of a schema.
 fn typescript(schema: &Value) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");

@@ -43,13 +43,11 @@ impl Tool for TestTool {
 }
 
 impl TestTool {
-    /// Changes the description.
     pub(super) fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
         change(&mut self.spec);
         self
     }
 
-    /// Gives the tool an effect.
     pub(super) fn acting(self) -> Self {
         self.with(|spec| spec.effect = ToolEffect::Other)
     }
@@ -91,7 +89,6 @@ pub(super) fn toolbox(tools: impl IntoIterator<Item = TestTool>) -> Toolbox {
 
 static NO_CALL: LazyLock<Conversation> = LazyLock::new(Conversation::default);
 
-/// A context with ample time.
 pub(super) fn context() -> CallContext<'static> {
     CallContext {
         organization: OrganizationId::generate(),
@@ -104,12 +101,10 @@ pub(super) fn context() -> CallContext<'static> {
     }
 }
 
-/// A message with a block of calls.
 pub(super) fn calling(statements: &str) -> String {
     format!("I need this:\n\n````tool\n{statements}\n````\n")
 }
 
-/// A complete answer without cost.
 pub(super) fn completion(text: impl Into<String>) -> Completion {
     Completion {
         text: text.into(),
@@ -121,7 +116,6 @@ pub(super) fn completion(text: impl Into<String>) -> Completion {
     }
 }
 
-/// Gives prepared answers in order.
 #[derive(Default)]
 pub(super) struct Scripted {
     answers: Mutex<VecDeque<Result<Completion, clients::Error>>>,
@@ -138,7 +132,6 @@ impl Scripted {
         Self::new(answers.into_iter().map(|text| Ok(completion(text))))
     }
 
-    /// The conversations of all requests, with their temperatures.
     pub(super) fn asked(&self) -> Vec<(Vec<Message>, f64)> {
         self.asked.lock().unwrap().clone()
     }
@@ -148,7 +141,6 @@ impl Scripted {
         self.had.lock().unwrap().clone()
     }
 
-    /// The number of unused answers.
     pub(super) fn left(&self) -> usize {
         self.answers.lock().unwrap().len()
     }

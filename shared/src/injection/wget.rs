@@ -139,7 +139,6 @@ impl Wget {
         Ok(PageRequest { url, timeout: Duration::from_millis(timeout), format })
     }
 
-    /// The text for the model, or the error.
     async fn fetch(&self, asked: PageRequest, deadline: Deadline) -> Result<String, String> {
         let PageRequest { url, timeout, format } = asked;
         let deadline = deadline.reserving(RESERVE);

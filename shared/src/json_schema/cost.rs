@@ -32,9 +32,7 @@ pub(super) struct Node {
     pub(super) work: u64,
     /// Whether it inspects the entire value.
     pub(super) looks_within: bool,
-    /// Errors that the inspection may yield.
     pub(super) errors: u64,
-    /// Subschemas for the same value.
     pub(super) same: Vec<usize>,
     pub(super) properties: HashMap<String, usize>,
     pub(super) other_members: Vec<usize>,
@@ -44,7 +42,6 @@ pub(super) struct Node {
     pub(super) every_item: Vec<usize>,
 }
 
-/// The values to which a subschema applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     Same,
@@ -167,7 +164,6 @@ impl Times {
     }
 }
 
-/// Schemas for one value, by rank.
 type Applied = BTreeMap<usize, Times>;
 
 #[derive(Debug, Default)]

@@ -17,7 +17,6 @@ pub struct References {
     pub phone_numbers: PhoneNumbers,
     pub knowledge_bases: KnowledgeBases,
     pub pipedream: Pipedream,
-    /// Name or ARN of the Pipedream project's secret.
     pub pipedream_secret: String,
     pub secrets: Secrets,
     /// Decides which addresses may be called.

@@ -126,7 +126,6 @@ fn text(value: &Value, secret: bool) -> Option<String> {
     }
 }
 
-/// A name for people: `header_to` becomes "Header to".
 fn title(name: &str) -> String {
     let words = if name == "url" { "address".to_owned() } else { name.replace(['_', '-'], " ") };
     let mut letters = words.chars();

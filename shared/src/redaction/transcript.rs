@@ -14,7 +14,6 @@ pub struct MarkedCall<'a> {
     pub marks: &'a [String],
     /// By name, or by position.
     pub arguments: Option<&'a Value>,
-    /// Text if it is not JSON.
     pub result: &'a Value,
 }
 

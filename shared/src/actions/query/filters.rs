@@ -97,7 +97,6 @@ impl Filter {
         Parameter::Ai { prompt, schema: schema(field.kind, self.operator), required: false }
     }
 
-    /// Checks the author's own parameter against field and operator.
     fn check(&self, parameter: &mut Parameter, field: &Field, problems: &mut Problems) {
         let must = schema(field.kind, self.operator);
         match parameter {

@@ -30,7 +30,6 @@ pub struct Index {
     words: Postings,
 }
 
-/// The values of one field, by entry.
 #[derive(Debug)]
 enum Column {
     /// Folded texts by number; 0 means none.
@@ -70,7 +69,6 @@ pub enum Operator {
 
 #[derive(Debug, PartialEq)]
 pub struct Found<'a> {
-    /// The number of all matches.
     pub matched: usize,
     /// Whether the entries contain words of the query; false if they only pass the filters.
     pub by_words: bool,

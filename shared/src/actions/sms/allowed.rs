@@ -33,7 +33,6 @@ pub(super) enum Word {
     CallerOnly,
 }
 
-/// The allowed recipients in this conversation.
 pub(super) struct Allowed {
     /// `None`: anybody.
     numbers: Option<Vec<E164>>,

@@ -9,7 +9,6 @@ use crate::{
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
 
-/// An object without other members.
 fn object(description: &str, properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object", "description": description, "properties": properties, "required": required,

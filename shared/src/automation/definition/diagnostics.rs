@@ -22,7 +22,6 @@ const LONGEST_FOUND: usize = 120;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The definition is not saved.
     Error,
     Warning,
 }
@@ -48,23 +47,19 @@ macro_rules! codes {
 codes! {
     /// Too many bytes, actions or levels.
     TooLarge = "too_large",
-    /// A value of the wrong JSON type.
     WrongType = "wrong_type",
     MissingField = "missing_field",
     UnknownField = "unknown_field",
-    /// A field and its alias together.
     DuplicateField = "duplicate_field",
     /// A value of the right type that is not allowed.
     InvalidValue = "invalid_value",
     /// Neither actions nor a prompt, or both.
     WrongBody = "wrong_body",
-    /// A variable named like a secret.
     SecretInVariable = "secret_in_variable",
     DuplicateId = "duplicate_id",
     /// Two outputs, or an output and another value, with the same name.
     DuplicateName = "duplicate_name",
     SameName = "same_name",
-    /// An invalid schema of a prompt's answer.
     InvalidSchema = "invalid_schema",
 
     UnknownService = "unknown_service",
@@ -124,11 +119,9 @@ pub struct Diagnostic {
     pub found: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The next step, in one sentence.
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// Allowed names beyond the listed ones.
     #[serde(skip_serializing_if = "is_none_more")]
     pub allowed_more: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,7 +266,6 @@ fn is_none_more(more: &usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// No errors, perhaps warnings.
     Ok,
     Failed,
 }

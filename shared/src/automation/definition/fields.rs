@@ -64,7 +64,6 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("frequency", "interval"),
 ];
 
-/// Unknown fields reported per object.
 const MOST_UNKNOWN: usize = 20;
 
 /// An object of a definition, with places as JSON pointers.
@@ -203,7 +202,6 @@ impl<'a, 'd> Members<'a, 'd> {
         }
     }
 
-    /// Reports every field that no getter read.
     pub(in crate::automation) fn finish(self) {
         let (unknown, known) = self.unknown();
         let pointer = self.place().to_owned();

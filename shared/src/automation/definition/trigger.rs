@@ -94,7 +94,6 @@ impl Trigger {
         }
     }
 
-    /// The service it listens to or polls.
     pub fn service(&self) -> Option<&str> {
         match self {
             Self::Webhook { service, .. } | Self::Polling(Polling { service, .. }) => Some(service),

@@ -50,11 +50,9 @@ pub struct ActionRun<'a> {
     done: usize,
     /// Action id and reason.
     failed: Vec<(String, String)>,
-    /// Failures without an outage.
     by_themselves: usize,
     /// Marks, arguments and result of each call, for redaction.
     calls: Vec<(Vec<String>, Option<Value>, Value)>,
-    /// Why the remaining actions are not started.
     stopped: Option<String>,
 }
 
@@ -73,7 +71,6 @@ pub struct PlannedAction<'a> {
     pub index: u32,
     pub id: String,
     pub tool: &'a str,
-    /// With templates filled in.
     pub arguments: Map<String, Value>,
     /// JSON text of the [`Explanation`].
     pub condition_result: Option<String>,
@@ -253,7 +250,6 @@ impl PlannedAction<'_> {
         }
     }
 
-    /// The arguments do not fit the tool's schema.
     pub fn misfit(&self, why: String, started_at: Timestamp) -> ActionResult {
         self.failed(self.with_empty(why), started_at)
     }
@@ -272,7 +268,6 @@ impl PlannedAction<'_> {
         ActionResult { error, ..self.result(ActionStatus::Failed, started_at) }
     }
 
-    /// Approval was refused or expired.
     pub fn refused(&self, why: impl Into<String>, started_at: Timestamp) -> ActionResult {
         let error = Some(cut(why.into(), LONGEST_ERROR));
         ActionResult { error, ..self.result(ActionStatus::Refused, started_at) }

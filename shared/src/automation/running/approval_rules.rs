@@ -112,13 +112,11 @@ fn reached(name: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// How an approval affects its action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     Waits,
     /// Proceed, with exactly the approved arguments.
     GoesOn,
-    /// With the reason, a sentence.
     Refused(String),
 }
 

@@ -9,7 +9,6 @@ use crate::{
     models::{AutomationRun, AutomationVersion, RunPlan, Timestamp},
 };
 
-/// Trigger data, user and start time of a run.
 #[derive(Debug, Clone)]
 pub struct RunData {
     trigger_data: Lowered<'static>,

@@ -28,7 +28,6 @@ const MOST_TOOLS: usize = 50;
 pub struct RunRequest {
     pub prompt: String,
     pub system_prompt: String,
-    /// JSON text.
     pub schema: Option<String>,
     pub model: Option<String>,
     pub limits: RunLimits,
@@ -140,7 +139,6 @@ fn is_blank(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// The named tools, or all built-in ones.
 fn tools(
     fields: &mut Fields<'_>,
     built_in: &BuiltInTools,

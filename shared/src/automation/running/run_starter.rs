@@ -18,9 +18,7 @@ const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 pub struct RunStarter {
     pub queue: RunQueue,
     pub members: OrganizationMembers,
-    /// Counts the runs of each automation.
     pub quotas: Quotas,
-    /// Retention of runs.
     pub history: Duration,
 }
 

@@ -48,11 +48,9 @@ crate::described!(RunView => {"$ref": "#/components/schemas/RunWithoutSteps"});
 struct WaitsView {
     /// `approval`, `run`, `model` (the LLM is down or busy) or `service` (another service is).
     what: &'static str,
-    /// Of the approval or the run.
     id: Option<String>,
     /// The run resumes at this time in any case.
     until: Option<Timestamp>,
-    /// The latest error.
     error: Option<String>,
 }
 

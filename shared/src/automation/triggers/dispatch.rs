@@ -34,7 +34,6 @@ use crate::{
 
 /// Bytes of JSON: the event's data must fit into the row of the event and of each run.
 pub const LARGEST_DATA: usize = 200_000;
-/// Automations matched in parallel.
 const BESIDE: usize = 8;
 /// Reasons kept for automations that did not run, and bytes of each.
 const MOST_REASONS: usize = 100;
@@ -53,7 +52,6 @@ pub struct Dispatch {
     pub events: Events,
     pub filters: EventFilters,
     pub starter: RunStarter,
-    /// The queue of occurrences.
     pub waiting: Queue<WaitingEvent>,
 }
 

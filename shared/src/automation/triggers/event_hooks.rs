@@ -25,14 +25,11 @@ pub struct EventHooks {
     pub services: Services,
 }
 
-/// An organization's hook of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::automation) enum HookState {
     Active,
-    /// Waiting for its secret.
     Pending(HookId),
     None,
-    /// The look-up failed.
     Unknown,
 }
 

@@ -29,7 +29,6 @@ type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Matched {
     Yes,
-    /// With the reason, a sentence.
     No(String),
     /// Undecided: the comparison exceeds the allowed work.
     NotYet,
@@ -88,7 +87,6 @@ impl EventFilters {
         })
     }
 
-    /// The variables of the active version.
     async fn variables(&self, automation: &Automation) -> Result<Result<Arc<Map<String, Value>>, &'static str>> {
         let gone = |why| Ok(Err(why));
         let Some(version) = automation.active_version else { return gone("No version of it was activated.") };

@@ -25,9 +25,7 @@ use crate::{
     webhooks::HookSecret,
 };
 
-/// Attempts against concurrent changes.
 const TRIES: u32 = 4;
-/// Parallel requests for the webhooks of triggers.
 const BESIDE: usize = 8;
 /// The service in the addresses of these hooks.
 const PIPEDREAM: &str = "pipedream";
@@ -192,7 +190,6 @@ impl PipedreamTriggers {
         Ok(Done::Kept)
     }
 
-    /// Deletes the deployed trigger and its hook.
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
         let project: Project = self.secrets.standing(&self.pipedream_secret).await?;

@@ -35,10 +35,8 @@ pub struct PolledItem {
     pub value: Value,
 }
 
-/// The result of one poll.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Poll {
-    /// In the order of the answer.
     pub new: Vec<PolledItem>,
     /// The cursor after the new items were processed.
     pub cursor: PollCursor,
@@ -99,7 +97,6 @@ impl PollCursor {
         new.retain(|item| once.insert(item.id.clone()));
         let seen = self.pending.iter().chain(&self.seen).take(MOST_ITEMS + REMEMBERED).cloned().collect();
         let cursor = Self { source: self.source.clone(), seen, pending: Vec::new() };
-        // Other items were not examined yet.
         Poll { new, cursor, more: true, too_large: 0 }
     }
 
@@ -122,7 +119,6 @@ pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> 
         Value::Array(all) => {
             Some(all.iter().take(MOST_ITEMS).map(|item| PolledItem::of(item.clone(), id.as_ref())).collect())
         }
-        // The source found nothing.
         Value::Null => Some(Vec::new()),
         _ => None,
     }

@@ -28,7 +28,6 @@ use crate::{
     tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
 };
 
-/// Time for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq)]

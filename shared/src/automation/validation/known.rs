@@ -34,7 +34,6 @@ pub struct Known {
 pub enum Preflight {
     NotAsked,
     Answered(Value),
-    /// With the reason, a sentence.
     Failed(String),
 }
 
@@ -49,13 +48,11 @@ pub enum Purpose {
 
 pub enum KnownTool {
     Here(Box<UsableTool>),
-    /// Not found, with similar names.
     NotFound {
         others: Vec<String>,
         /// Why no similar names were searched, and the next step.
         not_searched: Option<&'static str>,
     },
-    /// The tool or its service is switched off.
     Inactive {
         service: String,
     },
@@ -70,16 +67,13 @@ pub enum KnownTool {
 }
 
 pub struct UsableTool {
-    /// With the version found.
     pub reference: ToolRef,
-    /// JSON schema of the arguments.
     pub parameters: Value,
     pub schema: Option<Arc<JsonSchema>>,
     /// JSON schema of the result; `{}` if unknown.
     pub returns: Value,
     pub effect: bool,
     pub fingerprint: String,
-    /// The service's name and its connection.
     pub service: Option<(String, Connection)>,
     /// Fingerprint and parameters before the latest change.
     pub previous: Option<(String, Value)>,

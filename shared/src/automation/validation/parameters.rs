@@ -33,9 +33,7 @@ const MOST_FILLED_IN: usize = LARGEST_DEFINITION;
 
 #[derive(Debug, Clone, Copy)]
 enum Spot<'a> {
-    /// A template alone.
     Lone(Knowledge<'a>),
-    /// Templates within text.
     Text,
     /// A faulty template, reported already.
     Faulty,
@@ -282,9 +280,7 @@ struct Walk<'w, 'a, 'd> {
     of_service: bool,
     pointer: &'w str,
     filling: &'w Filling<'a>,
-    /// Places with a reported mistake.
     told: Vec<String>,
-    /// Places left unchecked.
     unchecked: Vec<String>,
     diagnostics: &'d mut Diagnostics,
 }
@@ -525,7 +521,6 @@ fn fits(value: &Value, allowed: &[&str]) -> bool {
 /// The conversion of a value of another type by a call of a service tool.
 enum Becomes {
     ThisType,
-    /// Depends on the value.
     Perhaps,
     Nothing,
 }

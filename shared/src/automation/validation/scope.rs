@@ -20,7 +20,6 @@ const MOST_REFERENCES: usize = 10;
 const MOST_NEAR: usize = 500;
 const LONGEST_NEAR: usize = 200;
 
-/// Knowledge about a value before the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Knowledge<'a> {
     Value(&'a Value),
@@ -34,16 +33,24 @@ pub(super) enum Knowledge<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TriggerData<'a> {
-    /// Schedules bring no data.
     None,
     /// A manual run brings any data, reached only as `trigger_data.…`.
     Given,
     /// Documented paths with their descriptions, and perhaps an example event.
-    Fields { of: &'a str, fields: &'a BTreeMap<String, String>, example: Option<&'a Value> },
+    Fields {
+        of: &'a str,
+        fields: &'a BTreeMap<String, String>,
+        example: Option<&'a Value>,
+    },
     /// Sample items of the polled tool; other items may have other fields.
-    Items { of: &'a str, items: &'a [Value] },
+    Items {
+        of: &'a str,
+        items: &'a [Value],
+    },
     /// Items of a polled tool together: `{items, count}`, or `{items, count, text}` in a summary.
-    Several { summary: bool },
+    Several {
+        summary: bool,
+    },
     /// Unknown, for a reason that is reported elsewhere.
     Unknown,
 }
@@ -65,7 +72,6 @@ pub(super) struct Output<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'a> {
     pub(super) variables: &'a Map<String, Value>,
-    /// Of the earlier actions.
     pub(super) outputs: Vec<Output<'a>>,
     /// Outputs of this and later actions, with the actions' ids.
     pub(super) later: Vec<(&'a str, &'a str)>,
@@ -85,7 +91,6 @@ pub(super) struct WrongPath<'a> {
     /// The unknown name, and the names available there.
     written: String,
     names: Vec<&'a str>,
-    /// Precedes each of the names.
     prefix: String,
     /// The whole path, if the names are root names.
     whole: Option<String>,
@@ -101,7 +106,6 @@ impl<'a> WrongPath<'a> {
         Self { written: written.to_owned(), names, prefix: prefix.to_owned(), ..self }
     }
 
-    /// Turns the error into a warning.
     fn perhaps(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }

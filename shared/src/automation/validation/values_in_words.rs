@@ -53,7 +53,6 @@ pub(super) fn repair(value: &Value, allowed: &[&str]) -> String {
     format!("Write {}.", words(allowed))
 }
 
-/// JSON text of an example value.
 pub(super) fn example(schema: &Value) -> String {
     let given = schema.get("example").or_else(|| schema.get("examples")?.get(0)).or_else(|| schema.get("const"));
     let given = given.or_else(|| schema.get("enum")?.get(0));

@@ -68,7 +68,6 @@ impl Account {
         }
     }
 
-    /// An organization's own account.
     pub fn own(organization: OrganizationId, credentials: Credentials, model: &str) -> Self {
         Self::of(Whose::Organization(organization), credentials, model)
     }

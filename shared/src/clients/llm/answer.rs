@@ -16,13 +16,10 @@ pub struct Completion {
     /// May be empty: such an answer was billed too, and [`Completion::finish`] may tell the reason. A model's `refusal` is here
     /// with [`Finish::Refusal`].
     pub text: String,
-    /// Calls of the offered functions.
     pub tool_calls: Vec<ToolCall>,
     pub finish: Finish,
     pub usage: Usage,
-    /// The model's name as the gateway reports it.
     pub model: String,
-    /// The gateway's id of the generation.
     pub id: Option<String>,
 }
 
@@ -35,7 +32,6 @@ pub enum Finish {
     ToolCalls,
     /// The model declined, in its own words.
     Refusal,
-    /// Unknown or missing.
     Other,
 }
 
@@ -102,7 +98,6 @@ pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Priv
     })
 }
 
-/// The error in a body or choice.
 pub(super) fn error_in(value: &Value) -> Option<&Value> {
     if value.get("object").and_then(Value::as_str) == Some("error") {
         return Some(value);

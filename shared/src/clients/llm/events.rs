@@ -13,7 +13,6 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 #[derive(Default)]
 pub(super) struct Events {
     begun: bool,
-    /// The current line.
     line: Vec<u8>,
     /// The `data` lines of the current event.
     data: Option<Vec<u8>>,

@@ -43,10 +43,8 @@ const IN_FLIGHT: &str = "openrouter_in_flight_budget";
 /// Consecutive characters of the conversation that count as a quotation.
 const QUOTATION: usize = 16;
 
-/// Texts that must not appear in errors.
 pub(super) struct Private<'a> {
     pub(super) messages: &'a [Message],
-    /// The key or token.
     pub(super) secret: &'a SecretString,
 }
 
@@ -54,7 +52,6 @@ pub(super) struct Private<'a> {
 struct ErrorBody {
     /// A numeric `code`, also as text.
     number: Option<u16>,
-    /// Codes and types, in lower case.
     words: Vec<String>,
     message: String,
     parameter: Option<String>,
@@ -64,7 +61,6 @@ struct ErrorBody {
     flagged: bool,
 }
 
-/// The error of an unsuccessful answer.
 pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Private<'_>) -> Error {
     let said = match serde_json::from_slice(body) {
         Ok(body) => ErrorBody::by(&body),
@@ -185,7 +181,6 @@ impl ErrorBody {
         (is("max_tokens") || is("max_completion_tokens")).then_some(Parameter::MaxTokens)
     }
 
-    /// Codes and message, for the log.
     fn shown(&self, private: Option<&Private<'_>>) -> String {
         let words = self.words.join(" ");
         let message = private.map_or("", |_| &self.message);
@@ -200,7 +195,6 @@ impl ErrorBody {
 }
 
 impl Private<'_> {
-    /// Of the conversation.
     pub(super) fn bytes(&self) -> usize {
         self.messages.iter().map(|message| message.content.len()).sum()
     }

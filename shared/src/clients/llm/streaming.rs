@@ -28,7 +28,6 @@ pub enum Delta {
 
 pub(super) enum Opened {
     Events(Box<Reading>),
-    /// The gateway does not stream.
     Whole(Box<Completion>),
 }
 
@@ -47,7 +46,6 @@ pub(super) struct Reading {
     tool_calls: BTreeMap<u64, ToolCall>,
     /// Bytes of text and calls.
     size: usize,
-    /// Some part of an answer was received.
     answered: bool,
     finish: Option<Finish>,
     refused: bool,
@@ -141,7 +139,6 @@ impl Reading {
         }
     }
 
-    /// Adds a chunk, and returns its text.
     fn take(&mut self, chunk: &Value) -> Result<String, Error> {
         if let Some(error) = error_in(chunk) {
             return Err(refusal::inside(error, None));

@@ -12,7 +12,6 @@ use super::{
     Account, Body,
 };
 
-/// Parameters to leave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Without {
     pub(super) temperature: bool,
@@ -21,7 +20,6 @@ pub(super) struct Without {
     pub(super) former_name: bool,
 }
 
-/// By address and model.
 #[derive(Clone, Default)]
 pub(super) struct WithoutBy(Arc<Mutex<HashMap<(String, String), Without>>>);
 

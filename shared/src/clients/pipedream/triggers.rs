@@ -14,7 +14,6 @@ use crate::{
 
 #[derive(Debug)]
 pub struct NewTrigger<'a> {
-    /// Key of its component.
     pub component: &'a str,
     pub version: &'a str,
     /// Including the account.
@@ -82,7 +81,6 @@ impl Pipedream {
         Ok(DeployedTrigger { id: answer.data.id, signing_key })
     }
 
-    /// The ids of all deployed triggers of the organization.
     pub async fn deployed_triggers(
         &self,
         project: &Project,

@@ -14,7 +14,6 @@ use crate::clients::{Error, Failure, Service};
 pub struct AssistantModel(Map<String, Value>);
 
 impl AssistantModel {
-    /// The model in VAPI's answer.
     pub(super) fn of(mut assistant: Value) -> Result<Self, Error> {
         let unreadable = |why: &str| Err(Error::new(Service::Vapi, Failure::Undecodable(why.into())));
         let Some(Value::Object(model)) = assistant.get_mut("model").map(Value::take) else {
@@ -31,7 +30,6 @@ impl AssistantModel {
         Ok(Self(model))
     }
 
-    /// The distinct ids in both lists.
     pub fn tool_ids(&self) -> Vec<&str> {
         let mut once: Vec<&str> = Vec::new();
         for id in self.listed().chain(self.pinned().map(|(id, _)| id)) {
@@ -42,7 +40,6 @@ impl AssistantModel {
         once
     }
 
-    /// Whether the assistant pins versions of its tools.
     pub fn pins_versions(&self) -> bool {
         self.pinned().next().is_some()
     }

@@ -23,10 +23,8 @@ const LONGEST: usize = 40;
 /// Milliseconds searched for a call whose creation lost its answer; far longer than the handling of an incoming call.
 const LOOKED_FOR_MS: i64 = 60_000;
 
-/// A call with media from Twilio.
 #[derive(Debug, Clone, Copy)]
 pub struct InboundCall<'a> {
-    /// VAPI's ids.
     pub phone_number_id: &'a str,
     pub assistant_id: &'a str,
     /// As received from the network; may be no number (`anonymous`, `client:…`).

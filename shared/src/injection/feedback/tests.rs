@@ -21,7 +21,6 @@ use crate::{
 const DONE: &str = "```tool\nreturn finalResponse();\n```";
 const ANSWER: &str = r#"{"opens": 8}"#;
 
-/// A journal in memory.
 #[derive(Default)]
 struct Written {
     answers: Vec<RunAnswer>,
@@ -115,7 +114,6 @@ impl Bakery {
         }
     }
 
-    /// Runs the whole script.
     async fn run(&self, model: &Scripted) -> Ran {
         let (mut dialogue, mut written) = (Dialogue::new(&self.prompt()), Written::default());
         let ended = self.feedback(model).run(&mut dialogue, &mut written).await;
@@ -149,7 +147,6 @@ fn counting(name: &'static str, count: &Arc<AtomicUsize>) -> TestTool {
     })
 }
 
-/// The last message of each request.
 fn told(model: &Scripted) -> Vec<String> {
     model.asked().into_iter().map(|(mut messages, _)| messages.pop().unwrap().content).collect()
 }
@@ -158,7 +155,6 @@ fn outcomes(calls: &[RunCall]) -> Vec<(&str, CallOutcome)> {
     calls.iter().map(|call| (call.name.as_str(), call.outcome)).collect()
 }
 
-/// Nearly every event on the way to an answer.
 fn eventful() -> Vec<String> {
     vec![
         "I wonder.".to_owned(),
@@ -235,7 +231,6 @@ async fn a_run_that_is_resumed_after_any_step_goes_on_byte_for_byte() {
     }
 }
 
-/// The run as read from the tables.
 fn taken_up(written: &Written, prompt: RunPrompt) -> WholeRun {
     fn read<T: serde::Serialize + serde::de::DeserializeOwned>(rows: &[T]) -> Vec<T> {
         serde_json::from_value(json!(rows)).unwrap()

@@ -30,13 +30,11 @@ const KEYWORDS: &str = "type, $schema, $id, $ref, $defs, title, description, pro
 /// Words between a type's name and its explanation.
 const EXPLAINS: &str = " (| of | - | – | — | or | oder | ou | with | representing | containing | in ";
 
-/// Beginnings of examples.
 const EXAMPLES: &str = "one of|either |e.g.|eg. |z. b.|z.b.|for example|such as|p. ej.|par ex|i.e.";
 
 /// Brackets around placeholders.
 const BRACKETS: &str = "<…> […] {…} {{…}} ${…} (…) «…» ‹…› ＜…＞ %…% __…__";
 
-/// A leaf of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Leaf {
     Placeholder,

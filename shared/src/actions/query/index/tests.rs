@@ -159,7 +159,6 @@ fn an_empty_base_finds_nothing() {
     assert_eq!(found(&empty, "anything", &[]), (0, vec![]));
 }
 
-/// City, price, garden, words.
 type Row = (String, Option<i32>, Option<bool>, Vec<&'static str>);
 
 fn any_entries() -> impl Strategy<Value = Vec<Row>> {

@@ -22,7 +22,6 @@ pub(super) struct ActionView {
     error: Option<String>,
     /// Result of the condition, clause by clause, with the values found.
     condition_result: Option<Value>,
-    /// Of the entry in the history.
     execution_id: Option<ExecutionId>,
     /// Calls of the tool, retries included.
     attempts: u32,
@@ -35,7 +34,6 @@ pub(super) struct Actions<'a> {
     pub(super) transcript: Transcript,
 }
 
-/// An action with parsed texts.
 struct Action<'a> {
     result: &'a ActionResult,
     arguments: Option<Value>,

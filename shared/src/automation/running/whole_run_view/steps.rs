@@ -31,7 +31,6 @@ pub(super) struct StepView {
     started_at: Timestamp,
     duration_ms: u64,
     calls: Vec<CallView>,
-    /// Calls beyond the shown ones.
     calls_left_out: usize,
     /// The reply, with `…` for results of calls; null if there was none.
     reply: Option<String>,
@@ -62,13 +61,10 @@ struct Step<'a> {
     is_final: bool,
 }
 
-/// A call with parsed texts.
 struct ToolCallView<'a> {
     call: &'a RunCall,
-    /// Fields marked by the tool's author.
     marks: &'a [String],
     arguments: Option<Value>,
-    /// Text if it is not JSON.
     result: Value,
 }
 

@@ -4,7 +4,6 @@ use std::{collections::VecDeque, sync::Mutex};
 
 use super::*;
 
-/// Gives prepared answers, then follows the feedback.
 struct Steady {
     says: Mutex<VecDeque<(String, bool)>>,
     told: Mutex<Vec<String>>,

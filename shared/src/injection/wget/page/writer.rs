@@ -13,7 +13,6 @@ pub(super) const LONGEST_ADDRESS: usize = 500;
 /// Empty cells shown before a cell with text.
 const MOST_BARS: usize = 32;
 
-/// White space between two texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     None,
@@ -22,7 +21,6 @@ enum Gap {
     Paragraph,
 }
 
-/// The tag being read.
 #[derive(Default)]
 struct Tag {
     name: Vec<u8>,
@@ -37,7 +35,6 @@ struct Tag {
 
 struct Link {
     address: String,
-    /// Some of its text was written.
     begun: bool,
 }
 
@@ -57,12 +54,10 @@ pub(super) struct Writer<'e> {
     /// Cells ended since the last text of the row.
     bars: usize,
     in_row: bool,
-    /// Offset of the row in the text.
     row: usize,
     preformatted: usize,
     pre_begins: bool,
     link: Option<Link>,
-    /// While inside the title.
     title: Option<Vec<u8>>,
     /// The skipped element, and its nesting depth within itself.
     left_out: Option<(Vec<u8>, usize)>,
@@ -115,7 +110,6 @@ impl<'e> Writer<'e> {
         self.gap = self.gap.max(if self.in_row { gap.min(Gap::Line) } else { gap });
     }
 
-    /// Collapses white space.
     fn write(&mut self, text: &[u8]) {
         if let Some(title) = &mut self.title {
             title.extend(text.iter().take(LONGEST_TITLE.saturating_sub(title.len())));
@@ -162,7 +156,6 @@ impl<'e> Writer<'e> {
         self.enough.set(self.text.len() > self.limit);
     }
 
-    /// Writes the white space and marks before a text.
     fn begin_text(&mut self) {
         if self.bars > 0 && self.text.len() > self.row {
             self.gap = Gap::None;
@@ -310,7 +303,6 @@ impl<'e> Writer<'e> {
     }
 }
 
-/// The white space around an element.
 fn around(name: &[u8]) -> Gap {
     match name {
         b"p" | b"ul" | b"ol" | b"dl" | b"table" | b"blockquote" | b"hr" | b"form" | b"section" | b"article" => {
@@ -323,7 +315,6 @@ fn around(name: &[u8]) -> Gap {
     }
 }
 
-/// Appends up to a maximal length.
 fn extend(name: &mut Vec<u8>, part: &[u8], most: usize) {
     name.extend(part.iter().take(most.saturating_sub(name.len())));
 }
