@@ -31,7 +31,7 @@ test: ## every test, the end-to-end test on the local stack included; every benc
 	tests/chat_clients/install
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --test '*' --bench '*'
 
-lint: ## formatting, clippy, documentation, template, licences and advisories
+lint: ## formatting, clippy, documentation, template, licences, advisories, and the plainness of comments and pages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items
@@ -40,6 +40,7 @@ lint: ## formatting, clippy, documentation, template, licences and advisories
 	infra/local/make-venv .venv-lint infra/lint/requirements.txt
 	.venv-lint/bin/python infra/lint/template
 	infra/lint/dependencies
+	infra/lint/prose
 
 # The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
 # cargo bench -p tests --bench query --bench call_start.

@@ -75,7 +75,7 @@ test('an id token is the right one, or it is none', () => {
   }
 });
 
-/** An issuer that gives this answer, and what it was asked. */
+/** An issuer with this answer, and its requests. */
 function issuer(status, body) {
   const asked = [];
   const ask = async (address, { body: form } = {}) => {

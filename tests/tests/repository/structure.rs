@@ -341,6 +341,10 @@ fn the_modules_of_a_function_stand_in_no_circle() {
 fn the_environment_is_read_in_config_only() {
     for file in rust("shared/src").into_iter().chain(rust("functions")) {
         let reads = file.code.contains("env::var") || file.code.contains("env::vars");
+        // Cargo passes a build script its folders in the environment.
+        if file.path.ends_with("/build.rs") {
+            continue;
+        }
         assert_eq!(reads, file.path == "shared/src/config.rs", "{} and the environment", file.path);
     }
 }

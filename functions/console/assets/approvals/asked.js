@@ -1,4 +1,4 @@
-// What an approval asks, in words.
+// An approval's request, in words.
 
 /** A tool's name as words: `gmail_send_email` is "Gmail send email". */
 export function wordsOf(tool) {
@@ -18,7 +18,7 @@ export function titleOf(approval) {
   return to ? `${wordsOf(approval.tool)} to ${to}` : wordsOf(approval.tool);
 }
 
-/** The one to decide first: of those that wait, the one whose time is over soonest. `but` is left out. */
+/** The one to decide first: of the pending approvals, the first to expire. `but` is left out. */
 export function mostUrgent(items, but = null) {
   const waiting = (items ?? []).filter((item) => item.status === 'pending' && item.id !== but);
   return waiting.sort((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at))[0] ?? null;

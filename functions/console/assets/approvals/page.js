@@ -1,4 +1,4 @@
-// Approvals: what waits for a person, exactly what and to whom, and the decision.
+// Approvals: pending requests with their exact content and recipients, and the decision.
 
 import { mostUrgent, recipientsIn, titleOf, wordsOf } from './asked.js';
 import { html, useEffect, useRef, useState } from '../htm-preact.js';

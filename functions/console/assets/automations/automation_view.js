@@ -1,4 +1,4 @@
-// One automation: a version as a flow, all versions, what differs, its newest runs, and what may be done.
+// One automation: a version as a flow, all versions, differences, the newest runs, and the actions.
 
 import { html, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
@@ -83,7 +83,7 @@ function Acts({ automation, shown, refused, act, ready }) {
     ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
 }
 
-/** What a person should know of its state. */
+/** A notice about its state. */
 function Notes({ automation, slug }) {
   const { status, pause_reason: reason, paused_by_run: run, waits_for: waits, last_error: trouble, next_run_at: next, description } = automation;
   return html`

@@ -1,4 +1,4 @@
-// A definition drawn as a flow: what begins it, and its actions in order.
+// A definition drawn as a flow: the trigger, and the actions in order.
 
 import { html } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';

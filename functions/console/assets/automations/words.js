@@ -5,7 +5,7 @@ const OPERATORS = {
   contains_any: 'contains any of', starts_with: 'begins with', ends_with: 'ends with', exists: 'is there', not_exists: 'is not there',
 };
 
-/** What begins it: `When Slack says: message`, `Every day at 09:00`. */
+/** The trigger: `When Slack says: message`, `Every day at 09:00`. */
 export function beginningOf({ trigger_type: type, trigger_config: config }) {
   const { service, event_type: event, source_tool: source, polling_interval_minutes: minutes = 15, run_at: at, interval, time_of_day: time, day_of_week: day, timezone } = config ?? {};
   const zone = timezone ? ` (${timezone})` : '';
@@ -58,7 +58,7 @@ export function diagnosticsAt(diagnostics, pointer) {
   return diagnostics.filter(({ pointer: at }) => at === pointer || at.startsWith(`${pointer}/`));
 }
 
-/** What may be done with a version: `activate`, `resume`, `rollback`, or null for the one that runs. */
+/** The actions for a version: `activate`, `resume`, `rollback`, or null for the active version. */
 export function stepTo(automation, version) {
   const { active_version: active, status } = automation;
   if (active === version) return status === 'paused' ? 'resume' : null;

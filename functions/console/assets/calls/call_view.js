@@ -116,7 +116,7 @@ function Cost({ call }) {
   </section>`;
 }
 
-/** What the tool was given and gave back, masked. */
+/** The tool's arguments and result, masked. */
 function Asked({ bar, execution, nameOf, from }) {
   const aside = useRef(null);
   const shown = useRef(bar.id);

@@ -1,4 +1,4 @@
-// Bar, line and pie charts in SVG. Whoever cannot see them finds the numbers in a table.
+// Bar, line and pie charts in SVG. A table has the numbers for screen readers.
 
 import { scale, slices, ticks } from '../shell/chart_shapes.js';
 import { html } from '../htm-preact.js';

@@ -20,7 +20,7 @@ export class Chat {
   #state;
   #api;
   #signIn;
-  /** What is listened to: an `AbortController` with the `run` that it is about. */
+  /** The current subscription: an `AbortController` with the `run` that it is about. */
   #reading = null;
   #unanswered = new Unanswered(sessionStorage);
 
@@ -93,7 +93,7 @@ export class Chat {
     await this.#olderThreads().catch((error) => this.#problem(error));
   }
 
-  /** Older messages, above those that are shown. */
+  /** Older messages, above the shown ones. */
   async loadEarlier() {
     const { conversation: of, loading } = this.#state.get();
     if (!of.earlier || loading) return;
@@ -136,7 +136,7 @@ export class Chat {
     this.#waitsAgain(taken, before);
   }
 
-  /** What waited still does if nothing was taken. */
+  /** The waiting call still waits if nothing was accepted. */
   #waitsAgain(taken, before) {
     const { conversation: of } = this.#state.get();
     if (!taken && before.waiting && of.thread === before.thread) this.#show({ ...of, waiting: before.waiting });
@@ -162,7 +162,7 @@ export class Chat {
     this.#state.set({ notice: null });
   }
 
-  /** The newest threads, above the older ones that are shown. */
+  /** The newest threads, above the shown older ones. */
   async #readThreads() {
     const page = await this.#threadsAfter(null);
     const { threads } = this.#state.get();
@@ -234,7 +234,7 @@ export class Chat {
         this.#show(applied(this.#state.get().conversation, event));
       }
       const { failure } = this.#state.get().conversation;
-      // What became of a decision stands in the thread alone.
+      // Only the thread has the outcome of a decision.
       if (failure && decision) await this.#reload({ quietly: true });
       this.#finished(message, failure);
       return true;

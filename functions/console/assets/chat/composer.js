@@ -1,4 +1,4 @@
-// Where a person writes. What is written survives a reload, and having to sign in again.
+// Where a person writes. The draft survives a reload and a new sign-in.
 
 import { html, useEffect, useLayoutEffect, useState } from '../htm-preact.js';
 
@@ -26,7 +26,7 @@ export function Composer({ field, answering, stopping, onSend, onStop }) {
     write('');
     field.current.focus();
     const taken = await onSend(text);
-    // What was written meanwhile stays, below.
+    // A newer draft stays, below.
     if (!taken) write([text, sessionStorage.getItem(DRAFT) ?? ''].filter(Boolean).join('\n\n'));
   };
   const onKeyDown = (event) => {

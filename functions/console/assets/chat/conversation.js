@@ -56,7 +56,7 @@ export function ended(before) {
   return { ...before, run: null, followed: null, items: before.items.map(close) };
 }
 
-/** What an event makes of a conversation. Events that say nothing to a reader leave it as it is. */
+/** Applies an event to a conversation. Events that say nothing to a reader leave it as it is. */
 export function applied(before, event) {
   const apply = EVENTS[event.type];
   return apply ? apply(before, event) : before;

@@ -12,7 +12,7 @@ export class Item extends Component {
     return next.item !== this.props.item || broken !== (this.state.broken ?? false);
   }
 
-  /** What a tool wants drawn may be of a form that nobody has thought of; the rest of the page goes on. */
+  /** A tool's widget may have an unknown form; the rest of the page goes on. */
   componentDidCatch(error) {
     console.error(error);
     this.setState({ broken: true });

@@ -33,12 +33,12 @@ export async function* eventData(body, quiet = 60_000) {
     }
     if (data.length > 0) yield data.join('\n');
   } finally {
-    // Whoever stops reading wants no more of it.
+    // A reader that stops cancels the stream.
     reader.cancel().catch(() => {});
   }
 }
 
-/** Whole lines, and what is left of one that has not ended yet. */
+/** Whole lines, and the rest of an unfinished one. */
 function split(text, ended) {
   // A CR at the very end may be half of a CRLF.
   const until = !ended && text.endsWith('\r') ? text.length - 1 : text.length;

@@ -8,7 +8,7 @@ export function ThreadList({ threads, current, listed, readOnly, onList, open, b
   const gone = async () => {
     const deleted = await remove(doomed.thread_id);
     doom(null);
-    // The dialog gives the focus back to what is gone now.
+    // The dialog would return the focus to a removed element.
     if (deleted) setTimeout(() => fresh.current?.focus());
   };
   return html`

@@ -1,4 +1,4 @@
-// What tools want drawn: tables, charts, maps, cards and lists.
+// Tools' widgets: tables, charts, maps, cards and lists.
 
 import { Chart } from './chart.js';
 import { html } from '../htm-preact.js';

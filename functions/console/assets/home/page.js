@@ -16,7 +16,7 @@ import { callsByHour, needsOf } from './needs.js';
 const EVERY = 10_000;
 /** Of so many of the newest calls it is asked which tools failed in them: a call's row does not say. */
 const LOOKED_INTO = 10;
-/** What a page of calls holds at most. */
+/** The most calls in a page. */
 const MOST = 200;
 
 export function View({ api, slug }) {

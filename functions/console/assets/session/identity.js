@@ -18,7 +18,7 @@ export async function discover(address, ask = fetch) {
   return found;
 }
 
-/** Where to go to sign in, and what must be kept until one comes back: `{address, pending}`. */
+/** The sign-in address, and the state to keep until the return: `{address, pending}`. */
 export async function begin(found, { client_id, scopes, redirect_uri }) {
   const pending = { state: secretText(), nonce: secretText(), verifier: secretText(), redirect_uri };
   const address = new URL(found.authorization_endpoint);
@@ -81,7 +81,7 @@ async function tokens(found, form, ask) {
 }
 
 /**
- * What an id token says of the person. It came from the issuer itself over TLS, which stands for its signature (OpenID Connect Core,
+ * The person's claims in an id token. It came from the issuer itself over TLS, which stands for its signature (OpenID Connect Core,
  * 3.1.3.7); the API verifies that. `subject` is whose it must be, if that is known; `nonce` as well.
  */
 export function claimsOf(token, { issuer, client_id, nonce, subject, now = Date.now() }) {

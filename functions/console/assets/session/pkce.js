@@ -11,7 +11,7 @@ export function secretText() {
   return base64url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
-/** What the issuer is told of a verifier, method S256. */
+/** The verifier's challenge for the issuer, method S256. */
 export async function challenge(verifier) {
   return base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
 }

@@ -17,7 +17,7 @@ export class Session {
     this.#settings = settings;
   }
 
-  /** The claims of whoever is signed in; null if nobody is. Their token may have expired. */
+  /** The claims of the signed-in person; null if nobody is. Their token may have expired. */
   get claims() {
     const tokens = kept(TOKENS);
     return tokens && identity.unverified(tokens.id_token);
@@ -60,7 +60,7 @@ export class Session {
     const ends = (identity.unverified(tokens.id_token)?.exp ?? 0) * 1000;
     if (!renewed && ends > Date.now() + EARLY) return tokens.id_token;
     if (tokens.refresh_token) {
-      // Those who ask at the same time wait for the same renewal: a refresh token may work only once.
+      // Concurrent callers share one renewal: a refresh token may work only once.
       this.#renewal ??= this.#renew(tokens).finally(() => {
         this.#renewal = null;
       });

@@ -1,4 +1,4 @@
-// What a key means while no field has the focus.
+// The keyboard shortcuts while no field has the focus.
 
 const FIELDS = ['INPUT', 'TEXTAREA', 'SELECT'];
 

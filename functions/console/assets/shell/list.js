@@ -8,7 +8,7 @@ const SKELETON = [1, 2, 3, 4, 5, 6];
 /** A list that comes sooner shows no skeleton. */
 const PATIENCE = 300;
 
-/** What was not loaded, and a button that tries again. What is known stays, with its age. */
+/** The failed part, and a button that tries again. The known data stay, with their age. */
 export function Failed({ what, error, at, again }) {
   return html`<div class="say bad" role="alert" data-failed>
     <${Icon} name="bad" />

@@ -1,8 +1,8 @@
-// What a person should know now, and what they can do about it.
+// A notice for the person, with the next step.
 
 import { html } from '../htm-preact.js';
 
-/** `{text, kind: 'problem' | 'news', action?: {label, act}}`; what is a problem is said aloud at once. */
+/** `{text, kind: 'problem' | 'news', action?: {label, act}}`; a problem is announced at once. */
 export function Notice({ notice, onDismiss }) {
   const problem = notice?.kind === 'problem';
   return html`

@@ -67,7 +67,7 @@ function skip(event) {
   document.getElementById('main')?.focus();
 }
 
-/** What the key means here. */
+/** The shortcut's meaning here. */
 function act(meaning, { slug, help }) {
   if (meaning === null) return;
   if (meaning === 'help') return help(true);

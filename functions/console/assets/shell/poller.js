@@ -38,7 +38,7 @@ export class Poller {
     this.#page.removeEventListener('visibilitychange', this.#onShown);
   }
 
-  /** Reads at once; those who ask meanwhile wait for the same answer. */
+  /** Reads at once; concurrent callers share the same answer. */
   now() {
     clearTimeout(this.#timer);
     this.#timer = null;

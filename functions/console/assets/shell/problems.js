@@ -1,4 +1,4 @@
-// What went wrong, as a sentence with the next step.
+// The failure as a sentence with the next step.
 
 /** The token is not taken any more. */
 export class SignInNeeded extends Error {

@@ -1,11 +1,11 @@
-// What an execution's tool was given and gave back, masked.
+// An execution's arguments and result, masked.
 
 import { html } from '../htm-preact.js';
 import { Values } from './values.js';
 
 const TRIGGERS = { conversation: 'the model, in the conversation', call_start: 'the start of the call', automation: 'an automation', test: 'a test', agent: 'an agent' };
 
-/** What made a tool run. */
+/** The trigger of an execution. */
 export function triggerOf(trigger) {
   return TRIGGERS[trigger] ?? trigger;
 }

@@ -1,4 +1,4 @@
-// What a role may do. The API decides; the page says it before somebody tries.
+// The rights of a role. The API decides; the page says it before somebody tries.
 
 const ROLES = ['viewer', 'member', 'admin', 'owner'];
 

@@ -16,7 +16,7 @@ export function withNewest(rows, page) {
   return { ...rows, items, fresh };
 }
 
-/** The rows with those that wait above them. */
+/** The rows, with the waiting ones above. */
 export function revealed(rows) {
   return { ...rows, items: [...rows.fresh, ...rows.items], fresh: [] };
 }

@@ -1,4 +1,4 @@
-// One state, and whoever shows it.
+// One state and its subscribers.
 
 /** A state that tells its listeners when it changes. */
 export function store(initial) {

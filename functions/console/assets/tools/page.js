@@ -1,4 +1,4 @@
-// Tools, newest first, and one of them with what became of its executions.
+// Tools, newest first, and one of them with its executions.
 
 import { html } from '../htm-preact.js';
 import { Choices, List, Nothing } from '../shell/list.js';

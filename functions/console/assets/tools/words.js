@@ -12,7 +12,7 @@ export function occasionOf({ execute_on_call_start: start, attach_to_agent: agen
   return start ? 'When a call starts' : 'When the model calls it';
 }
 
-/** What the model fills in: `{name, type, description, required}`. */
+/** The model's parameters: `{name, type, description, required}`. */
 export function parametersOf({ function_schema: schema }) {
   const { properties = {}, required = [] } = schema?.parameters ?? {};
   return Object.entries(properties).map(([name, { type, format, description }]) => ({

@@ -1,4 +1,4 @@
-// What is used of the organization's budgets.
+// The use of the organization's budgets.
 
 import { html } from '../htm-preact.js';
 import { Failed, Skeleton } from '../shell/list.js';
