@@ -1,6 +1,6 @@
-//! `make bench`: what a run of 50 actions takes by itself, without DynamoDB and its tools' own time, against the budget of 5 ms:
-//! conditions, templates, checking arguments, what becomes of each, and taking the run up anew. A figure over its budget is said
-//! so and fails nothing: a busy machine measures high.
+//! `make bench`: the own time of a run of 50 actions, without DynamoDB and its tools' own time, against the budget of 5 ms:
+//! conditions, templates, checking arguments, results, and resuming the run. A figure over its budget is said so and fails
+//! nothing: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::panic, reason = "a bench stops at what is wrong")]
@@ -59,7 +59,7 @@ fn data() -> RunData {
     RunData::of(&run, &plan, &version).expect("data")
 }
 
-/// Carries all actions out, from what was saved of them so far.
+/// Carries out all actions, from their saved state.
 fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<ActionResult> {
     let definition = Definition::read(definition, &mut Diagnostics::default()).expect("a definition");
     let Body::Actions(actions) = &definition.body else { panic!("it has actions") };

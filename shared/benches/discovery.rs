@@ -1,5 +1,5 @@
-//! `make bench ALL=1`: what finding tools takes by itself, without DynamoDB: the index of the first search of a process, against
-//! 300 ms for 10,000 tools; a search, against 20 ms; a service with 500 tools in JSON and as text, against 5 ms. Each from 100 to
+//! `make bench ALL=1`: the own time of tool search, without DynamoDB: the index of the first search of a process, against 300
+//! ms for 10,000 tools; a search, against 20 ms; a service with 500 tools in JSON and as text, against 5 ms. Each from 100 to
 //! 10,000 tools, and how it grows: a hundred times the tools may take a hundred times as long, and not much more.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
@@ -24,7 +24,7 @@ use shared::{
 use crate::measuring::measures;
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
-/// Tools of a service, but for the one that is shown.
+/// Tools of a service, except the shown tool.
 const OF_A_SERVICE: usize = 100;
 const SHOWN: usize = 500;
 

@@ -1,10 +1,10 @@
-//! `make bench ALL=1`: what the feedback loop itself takes for an iteration, without the model and DynamoDB, against the
-//! budget of 0.2 ms; and the memory of a run whose tools return far more than a model is given. A figure over its budget is
-//! said so and fails nothing: a busy machine measures high.
+//! `make bench ALL=1`: the feedback loop's own time per iteration, without the model and DynamoDB, against the budget of 0.2
+//! ms; and the memory of a run whose tools return far more than the model receives. A figure over its budget is said so and
+//! fails nothing: a busy machine measures high.
 //!
 //! An iteration is an answer of some prose and a block of calls: it is parsed, the calls are checked and run, their results
-//! become the next message. Time is what the scheduler counted for the thread (`/proc`, so on Linux alone). Memory is the
-//! `VmHWM` of a process of its own for each run, above what it had before; a run of small results went before.
+//! become the next message. Time is the scheduler's count for the thread (`/proc`, so on Linux alone). Memory is the `VmHWM` of
+//! a process of its own for each run, above its earlier level, after a run of small results.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench stops at what is wrong")]
@@ -62,7 +62,7 @@ struct Shape {
     bytes: usize,
 }
 
-/// Says what was written for it, and how long the conversation was in the end.
+/// Plays a script, and records the final length of the conversation.
 struct Script {
     answers: Vec<String>,
     asked: AtomicUsize,
@@ -79,7 +79,7 @@ impl Model for Script {
     }
 }
 
-/// Gives the same page whatever it is asked for.
+/// Returns the same page for every request.
 struct Page {
     wget: Wget,
     bytes: usize,
@@ -175,7 +175,7 @@ fn grow(shape: Shape) {
     );
 }
 
-/// What a run took; memory at its peak, in bytes, and of its conversation in the end.
+/// Cost of a run: peak memory and the final size of its conversation, in bytes.
 struct Measured {
     cpu: Duration,
     memory: usize,

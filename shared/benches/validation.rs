@@ -1,5 +1,5 @@
-//! `make bench`: what the validation of a definition takes, without what is read for it, against the budget of 2 ms for 50
-//! actions. A figure over its budget is said so and fails nothing: a busy machine measures high.
+//! `make bench`: the time to validate a definition, without its reads, against the budget of 2 ms for 50 actions. A figure over
+//! its budget is said so and fails nothing: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]

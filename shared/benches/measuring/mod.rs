@@ -1,7 +1,7 @@
-//! What all benchmarks share.
+//! Shared code of all benchmarks.
 
-/// Whether figures are wanted: `cargo bench` says so. Under `cargo test` a benchmark does everything once and on little, so that
-/// one that no longer works fails there.
+/// Whether figures are wanted: `cargo bench` says so. Under `cargo test` a benchmark does everything once on little data, so
+/// that a broken benchmark fails there.
 pub(crate) fn measures() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
