@@ -43,7 +43,7 @@ static SCRIPTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 
 /// The text of a module of ours.
 fn module(path: &str) -> Option<String> {
-    if !path.ends_with(".js") || path == VENDORED {
+    if path.rsplit_once('.')?.1 != "js" || path == VENDORED {
         return None;
     }
     std::str::from_utf8(bytes(path)?).ok().map(str::to_owned)
