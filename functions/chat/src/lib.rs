@@ -119,7 +119,7 @@ struct ActionResult {
 ///
 /// - 200: The answer.
 ///
-/// ```json,question: In the user's own thread
+/// ```json,question: In the default thread of the user
 /// {"message": "How many text messages did we send to Ada this week?"}
 /// ```
 /// ```json,follow_up: In a thread of this name
