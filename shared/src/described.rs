@@ -137,6 +137,7 @@ mod tests {
 
     use super::*;
 
+    /// A row.
     #[derive(Serialize, Described)]
     struct RowView {
         id: uuid::Uuid,

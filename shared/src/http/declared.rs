@@ -298,6 +298,7 @@ mod tests {
     use super::*;
     use crate::Error;
 
+    /// A change.
     #[derive(Body)]
     #[allow(dead_code, reason = "only what is wrong with some of the fields is looked at")]
     struct Change {
