@@ -8,6 +8,7 @@
 mod asked;
 mod front_end;
 mod opening;
+pub mod planner;
 mod request;
 mod running;
 mod turn;

@@ -1,10 +1,10 @@
 //! On a schedule: settles the changes that a crash left open.
 
 use settle::{Deps, handle};
-use shared::{Platform, schedule};
+use shared::{Platform, direct_invocation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    schedule::serve("settle", Deps::new(&platform)?, handle).await
+    direct_invocation::serve("settle", Deps::new(&platform)?, handle).await
 }

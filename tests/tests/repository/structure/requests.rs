@@ -52,7 +52,7 @@ fn pages_may_send_what_routes_read() {
     let allowed: BTreeSet<&str> =
         api["CorsConfiguration"]["AllowHeaders"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mut read = BTreeSet::new();
-    for file in rust("shared/src/http").into_iter().chain(rust("functions")) {
+    for file in rust("shared/src/entry/http").into_iter().chain(rust("functions")) {
         if file.path.contains("trigger/") {
             continue;
         }

@@ -17,7 +17,7 @@ pub fn run<F: Future>(work: F) -> TaskLocalFuture<Instant, F> {
 }
 
 /// Runs work that continues after the answer's head was sent, as part of the same invocation.
-pub async fn going_on<F: Future>(began: Option<Instant>, work: F) -> F::Output {
+pub async fn rejoin<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     match began {
         Some(began) => BEGAN.scope(began, work).await,
         None => work.await,

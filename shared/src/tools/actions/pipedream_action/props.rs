@@ -115,7 +115,7 @@ impl PipedreamAction {
     }
 
     /// The arguments, with a model's single value of a list as a list.
-    pub(in crate::actions) fn with_lists(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+    pub(in super::super) fn with_lists(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let is_list = |name: &String| match self.params.get(name) {
             Some(Parameter::Ai { schema, .. }) => schema.get("type").is_some_and(|kind| kind == "array"),
             _ => false,

@@ -84,7 +84,7 @@ impl Events {
     ) -> Self {
         Self {
             frames,
-            work: Some(Box::pin(invocation::going_on(invocation::began(), work))),
+            work: Some(Box::pin(invocation::rejoin(invocation::began(), work))),
             last_words: Some(Box::new(last_words)),
             silence: None,
             silent_for: SILENCE,

@@ -46,7 +46,7 @@ impl Operator {
     }
 
     /// Whether an argument of this name could be a filter, of any field.
-    pub(in crate::actions) fn ends(argument: &str) -> bool {
+    pub(in super::super) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
     }
