@@ -27,7 +27,7 @@ pub const DECLARED: [Declared; 26] = declared! {
     "calls": calls,
     "chat": chat,
     "console": console,
-    "create": create,
+    "create-tool": create_tool,
     "delete": delete,
     "deploy": deploy,
     "detach": detach,
@@ -37,7 +37,7 @@ pub const DECLARED: [Declared; 26] = declared! {
     "hooks": hooks,
     "keys": keys,
     "knowledge": knowledge,
-    "list": list,
+    "list-tools": list_tools,
     "mcp": mcp,
     "members": members,
     "phone-numbers": phone_numbers,
@@ -45,7 +45,7 @@ pub const DECLARED: [Declared; 26] = declared! {
     "stream": stream,
     "tools-test": tools_test,
     "trigger": trigger,
-    "update": update,
+    "update-tool": update_tool,
     "usage": usage,
 };
 

@@ -39,7 +39,7 @@ impl Logs {
 
     /// The lines of the workspace's own crates, as JSON.
     pub fn ours(&self) -> Vec<Value> {
-        let ours = ["agents", "attach", "create", "execute", "list", "phone_numbers", "shared"];
+        let ours = ["agents", "attach", "create_tool", "execute", "list_tools", "phone_numbers", "shared"];
         let own =
             |line: &Value| line["target"].as_str().is_some_and(|target| ours.iter().any(|own| target.starts_with(own)));
         self.text()

@@ -24,10 +24,10 @@ use crate::{
 
 /// The functions, each wired as in its `main`.
 pub struct Process {
-    pub create: create::Deps,
-    pub update: update::Deps,
+    pub create_tool: create_tool::Deps,
+    pub update_tool: update_tool::Deps,
     pub delete: delete::Deps,
-    pub list: list::Deps,
+    pub list_tools: list_tools::Deps,
     pub attach: attach::Deps,
     pub detach: detach::Deps,
     pub keys: keys::Deps,
@@ -106,10 +106,10 @@ impl Process {
 
     fn on(platform: &Platform) -> shared::platform::Result<Self> {
         Ok(Self {
-            create: create::Deps::new(platform)?,
-            update: update::Deps::new(platform)?,
+            create_tool: create_tool::Deps::new(platform)?,
+            update_tool: update_tool::Deps::new(platform)?,
             delete: delete::Deps::new(platform)?,
-            list: list::Deps::new(platform)?,
+            list_tools: list_tools::Deps::new(platform)?,
             attach: attach::Deps::new(platform)?,
             detach: detach::Deps::new(platform)?,
             keys: keys::Deps::new(platform)?,
@@ -150,10 +150,10 @@ impl Process {
     /// Passes a request to the function of this name.
     pub(crate) async fn answer(&self, function: &str, request: Request) -> (Response<Body>, Option<Afterwards>) {
         let Process {
-            create,
-            update,
+            create_tool,
+            update_tool,
             delete,
-            list,
+            list_tools,
             attach,
             detach,
             keys,
@@ -165,10 +165,16 @@ impl Process {
         } = self;
         let calls = &self.calls;
         match function {
-            "create" => Box::pin(answer("create", request, |request| create::handle(create, request))).await,
-            "list" => Box::pin(answer("list", request, |request| list::handle(list, request))).await,
+            "create-tool" => {
+                Box::pin(answer("create-tool", request, |request| create_tool::handle(create_tool, request))).await
+            }
+            "list-tools" => {
+                Box::pin(answer("list-tools", request, |request| list_tools::handle(list_tools, request))).await
+            }
             "attach" => Box::pin(answer("attach", request, |request| attach::handle(attach, request))).await,
-            "update" => Box::pin(answer("update", request, |request| update::handle(update, request))).await,
+            "update-tool" => {
+                Box::pin(answer("update-tool", request, |request| update_tool::handle(update_tool, request))).await
+            }
             "delete" => Box::pin(answer("delete", request, |request| delete::handle(delete, request))).await,
             "detach" => Box::pin(answer("detach", request, |request| detach::handle(detach, request))).await,
             "knowledge" => {

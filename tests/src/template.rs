@@ -25,7 +25,7 @@ pub struct Route {
     pub path: String,
     /// Whether it requires the JWT authorizer.
     pub jwt: bool,
-    /// The function's name, such as `create`.
+    /// The function's name, such as `create-tool`.
     pub function: String,
 }
 

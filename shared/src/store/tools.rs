@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Longer than `create` may run.
+/// Longer than `create-tool` may run.
 const RESERVATION: Duration = Duration::from_secs(60);
 
 /// Longer than any holder may run.

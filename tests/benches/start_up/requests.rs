@@ -182,14 +182,14 @@ impl Setting {
             Job::new("runs", "a run, to the queue", 202, move |_| run_of_automation.clone()),
             Job::new("tools-test", "a dry run", 200, move |_| dry_run.clone()),
             Job::new("usage", "all", 200, ask("GET", "/usage")),
-            Job::new("update", "a description, at VAPI too", 200, move |number| {
+            Job::new("update-tool", "a description, at VAPI too", 200, move |number| {
                 edit.clone().text(json!({"description": format!("Number {number}")}).to_string())
             }),
             Job::new("attach", "a tool that is there", 200, move |_| attach.clone()),
-            Job::new("create", "an SMS tool, at VAPI too", 201, create),
+            Job::new("create-tool", "an SMS tool, at VAPI too", 201, create),
             Job::run_of_tool("GET of an API", true, move |_| look_up.clone()),
             Job::run_of_tool("GET the guard refuses", false, move |_| refused.clone()),
-            Job::new("list", "one tool", 200, move |_| list.clone()),
+            Job::new("list-tools", "one tool", 200, move |_| list.clone()),
             Job {
                 function: "run-loop",
                 name: "a run of two answers, to its end",

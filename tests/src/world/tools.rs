@@ -13,7 +13,7 @@ impl World {
 
     pub async fn create_as(&self, tenant: &Tenant, body: &Value) -> Answer {
         let event = Event::post(&format!("/api/{}/tools", tenant.slug), body).user(&tenant.user_id);
-        self.send("create", &event).await
+        self.send("create-tool", &event).await
     }
 
     /// Attaches a tool to the home organization's agent.
@@ -42,12 +42,12 @@ impl World {
     }
 
     pub async fn update_as(&self, tenant: &Tenant, tool: &Value, changes: &Value) -> Answer {
-        self.send("update", &edit(tenant, tool, changes)).await
+        self.send("update-tool", &edit(tenant, tool, changes)).await
     }
 
     /// Like [`World::update`], with `If-Match`.
     pub async fn update_seen(&self, tool: &Value, seen: &str, changes: &Value) -> Answer {
-        self.send("update", &edit(&self.home, tool, changes).header("if-match", seen)).await
+        self.send("update-tool", &edit(&self.home, tool, changes).header("if-match", seen)).await
     }
 
     /// `DELETE /api/{slug}/tools/{id}`.
@@ -78,7 +78,7 @@ impl World {
     }
 
     pub async fn list_as(&self, tenant: &Tenant, path: &str) -> Answer {
-        self.get_as("list", tenant, path).await
+        self.get_as("list-tools", tenant, path).await
     }
 
     /// `POST /api/{slug}/tools/test`.

@@ -588,7 +588,7 @@ async fn a_slug_is_no_pattern_and_no_path() {
         "%F0%9F%A6%80",
     ] {
         let event = Event::get(&format!("/api/{slug}/tools")).user(&world.home.user_id);
-        let answer = world.send("list", &event).await;
+        let answer = world.send("list-tools", &event).await;
         assert_eq!(answer.status, 404, "{slug}: {}", answer.body);
     }
 }

@@ -53,7 +53,7 @@ async fn vapi_failing_leaves_nothing_on_either_side() {
 async fn a_vapi_that_answers_too_late_leaves_nothing() {
     let world = World::start().await;
     world.vapi.inject(standins::Fault::delay(60_000).on("POST", "/tool"));
-    let answer = world.send("create", &event(&world).within(Duration::from_secs(7))).await;
+    let answer = world.send("create-tool", &event(&world).within(Duration::from_secs(7))).await;
     assert_eq!(answer.status, 504, "{}", answer.body);
     nothing_is_left(&world, "late");
 }

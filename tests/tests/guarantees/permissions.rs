@@ -92,7 +92,7 @@ async fn asked(own: bool) -> Permissions {
     let lookup = world.tool(&with_secret()).await;
     world.vapi.inject(Fault::status(400));
     world.create(&with_secret()).await.expect(502);
-    note(&mut asked, "create", &mut world);
+    note(&mut asked, "create-tool", &mut world);
 
     for tool in [&sms, &specific, &slack, &lookup, &query, &sms] {
         let answer: Answer = world.attach(tool["id"].as_str().unwrap()).await;
@@ -123,7 +123,7 @@ async fn asked(own: bool) -> Permissions {
     for path in ["/tools?attached=true", &tool, &format!("{tool}/agents"), &format!("{tool}/executions"), &agent] {
         world.list(path).await.expect(200);
     }
-    note(&mut asked, "list", &mut world);
+    note(&mut asked, "list-tools", &mut world);
     calls(&world).await;
     note(&mut asked, "calls", &mut world);
     for tool in [&specific, &slack, &lookup, &query, &transfer] {
@@ -314,13 +314,13 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
     world.update(&lookup, &change).await.expect(200);
     world.vapi.inject(Fault::status(400));
     world.update(&one, &json!({"name": "two", "attach_to_agent": true})).await.expect(502);
-    note(asked, "update", world);
+    note(asked, "update-tool", world);
 
     // An abandoned edit is left to settle, which is invoked.
     world.vapi.inject(Fault::status(500).on("PATCH", "/assistant/").times(9));
     world.update(&attached, &preemptive_sms()).await.expect(202);
     world.vapi.clear_faults();
-    note(asked, "update", world);
+    note(asked, "update-tool", world);
 
     world.vapi.inject(Fault::status(400).on("DELETE", "/tool/"));
     world.delete(&query).await.expect(502);

@@ -270,7 +270,7 @@ async fn create_waits_for_access_name_vapi_and_one_transaction() {
     let world = World::start().await;
     let event =
         |config: &Value| Event::post(&format!("/api/{}/tools", world.home.slug), config).user(&world.home.user_id);
-    let Asked { answer, waited, .. } = measured(&world, "create", &event(&ai_sms())).await;
+    let Asked { answer, waited, .. } = measured(&world, "create-tool", &event(&ai_sms())).await;
     answer.expect(201);
     let expected = [
         vec!["Query organization_members", "Query organizations"],
@@ -283,7 +283,7 @@ async fn create_waits_for_access_name_vapi_and_one_transaction() {
     let mut chosen = ai_sms();
     chosen["label"] = json!("From the main line");
     chosen["from"] = json!({"type": "specific_number", "phone_number_id": world.home.phone_number_id});
-    let Asked { answer, waited, .. } = measured(&world, "create", &event(&chosen)).await;
+    let Asked { answer, waited, .. } = measured(&world, "create-tool", &event(&chosen)).await;
     answer.expect(201);
     assert!(waves(&waited).len() <= 4, "{:?}", summary(&waited));
 }
@@ -299,7 +299,7 @@ async fn list_waits_for_access_and_one_query() {
         (format!("/tools/{}/executions", tool["id"].as_str().unwrap()), 2),
         (format!("/agents/{}/tools", world.home.agent_id), 3),
     ] {
-        let Asked { answer, waited, .. } = measured(&world, "list", &get(path.clone())).await;
+        let Asked { answer, waited, .. } = measured(&world, "list-tools", &get(path.clone())).await;
         answer.expect(200);
         assert_eq!(waves(&waited).len(), most, "{path}: {:?}", summary(&waited));
     }

@@ -74,18 +74,20 @@ async fn prepare(world: &World, change: Change) -> (&'static str, Event) {
     let one = format!("{tools}/{id}");
     let body = json!({"tool_id": id});
     let (function, event) = match change {
-        Change::Create => ("create", Event::post(&tools, &labelled(ai_sms()))),
-        Change::CreatePreemptive => ("create", Event::post(&tools, &labelled(preemptive_sms()))),
+        Change::Create => ("create-tool", Event::post(&tools, &labelled(ai_sms()))),
+        Change::CreatePreemptive => ("create-tool", Event::post(&tools, &labelled(preemptive_sms()))),
         Change::Attach | Change::AttachPreemptive => ("attach", Event::post(&of_agent("attach"), &body)),
         Change::Detach | Change::DetachPreemptive => ("detach", Event::post(&of_agent("detach"), &body)),
-        Change::Edit => ("update", Event::new("PATCH", &one).text(json!({"description": "Another one"}).to_string())),
+        Change::Edit => {
+            ("update-tool", Event::new("PATCH", &one).text(json!({"description": "Another one"}).to_string()))
+        }
         Change::Rename => (
-            "update",
+            "update-tool",
             Event::new("PATCH", &one).text(json!({"name": uuid::Uuid::new_v4().simple().to_string()}).to_string()),
         ),
-        Change::ToPreemptive => ("update", Event::new("PATCH", &one).text(preemptive_sms().to_string())),
+        Change::ToPreemptive => ("update-tool", Event::new("PATCH", &one).text(preemptive_sms().to_string())),
         Change::ToAttachable => {
-            ("update", Event::new("PATCH", &one).text(json!({"attach_to_agent": true}).to_string()))
+            ("update-tool", Event::new("PATCH", &one).text(json!({"attach_to_agent": true}).to_string()))
         }
         Change::Delete | Change::DeletePreemptive => ("delete", Event::new("DELETE", &one)),
         Change::AttachBase

@@ -56,11 +56,11 @@ async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
     let home = &world.home;
     let tools = format!("/api/{}/tools", home.slug);
     let (function, event) = match change {
-        Change::CreateTool => ("create", Event::post(&tools, &lookup())),
+        Change::CreateTool => ("create-tool", Event::post(&tools, &lookup())),
         Change::CreatePreemptiveTool => {
             let mut tool = lookup();
             (tool["execute_on_call_start"], tool["attach_to_agent"]) = (json!(true), json!(false));
-            ("create", Event::post(&tools, &tool))
+            ("create-tool", Event::post(&tools, &tool))
         }
         _ => {
             let tool = world.attached(&lookup()).await;
@@ -78,7 +78,7 @@ async fn prepare_tool(world: &World, change: Change) -> (&'static str, Event) {
                 Change::RemoveToolsSecret => json!({"headers": null}),
                 _ => json!({"label": "Look somebody up"}),
             };
-            ("update", Event::new("PATCH", &path).text(change.to_string()))
+            ("update-tool", Event::new("PATCH", &path).text(change.to_string()))
         }
     };
     let event = match change {

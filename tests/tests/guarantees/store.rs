@@ -99,7 +99,7 @@ async fn a_batch_that_is_never_complete_ends_at_the_deadline_and_says_so() {
     world.aws.inject(unprocessed("BatchGetItem", "tools", 99));
     let (organization, within) = (world.home.organization_id.parse().unwrap(), Duration::from_millis(400));
     let started = Instant::now();
-    let found = world.process.list.tools.get_many(organization, &ids(&tools), Deadline::after(within)).await;
+    let found = world.process.list_tools.tools.get_many(organization, &ids(&tools), Deadline::after(within)).await;
     let error = found.unwrap_err();
     assert!(started.elapsed() < within + Duration::from_secs(1), "{:?}", started.elapsed());
     assert!(matches!(error, Error::Unavailable(..)) && error.status() == 503);
@@ -117,7 +117,7 @@ async fn a_request_whose_batch_is_never_complete_is_503_in_time() {
     world.aws.inject(unprocessed("BatchGetItem", "tools", 99));
     let event = Event::get(&format!("/api/{}/agents/{}/tools", world.home.slug, world.home.agent_id));
     let event = event.user(&world.home.user_id).within(Duration::from_secs(3));
-    let answer = world.send("list", &event).await;
+    let answer = world.send("list-tools", &event).await;
     assert_eq!((answer.status, &answer.body["code"]), (503, &json!("unavailable")), "{}", answer.body);
     let errors = logs.at("ERROR");
     assert!(errors.iter().any(|line| line.to_string().contains("unprocessed at the deadline")), "{errors:?}");

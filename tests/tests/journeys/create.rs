@@ -393,7 +393,7 @@ async fn a_body_that_cannot_be_read_is_400() {
     let deep = "[".repeat(100_000);
     for body in ["", "  ", "{", "{\"type\": }", "label=x", &deep] {
         let event = Event::new("POST", &path).user(&world.home.user_id).text(body);
-        let answer = world.send("create", &event).await;
+        let answer = world.send("create-tool", &event).await;
         assert_eq!((answer.status, &answer.body["code"]), (400, &json!("malformed")), "{body:?}");
     }
     assert!(world.aws.rows("tools").is_empty());

@@ -167,7 +167,7 @@ async fn rows_of_an_older_version_still_show() {
 async fn a_route_that_is_none_is_404() {
     let world = World::start().await;
     for path in ["/api", "/api/x", "/", "/api/harbour-dental/agents", "/api/harbour-dental/tools/x/y"] {
-        let answer = world.send("list", &Event::get(path).user(&world.home.user_id)).await;
+        let answer = world.send("list-tools", &Event::get(path).user(&world.home.user_id)).await;
         assert_eq!(answer.status, 404, "{path}");
     }
 }

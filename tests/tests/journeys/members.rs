@@ -48,7 +48,7 @@ fn owners(world: &World) -> usize {
 }
 
 async fn tools(world: &World, user: &str) -> u16 {
-    world.send("list", &Event::get(&format!("/api/{}/tools", world.home.slug)).user(user)).await.status
+    world.send("list-tools", &Event::get(&format!("/api/{}/tools", world.home.slug)).user(user)).await.status
 }
 
 /// As a path has it.

@@ -126,7 +126,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
             }
             "tools" => {
                 world.tool(&ai_sms()).await;
-                list_of(world, &table, "list", "/tools", &json!({"type": CONTENT})).await;
+                list_of(world, &table, "list-tools", "/tools", &json!({"type": CONTENT})).await;
             }
             "knowledge_bases" => a_base(world).await,
             "knowledge_entries" => {
@@ -159,7 +159,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 world.call_tool(&call).await.result();
                 for spoil in [json!({"trigger": CONTENT}), json!({"status": CONTENT})] {
                     let path = format!("/tools/{}/executions", text(&tool["id"]));
-                    list_of(world, &table, "list", &path, &spoil).await;
+                    list_of(world, &table, "list-tools", &path, &spoil).await;
                     let bad = world.executions().pop().unwrap();
                     world.aws.delete(&table, text(&bad["id"]));
                     list_of(world, &table, "calls", "/calls/call-1/executions", &spoil).await;
@@ -209,10 +209,10 @@ async fn every_table_takes_rows_of_a_newer_version() {
                     world.aws.rows(&table).into_iter().find(|row| row["user_id"] == home.user_id.as_str()).unwrap();
                 row = extended(row, &json!({"role": CONTENT, "newer": CONTENT}));
                 world.aws.put(&table, &row);
-                assert_eq!(get(world, "list", "/tools").await.status, 200, "a member by whatever name");
+                assert_eq!(get(world, "list-tools", "/tools").await.status, 200, "a member by whatever name");
                 // Nor does an unreadable membership affect another one.
                 world.aws.put(&table, &json!({"user_id": home.user_id, "organization_id": "no organization's id"}));
-                assert_eq!(get(world, "list", "/tools").await.status, 200);
+                assert_eq!(get(world, "list-tools", "/tools").await.status, 200);
             }
             "intents" => intents(world).await,
             "hooks" => {
@@ -396,7 +396,7 @@ async fn an_attachment(world: &World) {
     }
     let logs = Logs::capture();
     let path = format!("/agents/{}/tools", world.home.agent_id);
-    let list = get(world, "list", &path).await.expect(200);
+    let list = get(world, "list-tools", &path).await.expect(200);
     let shown: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
     assert_eq!((shown, &list["synced"]), (vec![&good["id"]], &json!(true)));
     let keys = reported(&logs);
@@ -574,7 +574,7 @@ async fn a_tool_of_an_unknown_type_is_neither_shown_nor_taken_from_its_agent() {
     let (good, bad) = two_tools(&world, &ai_sms()).await;
     let (rows, at_vapi) = (world.aws.rows("agent_tools"), world.tool_ids());
     for _look in 0..2 {
-        let list = get(&world, "list", &format!("/agents/{}/tools", world.home.agent_id)).await.expect(200);
+        let list = get(&world, "list-tools", &format!("/agents/{}/tools", world.home.agent_id)).await.expect(200);
         let shown: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
         assert_eq!((shown, &list["unmanaged"], &list["synced"]), (vec![&good["id"]], &json!([]), &json!(true)));
     }
@@ -625,7 +625,7 @@ async fn an_edit_keeps_what_it_does_not_know() {
     mark(&world, "tools", id);
 
     // It works as before: shown, executed, offered, tried.
-    let shown = get(&world, "list", &format!("/tools/{id}")).await.expect(200);
+    let shown = get(&world, "list-tools", &format!("/tools/{id}")).await.expect(200);
     assert_eq!(shown["config_metadata"]["retention"]["days"], 7);
     assert!(shown.get("newer").is_none() && shown.get("lease_token").is_none());
     assert_eq!(world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result()["sent"], 1);
@@ -681,7 +681,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
         let mut config = tool["config_metadata"].clone();
         config[field] = unknown;
         world.aws.change("tools", id, json!({"config_metadata": config}));
-        assert_eq!(get(&world, "list", "/tools").await.expect(200)["items"].as_array().unwrap().len(), 1);
+        assert_eq!(get(&world, "list-tools", "/tools").await.expect(200)["items"].as_array().unwrap().len(), 1);
         let call = world.call(&tool, json!({"text": format!("Hello {field}")}));
         assert!(world.call_tool(&call).await.sentence().contains("not available just now"));
         assert_eq!(world.update(&tool, &json!({"label": "Say it"})).await.status, 503);
@@ -750,7 +750,7 @@ async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
         let refused = world.create(&config).await.wrong_fields();
         assert!(refused.contains(&"description".to_owned()) && refused.len() > 1, "{field}: {refused:?}");
 
-        let shown = get(&world, "list", &format!("/tools/{id}")).await.expect(200);
+        let shown = get(&world, "list-tools", &format!("/tools/{id}")).await.expect(200);
         assert_eq!(shown["config_metadata"][field], stored);
         let tried = world
             .try_tool(

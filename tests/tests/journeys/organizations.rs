@@ -38,7 +38,7 @@ fn conflict(refused: Result<Value>) -> String {
 }
 
 async fn tools(world: &World, slug: &str, user: &str) -> u16 {
-    world.send("list", &Event::get(&format!("/api/{slug}/tools")).user(user)).await.status
+    world.send("list-tools", &Event::get(&format!("/api/{slug}/tools")).user(user)).await.status
 }
 
 #[tokio::test]

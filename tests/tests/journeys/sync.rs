@@ -110,7 +110,7 @@ async fn a_failed_second_read_gives_the_tables_list_and_changes_nothing() {
         world.vapi.inject(fault.on("GET", "/assistant/"));
         let path = format!("/api/{}/agents/{}/tools", world.home.slug, world.home.agent_id);
         let event = Event::get(&path).user(&world.home.user_id).within(Duration::from_secs(3));
-        let listed = world.send("list", &event).await.expect(200);
+        let listed = world.send("list-tools", &event).await.expect(200);
         assert_eq!((&listed["synced"], &listed["unmanaged"]), (&json!(false), &json!([])));
         let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
         assert_eq!(ids, [&stale["id"]]);
@@ -132,7 +132,7 @@ async fn an_agent_that_somebody_else_goes_on_changing_is_shown_as_the_table_has_
     world.aws.change("agents", &world.home.agent_id, held);
     let path = format!("/api/{}/agents/{}/tools", world.home.slug, world.home.agent_id);
     let event = Event::get(&path).user(&world.home.user_id).within(Duration::from_secs(7));
-    let listed = world.send("list", &event).await.expect(200);
+    let listed = world.send("list-tools", &event).await.expect(200);
     assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(false), &stale["id"]));
     assert_eq!(world.aws.rows("agent_tools").len(), 1);
 }

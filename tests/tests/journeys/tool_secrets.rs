@@ -67,7 +67,7 @@ async fn everywhere(world: &World, tool: &Value) -> String {
         let user = world.member(&world.home, Some(role));
         for path in ["/tools".to_owned(), format!("/tools/{id}"), format!("/agents/{}/tools", world.home.agent_id)] {
             let event = Event::get(&format!("/api/{}{path}", world.home.slug)).user(&user);
-            let shown = world.send("list", &event).await.expect(200).to_string();
+            let shown = world.send("list-tools", &event).await.expect(200).to_string();
             assert!(
                 shown.contains(id) && shown.contains("[secret]") && !shown.contains("values_secret"),
                 "{role} {path}"

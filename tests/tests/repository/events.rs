@@ -30,7 +30,7 @@ fn body(event: &Value) -> Value {
 async fn demo() -> World {
     let data = read("infra/local/demo.json");
     let text = |path: &str| data.pointer(path).and_then(Value::as_str).unwrap_or_else(|| panic!("{path}")).to_owned();
-    let user = event("list")["requestContext"]["authorizer"]["jwt"]["claims"]["sub"].as_str().unwrap().to_owned();
+    let user = event("list-tools")["requestContext"]["authorizer"]["jwt"]["claims"]["sub"].as_str().unwrap().to_owned();
     let home = Tenant {
         organization_id: text("/organization/id"),
         user_id: user,

@@ -483,7 +483,7 @@ const WIRINGS: [(&str, Wiring); 31] = [
     ("catalogue", |platform| catalogue::Deps::new(platform).map(drop)),
     ("chat", |platform| chat::Deps::new(platform).map(drop)),
     ("console", |platform| console::Deps::new(platform).map(drop)),
-    ("create", |platform| create::Deps::new(platform).map(drop)),
+    ("create-tool", |platform| create_tool::Deps::new(platform).map(drop)),
     ("delete", |platform| delete::Deps::new(platform).map(drop)),
     ("deploy", |platform| deploy::Deps::new(platform).map(drop)),
     ("detach", |platform| detach::Deps::new(platform).map(drop)),
@@ -494,7 +494,7 @@ const WIRINGS: [(&str, Wiring); 31] = [
     ("hooks", |platform| hooks::Deps::new(platform).map(drop)),
     ("keys", |platform| keys::Deps::new(platform).map(drop)),
     ("knowledge", |platform| knowledge::Deps::new(platform).map(drop)),
-    ("list", |platform| list::Deps::new(platform).map(drop)),
+    ("list-tools", |platform| list_tools::Deps::new(platform).map(drop)),
     ("mcp", |platform| mcp::Deps::new(platform).map(drop)),
     ("phone-numbers", |platform| phone_numbers::Deps::new(platform).map(drop)),
     ("run-loop", |platform| run_loop::Deps::new(platform).map(drop)),
@@ -505,7 +505,7 @@ const WIRINGS: [(&str, Wiring); 31] = [
     ("stream", |platform| stream::Deps::new(platform).map(drop)),
     ("tools-test", |platform| tools_test::Deps::new(platform).map(drop)),
     ("trigger", |platform| trigger::Deps::new(platform).map(drop)),
-    ("update", |platform| update::Deps::new(platform).map(drop)),
+    ("update-tool", |platform| update_tool::Deps::new(platform).map(drop)),
     ("usage", |platform| usage::Deps::new(platform).map(drop)),
 ];
 

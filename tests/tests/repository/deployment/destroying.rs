@@ -59,10 +59,10 @@ async fn the_data_goes_only_when_it_is_said_and_not_protected() {
 
     account.parameters(&format!("{}DeletionProtection=false\n", account.good()));
     account.deploy(&[]).succeeded();
-    account.set("undeletable", json!("CreateRole"));
+    account.set("undeletable", json!("CreateToolRole"));
     account
         .destroy(&[SURE, data])
-        .failed_with(&["CreateRole (AWS::IAM::Role): it is protected", "make destroy STACK=shop goes on"]);
+        .failed_with(&["CreateToolRole (AWS::IAM::Role): it is protected", "make destroy STACK=shop goes on"]);
     account.deploy(&[]).failed_with(&["DELETE_FAILED", "make destroy STACK=shop"]);
     account.set("undeletable", json!(null));
     account.destroy(&[SURE, data]).succeeded();

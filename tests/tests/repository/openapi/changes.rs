@@ -252,7 +252,7 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
     ] {
         let tool = world.tool(&config).await;
         let path = format!("/tools/{}", text(&tool["id"]));
-        all.extend(walk(world, validator, ("update", "list"), &path, changes).await);
+        all.extend(walk(world, validator, ("update-tool", "list-tools"), &path, changes).await);
     }
     all
 }

@@ -29,9 +29,9 @@ pub(super) fn with_a_body(world: &World, tool: &str, base: &str) -> Vec<(&'stati
     let home = &world.home;
     let agent = &home.agent_id;
     vec![
-        ("createTool", "create", asked(world, "POST", "/tools")),
+        ("createTool", "create-tool", asked(world, "POST", "/tools")),
         ("testTool", "tools-test", asked(world, "POST", "/tools/test")),
-        ("updateTool", "update", asked(world, "PATCH", &format!("/tools/{tool}"))),
+        ("updateTool", "update-tool", asked(world, "PATCH", &format!("/tools/{tool}"))),
         ("attachTool", "attach", asked(world, "POST", &format!("/agents/{agent}/tools/attach"))),
         ("detachTool", "detach", asked(world, "POST", &format!("/agents/{agent}/tools/detach"))),
         ("registerAgent", "agents", asked(world, "POST", "/agents")),

@@ -54,7 +54,7 @@ fn lines_of(logs: &Logs, id: &Value) -> usize {
 }
 
 fn of_ours(target: &str) -> bool {
-    ["shared::", "create", "execute", "call_start", "stream"].iter().any(|of| target.starts_with(of))
+    ["shared::", "create_tool", "execute", "call_start", "stream"].iter().any(|of| target.starts_with(of))
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_problem_is_found_in_the_access_log_and_in_the_functions() {
         (Event::post("/api/nobody/tools", &ai_sms()).user("nobody"), 404),
     ] {
         let logs = Logs::capture();
-        let problem = world.send("create", &event).await.expect(status);
+        let problem = world.send("create-tool", &event).await.expect(status);
         let logged = access_log(&event.to_json(), status);
         assert_eq!((&problem["request_id"], &logged["request_id"]), (&json!(OF_DOOR), &json!(OF_DOOR)), "{problem}");
         assert_eq!(logged["lambda_request_id"], OF_LAMBDA);
@@ -105,6 +105,6 @@ async fn a_request_without_a_door_is_told_lambdas_id() {
     let world = World::start().await;
     let mut event = Event::post(&format!("/api/{}/tools", world.home.slug), &json!({})).to_json();
     event["requestContext"].as_object_mut().unwrap().remove("requestId");
-    let problem = world.send_json("create", &event).await;
+    let problem = world.send_json("create-tool", &event).await;
     assert_eq!(problem.body["request_id"], OF_LAMBDA, "{}", problem.body);
 }

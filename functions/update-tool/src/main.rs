@@ -1,10 +1,10 @@
 //! PATCH /api/{slug}/tools/{id}: edits a tool.
 
 use shared::{Platform, http};
-use update::{Deps, handle};
+use update_tool::{Deps, handle};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    http::serve("update", Deps::new(&platform)?, handle).await
+    http::serve("update-tool", Deps::new(&platform)?, handle).await
 }
