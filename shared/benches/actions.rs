@@ -75,10 +75,10 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
             Next::Settled(result) => *result,
             Next::Call(planned) => {
                 assert_eq!(planned.arguments.len(), 3);
-                planned.became(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())
+                planned.finished(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())
             }
         };
-        run.took(&result).expect("its output is JSON");
+        run.record(&result).expect("its output is JSON");
         results.push(result);
     }
 }

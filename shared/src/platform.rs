@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::{
     accounts::Accounts,
-    actions::{Services, ToolTokens, query::Knowledge},
+    actions::{ActionClients, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
         AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, PipedreamTriggers,
@@ -39,7 +39,7 @@ use crate::{
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
         Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
-        Services as ServicesTable, Threads, Tools,
+        Services, Threads, Tools,
     },
     telemetry,
     tool::Tool,
@@ -330,7 +330,7 @@ impl Platform {
             pipedream: PipedreamTriggers {
                 rows: DeployedTriggers::new(database),
                 hooks: self.hook_registry()?,
-                services: ServicesTable::new(database),
+                services: Services::new(database),
                 connections: self.connections()?.clone(),
                 pipedream: self.pipedream(),
                 secrets: self.secrets().clone(),
@@ -483,7 +483,7 @@ impl Platform {
         Ok(Catalogue {
             built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
             tools: Tools::new(self.database()?),
-            services: ServicesTable::new(self.database()?),
+            services: Services::new(self.database()?),
             connections: self.connections()?.clone(),
         })
     }
@@ -514,7 +514,7 @@ impl Platform {
     }
 
     pub fn event_hooks(&self) -> Result<EventHooks> {
-        Ok(EventHooks { hooks: Hooks::new(self.database()?), services: ServicesTable::new(self.database()?) })
+        Ok(EventHooks { hooks: Hooks::new(self.database()?), services: Services::new(self.database()?) })
     }
 
     pub fn automation_reader(&self) -> Result<AutomationReader> {
@@ -542,7 +542,7 @@ impl Platform {
             idempotency,
             quotas: Quotas::new(database),
             budgets: self.budgets()?.clone(),
-            services: Services {
+            services: ActionClients {
                 agents: Agents::new(database),
                 phone_numbers: PhoneNumbers::new(database),
                 secrets: self.secrets().clone(),

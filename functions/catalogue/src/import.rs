@@ -16,8 +16,8 @@ use shared::{
 use crate::{
     Deps,
     file::is_name,
+    plain_text::plain,
     props::{Component, Overlay, derive},
-    text::plain,
 };
 
 /// The kept members of a prop.

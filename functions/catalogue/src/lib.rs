@@ -23,10 +23,10 @@ mod file;
 mod import;
 pub mod load;
 pub mod organization;
+mod plain_text;
 mod props;
 mod reading;
 mod request;
-mod text;
 
 use organization::{NewBudgets, Wanted};
 use serde_json::Value;

@@ -29,7 +29,7 @@ use shared::{
     redaction,
 };
 
-use crate::text::plain;
+use crate::plain_text::plain;
 
 /// A longer `enum` costs more than it helps.
 const MOST_OPTIONS: usize = 50;

@@ -74,7 +74,7 @@ impl Actions<'_> {
                 }
                 Saved::Lost => return Ok(Ended::Stopped(Stop::LeaseLost)),
             }
-            actions.took(&result)?;
+            actions.record(&result)?;
             first = false;
         }
     }
@@ -168,7 +168,7 @@ impl Actions<'_> {
             }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let result = planned.became(&outcome, run.dry_run && acts, started_at);
+        let result = planned.finished(&outcome, run.dry_run && acts, started_at);
         let (redact, outage) = (self.redact(planned), result.outage || given_up_on);
         Ok(Some(ActionResult { attempts, duration_ms, redact, outage, ..result }))
     }

@@ -182,7 +182,7 @@ fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let outcome = result.filter(|_| !matches!(run.status, RunStatus::Cancelled | RunStatus::Failed));
     let outage = run.outage;
     let became = if let Some(result) = outcome {
-        planned.became(&ToolOutcome::succeeded(result), false, started_at)
+        planned.finished(&ToolOutcome::succeeded(result), false, started_at)
     } else {
         let why = run.why().unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
         planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)

@@ -49,7 +49,7 @@ struct Call {
 
 /// The parts of an action needed to create a tool.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Action {
+pub struct PipedreamComponent {
     pub key: String,
     pub version: String,
     #[serde(default)]
@@ -90,7 +90,7 @@ impl Prop {
     }
 }
 
-impl Action {
+impl PipedreamComponent {
     /// The prop for the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
     pub fn app_prop(&self) -> Option<&str> {
         self.configurable_props.iter().find(|prop| prop.is_account()).map(|prop| prop.name.as_str())
@@ -185,7 +185,12 @@ impl Pipedream {
     }
 
     /// `None`: no such action.
-    pub async fn action(&self, project: &Project, key: &str, deadline: Deadline) -> Result<Option<Action>, Error> {
+    pub async fn action(
+        &self,
+        project: &Project,
+        key: &str,
+        deadline: Deadline,
+    ) -> Result<Option<PipedreamComponent>, Error> {
         self.look_up(project, key, deadline).await
     }
 

@@ -23,9 +23,9 @@ pub mod transfer_call;
 pub mod variables;
 
 pub use action_tool::{ActionTool, CheckArguments, Part};
-pub use config::{Action, ToolConfig};
+pub use config::{ToolAction, ToolConfig};
 pub use parameter::Parameter;
-pub use run::{Attempt, Services, preview, run, told};
+pub use run::{ActionClients, Attempt, preview, run, told};
 pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use self::parts::{ClaimedParts, Parts};
 use crate::{
     Deadline, Error, Result,
-    actions::{self, ActionTool, Attempt, Services},
+    actions::{self, ActionClients, ActionTool, Attempt},
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
@@ -40,7 +40,7 @@ pub struct Executor {
     pub idempotency: Idempotency,
     pub quotas: Quotas,
     pub budgets: Budgets,
-    pub services: Services,
+    pub services: ActionClients,
     pub history: Duration,
 }
 

@@ -50,7 +50,7 @@ pub struct ActionRun<'a> {
     done: usize,
     /// Action id and reason.
     failed: Vec<(String, String)>,
-    by_themselves: usize,
+    own_failures: usize,
     /// Marks, arguments and result of each call, for redaction.
     calls: Vec<(Vec<String>, Option<Value>, Value)>,
     stopped: Option<String>,
@@ -95,10 +95,10 @@ impl<'a> ActionRun<'a> {
                 outputs.lack(name, &id_of(action, index), "was not reached");
             }
         }
-        let (failed, by_themselves, calls, stopped) = (Vec::new(), 0, Vec::new(), None);
+        let (failed, own_failures, calls, stopped) = (Vec::new(), 0, Vec::new(), None);
         let mut run =
-            Self { actions, variables, data, outputs, next: 0, done: 0, failed, by_themselves, calls, stopped };
-        results.iter().try_for_each(|result| run.took(result))?;
+            Self { actions, variables, data, outputs, next: 0, done: 0, failed, own_failures, calls, stopped };
+        results.iter().try_for_each(|result| run.record(result))?;
         Ok(run)
     }
 
@@ -147,7 +147,7 @@ impl<'a> ActionRun<'a> {
     ///
     /// # Errors
     /// If its output is not JSON.
-    pub fn took(&mut self, result: &ActionResult) -> Result<()> {
+    pub fn record(&mut self, result: &ActionResult) -> Result<()> {
         let index = usize::try_from(result.index).unwrap_or(usize::MAX);
         self.next = index.saturating_add(1);
         let Some(action) = self.actions.get(index) else { return Ok(()) };
@@ -171,7 +171,7 @@ impl<'a> ActionRun<'a> {
                 } else if action.on_error == OnError::Stop {
                     self.stopped = Some(format!("the run was to stop if {} fails", result.action_id));
                 }
-                self.by_themselves += usize::from(!result.outage);
+                self.own_failures += usize::from(!result.outage);
                 self.failed.push((result.action_id.clone(), why));
             }
         }
@@ -180,7 +180,7 @@ impl<'a> ActionRun<'a> {
 
     /// Whether no action succeeded and every failure was an outage, of ours or of a vendor.
     pub fn failed_by_outages(&self) -> bool {
-        self.done == 0 && self.by_themselves == 0 && !self.failed.is_empty()
+        self.done == 0 && self.own_failures == 0 && !self.failed.is_empty()
     }
 
     fn ending(&self) -> Ending {
@@ -219,7 +219,7 @@ impl<'a> ActionRun<'a> {
 }
 
 impl PlannedAction<'_> {
-    pub fn became(&self, outcome: &ToolOutcome, dry: bool, started_at: Timestamp) -> ActionResult {
+    pub fn finished(&self, outcome: &ToolOutcome, dry: bool, started_at: Timestamp) -> ActionResult {
         let given_back = outcome.answer.get("result").filter(|result| !outcome.is_failed() || !result.is_null());
         let error = outcome.answer.get("error").map(|error| match error {
             Value::String(error) => error.clone(),
@@ -382,7 +382,7 @@ mod tests {
                 Next::Settled(result) => results.push(*result),
                 Next::Call(planned) => {
                     let outcome = tool(&planned.id, &planned.arguments);
-                    results.push(planned.became(&outcome, false, now()));
+                    results.push(planned.finished(&outcome, false, now()));
                 }
             }
         }
@@ -466,7 +466,7 @@ mod tests {
         let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
         let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
         let failed = planned.failed("There is no room for Ada Lovelace.", now());
-        run.took(&ActionResult { redact: vec!["guest".to_owned()], ..failed }).unwrap();
+        run.record(&ActionResult { redact: vec!["guest".to_owned()], ..failed }).unwrap();
         let said = run.ending().error.unwrap();
         assert_eq!(said, "1 of 1 actions failed: a (There is no room for [redacted].).");
     }
@@ -480,7 +480,7 @@ mod tests {
             for outage in outages {
                 let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
                 let failed = planned.failed("No.", now());
-                run.took(&ActionResult { outage, ..failed }).unwrap();
+                run.record(&ActionResult { outage, ..failed }).unwrap();
             }
             assert_eq!(run.failed_by_outages(), expected, "{outages:?}");
         }

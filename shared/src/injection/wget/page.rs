@@ -3,7 +3,7 @@
 //! Pages are processed as a stream, and only the text is kept. Hostile pages cannot make a call costly: there is no tree, names
 //! and addresses are cut, and each byte is read once (docs/adr/0011-text-of-pages.md).
 
-mod source;
+mod input;
 mod writer;
 
 use std::cell::Cell;
@@ -11,15 +11,15 @@ use std::cell::Cell;
 use html5gum::Tokenizer;
 use url::Url;
 
-use self::{source::Source, writer::Writer};
+use self::{input::Input, writer::Writer};
 
 /// The text of a page in pieces, and whether reading stopped at `limit` bytes of text. Links within the page's own site omit the
 /// site if `known`: the model named that site itself.
 pub(super) fn text(next: impl FnMut() -> Option<String>, page: &Url, known: bool, limit: usize) -> (String, bool) {
     let enough = Cell::new(false);
-    let mut source = Source::new(next, &enough);
+    let mut input = Input::new(next, &enough);
     let mut writer = Writer::new(page.clone(), known.then(|| page.origin()), limit, &enough);
-    let Ok(()) = Tokenizer::new_with_emitter(&mut source, &mut writer).finish();
+    let Ok(()) = Tokenizer::new_with_emitter(&mut input, &mut writer).finish();
     (writer.finish(), enough.get())
 }
 
@@ -182,11 +182,11 @@ mod tests {
                 (sent < size).then_some(piece)
             };
             let enough = Cell::new(false);
-            let mut source = Source::new(next, &enough);
+            let mut input = Input::new(next, &enough);
             let mut writer = Writer::new("https://shop.example/".parse().unwrap(), None, LIMIT, &enough);
-            let Ok(()) = Tokenizer::new_with_emitter(&mut source, &mut writer).finish();
+            let Ok(()) = Tokenizer::new_with_emitter(&mut input, &mut writer).finish();
             assert!(writer.kept() < LIMIT + 20_000, "{inside}{part}: {}", writer.kept());
-            assert!(source.buffer.len() < 40_000, "{inside}{part}");
+            assert!(input.buffer.len() < 40_000, "{inside}{part}");
             assert!(enough.get() || sent >= size, "{inside}{part}");
         }
     }

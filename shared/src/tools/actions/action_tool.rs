@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, SecretValues, ToolConfig, variables};
+use super::{SecretValues, ToolAction, ToolConfig, variables};
 use crate::{
     Result,
     models::{ChatRules, Limits, NO_ARGUMENTS, Tool, ToolId},
@@ -19,7 +19,7 @@ pub struct ActionTool {
     pub id: ToolId,
     pub spec: ToolSpec,
     pub label: String,
-    pub action: Action,
+    pub action: ToolAction,
     pub limits: Limits,
     pub chat: ChatRules,
     pub redact: Marks,
@@ -95,7 +95,7 @@ impl ActionTool {
         match &self.check {
             Some(check) => check.check(arguments),
             None => match &self.action {
-                Action::PipedreamAction(action) => {
+                ToolAction::PipedreamAction(action) => {
                     arguments::check(self.spec.parameters.schema(), &action.with_lists(arguments))
                 }
                 _ => arguments::check(self.spec.parameters.schema(), arguments),

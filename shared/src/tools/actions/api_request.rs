@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Parameter, Services,
+    ActionClients, Parameter,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
     variables::{self, Encoding},
@@ -169,7 +169,7 @@ impl ApiRequest {
 
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         hidden: &HiddenTexts,
@@ -188,7 +188,7 @@ impl ApiRequest {
     /// that are only a variable.
     pub(super) fn preview(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Value, String> {
@@ -214,7 +214,7 @@ impl ApiRequest {
 
     fn request(
         &self,
-        services: &Services,
+        services: &ActionClients,
         conversation: &Conversation,
         arguments: &Map<String, Value>,
     ) -> Result<Request, String> {

@@ -37,7 +37,7 @@ pub struct ToolConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     #[serde(flatten)]
-    pub action: Action,
+    pub action: ToolAction,
     /// The agent continues without the result. This and the next two flags have their own columns.
     #[serde(skip)]
     pub is_async: bool,
@@ -73,7 +73,7 @@ const fn is_yes(repeatable: &bool) -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Action {
+pub enum ToolAction {
     #[serde(alias = "apiRequest")]
     ApiRequest(ApiRequest),
     #[serde(alias = "externalApp")]
@@ -114,8 +114,8 @@ impl ToolConfig {
     pub fn effect(&self) -> ToolEffect {
         match &self.action {
             action if !action.has_effect() => ToolEffect::None,
-            Action::Sms(_) => ToolEffect::Sms,
-            Action::TransferCall(_) => ToolEffect::Other,
+            ToolAction::Sms(_) => ToolEffect::Sms,
+            ToolAction::TransferCall(_) => ToolEffect::Other,
             _ => self.declared_effect.filter(|declared| declared.acts()).unwrap_or_default(),
         }
     }
@@ -147,11 +147,11 @@ impl ToolConfig {
         // Without a type the other fields cannot be checked.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
-            ToolType::ApiRequest => ApiRequest::read(&mut fields).map(Action::ApiRequest),
-            ToolType::PipedreamAction => PipedreamAction::read(&mut fields).map(Action::PipedreamAction),
-            ToolType::Query => Query::read(&mut fields).map(Action::Query),
-            ToolType::Sms => Sms::read(&mut fields).map(Action::Sms),
-            ToolType::TransferCall => TransferCall::read(&mut fields).map(Action::TransferCall),
+            ToolType::ApiRequest => ApiRequest::read(&mut fields).map(ToolAction::ApiRequest),
+            ToolType::PipedreamAction => PipedreamAction::read(&mut fields).map(ToolAction::PipedreamAction),
+            ToolType::Query => Query::read(&mut fields).map(ToolAction::Query),
+            ToolType::Sms => Sms::read(&mut fields).map(ToolAction::Sms),
+            ToolType::TransferCall => TransferCall::read(&mut fields).map(ToolAction::TransferCall),
         };
         if !attach_to_agent && !execute_on_call_start {
             fields.problem(
@@ -163,7 +163,7 @@ impl ToolConfig {
             check_effect(action, effect, &mut fields);
         }
         if let Some(action) = &action {
-            let sends_secrets = matches!(action, Action::ApiRequest(_) | Action::PipedreamAction(_));
+            let sends_secrets = matches!(action, ToolAction::ApiRequest(_) | ToolAction::PipedreamAction(_));
             for (path, parameter) in action.parameters() {
                 if !sends_secrets && matches!(parameter, Parameter::Fixed { secret: Some(true), .. }) {
                     fields.problem(
@@ -241,7 +241,7 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     ChatRules { least_role, consent }
 }
 
-impl Action {
+impl ToolAction {
     pub const fn kind(&self) -> ToolType {
         match self {
             Self::ApiRequest(_) | Self::ServiceRequest(_) => ToolType::ApiRequest,
@@ -328,8 +328,8 @@ impl Action {
     }
 }
 
-fn check_effect(action: &Action, effect: ToolEffect, fields: &mut Fields<'_>) {
-    if !matches!(action, Action::ApiRequest(_) | Action::PipedreamAction(_)) {
+fn check_effect(action: &ToolAction, effect: ToolEffect, fields: &mut Fields<'_>) {
+    if !matches!(action, ToolAction::ApiRequest(_) | ToolAction::PipedreamAction(_)) {
         fields.problem(
             "effect",
             "is for an api_request or a pipedream_action; the effect of this type is known, leave it out",

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Parameter, Services,
+    ActionClients, Parameter,
     parameter::check_storable,
     parameters::{Place, all_hidden, argument_name, object, parameters},
     secret_values::{FixedValue, SentAs, first_secret},
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     clients::{
         self,
-        pipedream::{Action, Finished, Project, Run},
+        pipedream::{Finished, PipedreamComponent, Project, Run},
     },
     cut::cut,
     fields::Fields,
@@ -160,7 +160,7 @@ impl PipedreamAction {
     }
 
     /// Pins the action to the current version, and takes the account's prop and the types of the others from it.
-    pub fn pin(&mut self, action: &Action) {
+    pub fn pin(&mut self, action: &PipedreamComponent) {
         self.metadata.version.get_or_insert_with(|| action.version.clone());
         if let Some(prop) = action.app_prop() {
             self.metadata.app_prop.get_or_insert_with(|| prop.to_owned());
@@ -237,7 +237,7 @@ impl PipedreamAction {
 
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         hidden: &HiddenTexts,

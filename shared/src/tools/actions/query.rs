@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::filters::{Filter, Filters};
 use super::{
-    Parameter, Services,
+    ActionClients, Parameter,
     parameters::{Place, object, parameter},
     variables::{self, Encoding},
 };
@@ -144,7 +144,7 @@ impl Query {
     /// Returns `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<ToolOutcome> {

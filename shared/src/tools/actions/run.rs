@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, query::Knowledge, variables};
+use super::{ToolAction, query::Knowledge, variables};
 use crate::{
     Result,
     accounts::Accounts,
@@ -16,7 +16,7 @@ use crate::{
 const LONGEST_RESULT: usize = 8_000;
 
 #[derive(Clone)]
-pub struct Services {
+pub struct ActionClients {
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
     pub secrets: Secrets,
@@ -43,8 +43,8 @@ pub struct Attempt<'a> {
 /// # Errors
 /// Only for an outage of our own; errors of tool and vendor are in the outcome.
 pub async fn run(
-    action: &Action,
-    services: &Services,
+    action: &ToolAction,
+    services: &ActionClients,
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
     attempt: Attempt<'_>,
@@ -52,18 +52,18 @@ pub async fn run(
     // Fixed values stay hidden from the model even if a service or we quote them.
     let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
-        Action::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
-        Action::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
-        Action::Query(action) => action.run(services, context, arguments).await?,
-        Action::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
-        Action::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
-        Action::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
+        ToolAction::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
+        ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
+        ToolAction::Query(action) => action.run(services, context, arguments).await?,
+        ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
+        ToolAction::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
+        ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
 
 /// The answer for some of the recipients, worded as by [`run`].
-pub fn told(action: &Action, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
+pub fn told(action: &ToolAction, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
     ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
 }
 
@@ -73,19 +73,19 @@ pub fn told(action: &Action, context: &CallContext<'_>, recipients: Vec<Recipien
 /// # Errors
 /// Only for an outage of our own.
 pub async fn preview(
-    action: &Action,
-    services: &Services,
+    action: &ToolAction,
+    services: &ActionClients,
     context: &CallContext<'_>,
     arguments: &Map<String, Value>,
 ) -> Result<Result<Value, String>> {
     let masked = action.masked();
     let request = match &masked {
-        Action::ApiRequest(action) => action.preview(services, context, arguments),
-        Action::PipedreamAction(action) => action.preview(context, arguments),
-        Action::Query(action) => action.preview(context, arguments),
-        Action::Sms(action) => action.preview(services, context, arguments).await?,
-        Action::TransferCall(action) => action.preview(context, arguments),
-        Action::ServiceRequest(action) => action.preview(services, arguments, "…"),
+        ToolAction::ApiRequest(action) => action.preview(services, context, arguments),
+        ToolAction::PipedreamAction(action) => action.preview(context, arguments),
+        ToolAction::Query(action) => action.preview(context, arguments),
+        ToolAction::Sms(action) => action.preview(services, context, arguments).await?,
+        ToolAction::TransferCall(action) => action.preview(context, arguments),
+        ToolAction::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // The caller of a preview may see fixed values, but no secrets.
     let conversation = context.conversation;

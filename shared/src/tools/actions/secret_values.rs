@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Action, Parameter, variables};
+use super::{Parameter, ToolAction, variables};
 use crate::{
     Result,
     error::Problems,
@@ -178,7 +178,7 @@ fn holds_mask(value: &Value) -> bool {
     }
 }
 
-impl Action {
+impl ToolAction {
     /// All fixed values sent to others, in a stable order.
     fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
         match self {
@@ -280,7 +280,7 @@ impl Action {
     }
 }
 
-/// As [`Action::with_marked`].
+/// As [`ToolAction::with_marked`].
 pub(super) fn with_marked(mut static_config: Value, values: Vec<FixedValue<'_>>) -> Value {
     let marked = values.into_iter().filter(|own| own.mark() == Some(true));
     let marked: Map<String, Value> = marked.map(|own| (own.field.clone(), own.get())).collect();

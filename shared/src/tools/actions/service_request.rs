@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
 
 use super::{
-    Attempt, Parameter, Services,
+    ActionClients, Attempt, Parameter,
     api_request::{LARGEST_ANSWER, report, unanswered},
     parameters::object,
     secret_values::{FixedValue, SentAs},
@@ -73,7 +73,7 @@ impl ServiceRequest {
 
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         attempt: Attempt<'_>,
@@ -93,7 +93,7 @@ impl ServiceRequest {
 
     async fn send(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         attempt: Attempt<'_>,
@@ -118,7 +118,7 @@ impl ServiceRequest {
     /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
     pub(super) fn preview(
         &self,
-        services: &Services,
+        services: &ActionClients,
         arguments: &Map<String, Value>,
         attempt: &str,
     ) -> Result<Value, String> {
@@ -142,7 +142,7 @@ impl ServiceRequest {
     }
 
     /// The request, or the reason why there is none, a sentence. `key`: unique per execution.
-    fn request(&self, services: &Services, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
+    fn request(&self, services: &ActionClients, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
         let template = &self.template;
         let broken = |what: &str| {
             format!("The request was not sent: the tool's {what} is broken; its maintainers must mend it.")

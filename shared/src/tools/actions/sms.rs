@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    Parameter, Part, Services,
+    ActionClients, Parameter, Part,
     parameters::{Place, object, parameter},
     variables::{Encoding, Unknown},
 };
@@ -126,7 +126,7 @@ impl Sms {
     /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
         done: &Map<String, Value>,
@@ -175,7 +175,7 @@ impl Sms {
     /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
     pub(super) async fn preview(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Value, String>> {
@@ -196,7 +196,7 @@ impl Sms {
     /// The message, or the reason why there is none, a sentence.
     async fn draft(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Draft, String>> {
@@ -277,7 +277,7 @@ impl Sms {
     }
 
     /// The row of the sending number, or the reason why there is none, a sentence.
-    async fn sender(&self, services: &Services, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
+    async fn sender(&self, services: &ActionClients, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
                 "No SMS can be sent from the number that was called: it is not set up for that.".into()

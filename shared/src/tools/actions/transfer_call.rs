@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Parameter, Services,
+    ActionClients, Parameter,
     parameters::{Place, object},
     variables::{self, Encoding},
 };
@@ -187,7 +187,7 @@ impl TransferCall {
     /// Transfers once. A destination outside the list is refused.
     pub(super) async fn run(
         &self,
-        services: &Services,
+        services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<ToolOutcome> {
@@ -355,7 +355,7 @@ impl Target {
     /// VAPI would accept any assistant of its account, so an assistant must belong to one of the organization's agents.
     async fn permitted(
         &self,
-        services: &Services,
+        services: &ActionClients,
         organization: OrganizationId,
     ) -> Result<Result<(), live_call::Refused>> {
         let Self::Assistant { id } = self else { return Ok(Ok(())) };
@@ -370,7 +370,7 @@ impl Target {
 
     async fn send(
         &self,
-        services: &Services,
+        services: &ActionClients,
         call: &ControlUrl,
         briefing: Option<&str>,
         deadline: Deadline,

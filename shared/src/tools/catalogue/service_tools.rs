@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     Result,
     actions::{
-        Action, ActionTool, CheckArguments, pipedream_action::PipedreamAction, service_request::ServiceRequest,
+        ActionTool, CheckArguments, ToolAction, pipedream_action::PipedreamAction, service_request::ServiceRequest,
         sms::Sms,
     },
     connections::{Connection, Connections},
@@ -57,7 +57,7 @@ pub(super) fn service_tool(
                 names,
                 tool.effect,
             );
-            Action::PipedreamAction(action)
+            ToolAction::PipedreamAction(action)
         }
         (Binding::ApiRequest(template), account) => {
             let fields = match (&service.connection, account) {
@@ -67,10 +67,10 @@ pub(super) fn service_tool(
                 }
                 _ => &[],
             };
-            Action::ServiceRequest(ServiceRequest::new(&service.name, template.clone(), tool.effect, fields))
+            ToolAction::ServiceRequest(ServiceRequest::new(&service.name, template.clone(), tool.effect, fields))
         }
         (Binding::BuiltIn { name }, Some(account)) if name == SMS => match account.id.parse() {
-            Ok(number) => Action::Sms(Sms::from_number(number)),
+            Ok(number) => ToolAction::Sms(Sms::from_number(number)),
             Err(_not_a_number) => return Ok(Err(Unavailable::Unreadable)),
         },
         _ => return Ok(Err(Unavailable::Unreadable)),

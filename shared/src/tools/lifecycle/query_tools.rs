@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    actions::{Action, ToolConfig, query::Query},
+    actions::{ToolAction, ToolConfig, query::Query},
     cut::cut,
     models::{
         AgentId, AgentTool, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool,
@@ -283,7 +283,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
     Ok(ToolConfig {
         label,
         description: Some(format!("{about} {use_it}")),
-        action: Action::Query(Query::over(base)?),
+        action: ToolAction::Query(Query::over(base)?),
         is_async: false,
         execute_on_call_start: false,
         attach_to_agent: true,

@@ -4,7 +4,7 @@ use futures_util::{future::try_join_all, try_join};
 
 use crate::{
     Deadline, Error, Result,
-    actions::{Action, ToolConfig, sms::Sender},
+    actions::{ToolAction, ToolConfig, sms::Sender},
     clients::{Outbound, Pipedream, Secrets, pipedream::Project},
     error::Problems,
     models::OrganizationId,
@@ -37,7 +37,7 @@ impl References {
         deadline: Deadline,
     ) -> Result<()> {
         match &mut config.action {
-            Action::Sms(sms) => {
+            ToolAction::Sms(sms) => {
                 let Sender::SpecificNumber { phone_number_id: id } = sms.from else { return Ok(()) };
                 self.phone_numbers.get(organization, id).await.map(drop).map_err(|error| match error {
                     Error::NotFound(_) => {
@@ -46,7 +46,7 @@ impl References {
                     other => other,
                 })
             }
-            Action::PipedreamAction(action) => {
+            ToolAction::PipedreamAction(action) => {
                 let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
                 let (found, account) = try_join!(
                     self.pipedream.action(&project, action.key(), deadline),
@@ -54,7 +54,7 @@ impl References {
                 )?;
                 let mut problems = Problems::default();
                 let known = known.and_then(|known| match &known.action {
-                    Action::PipedreamAction(known) => Some(known),
+                    ToolAction::PipedreamAction(known) => Some(known),
                     _ => None,
                 });
                 if let Some(found) = &found {
@@ -71,7 +71,7 @@ impl References {
                 action.pin(&problems.into_result(found)?);
                 Ok(())
             }
-            Action::Query(query) => {
+            ToolAction::Query(query) => {
                 let base = self.knowledge_bases.get(organization, query.knowledge_base_id()).await;
                 let base = base.map_err(|error| match error {
                     Error::NotFound(_) => {
@@ -81,7 +81,7 @@ impl References {
                 })?;
                 query.resolve(&base, config.attach_to_agent)
             }
-            Action::TransferCall(transfer) => {
+            ToolAction::TransferCall(transfer) => {
                 let looks = transfer.assistants().into_iter().map(|(field, assistant)| async move {
                     let agent = self.agents.with_assistant(organization, assistant).await?;
                     Ok::<_, Error>(agent.is_none().then_some(field))
@@ -93,7 +93,7 @@ impl References {
                 }
                 problems.into_result(Some(()))
             }
-            Action::ApiRequest(request) => {
+            ToolAction::ApiRequest(request) => {
                 let mut problems = Problems::default();
                 for (field, address) in request.addresses() {
                     if let Err(why) = self.outbound.check_configured(&address) {
@@ -102,7 +102,7 @@ impl References {
                 }
                 problems.into_result(Some(()))
             }
-            Action::ServiceRequest(_) => Ok(()),
+            ToolAction::ServiceRequest(_) => Ok(()),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    actions::{Action, SecretValues, ToolConfig},
+    actions::{SecretValues, ToolAction, ToolConfig},
     clients::vapi,
     error,
     models::{
@@ -567,5 +567,5 @@ pub fn shown(mut tool: Tool) -> Tool {
 }
 
 fn searches(config: &ToolConfig, base: KnowledgeBaseId) -> bool {
-    matches!(&config.action, Action::Query(query) if query.knowledge_base_id() == base)
+    matches!(&config.action, ToolAction::Query(query) if query.knowledge_base_id() == base)
 }

@@ -30,11 +30,11 @@ pub(super) struct ActionView {
 }
 
 pub(super) struct Actions<'a> {
-    actions: Vec<Action<'a>>,
+    actions: Vec<ParsedResult<'a>>,
     pub(super) transcript: Transcript,
 }
 
-struct Action<'a> {
+struct ParsedResult<'a> {
     result: &'a ActionResult,
     arguments: Option<Value>,
     output: Option<Value>,
@@ -44,9 +44,9 @@ struct Action<'a> {
 impl<'a> Actions<'a> {
     pub(super) fn of(results: &'a [ActionResult]) -> Self {
         let read = |text: &Option<String>| text.as_deref().map(json_or_text);
-        let actions: Vec<Action<'a>> = results
+        let actions: Vec<ParsedResult<'a>> = results
             .iter()
-            .map(|result| Action {
+            .map(|result| ParsedResult {
                 result,
                 arguments: read(&result.arguments),
                 output: result.output.as_deref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.into())),
@@ -68,7 +68,7 @@ impl<'a> Actions<'a> {
 
     /// Upper bound of the text bytes under this budget, before redaction.
     pub(super) fn size(&self, budget: usize) -> usize {
-        let texts = self.actions.iter().flat_map(|Action { result, .. }| {
+        let texts = self.actions.iter().flat_map(|ParsedResult { result, .. }| {
             [&result.arguments, &result.output, &result.condition_result, &result.error]
         });
         texts.flatten().map(|text| text.len().min(budget)).sum()
@@ -79,7 +79,11 @@ impl<'a> Actions<'a> {
         self.actions.iter().map(|action| self.action(action, budget)).collect()
     }
 
-    fn action(&self, Action { result, arguments, output, condition }: &Action<'_>, budget: usize) -> ActionView {
+    fn action(
+        &self,
+        ParsedResult { result, arguments, output, condition }: &ParsedResult<'_>,
+        budget: usize,
+    ) -> ActionView {
         let (marks, transcript) = (&result.redact, &self.transcript);
         ActionView {
             action_id: result.action_id.clone(),

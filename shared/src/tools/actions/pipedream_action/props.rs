@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Parameter, PipedreamAction};
 use crate::{
-    clients::pipedream::{Account, Action, Prop},
+    clients::pipedream::{Account, PipedreamComponent, Prop},
     error::Problems,
     fields::kind,
 };
@@ -17,7 +17,7 @@ impl PipedreamAction {
     /// configuration saved before; Pipedream does not return the props of a pinned older version.
     pub fn hold_against(
         &self,
-        action: &Action,
+        action: &PipedreamComponent,
         account: Option<&Account>,
         known: Option<&Self>,
         problems: &mut Problems,
@@ -60,7 +60,7 @@ impl PipedreamAction {
         }
     }
 
-    fn hold_props(&self, action: &Action, problems: &mut Problems) {
+    fn hold_props(&self, action: &PipedreamComponent, problems: &mut Problems) {
         let preloaded = self
             .preloaded
             .iter()
@@ -96,7 +96,7 @@ impl PipedreamAction {
     }
 
     /// Gives untyped parameters the types of their props, and turns single values into lists where the prop is a list.
-    pub(super) fn take_types(&mut self, action: &Action) {
+    pub(super) fn take_types(&mut self, action: &PipedreamComponent) {
         for prop in action.props() {
             let item = prop.kind.strip_suffix("[]");
             if let (Some(_), Some(value)) = (item, self.preloaded.get_mut(&prop.name)) {
@@ -131,7 +131,7 @@ impl PipedreamAction {
     }
 }
 
-fn of_accounts(action: &Action) -> impl Iterator<Item = &str> {
+fn of_accounts(action: &PipedreamComponent) -> impl Iterator<Item = &str> {
     action.props().iter().filter(|prop| prop.is_account()).map(|prop| prop.name.as_str())
 }
 

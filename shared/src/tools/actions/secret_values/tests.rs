@@ -3,13 +3,13 @@ use serde_json::json;
 use super::*;
 use crate::actions::ToolConfig;
 
-fn action(fields: &Value) -> Action {
+fn action(fields: &Value) -> ToolAction {
     let mut config = json!({"type": "api_request", "label": "L", "method": "POST", "url": "https://a.example/"});
     config.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     ToolConfig::parse(&config).unwrap().action
 }
 
-fn shown(action: &Action) -> Value {
+fn shown(action: &ToolAction) -> Value {
     json!(action.masked())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{
     Error, Result,
-    actions::Services,
+    actions::ActionClients,
     clients::{Failure, Service, vapi::ExternalCall},
     models::{CallStatus, ControlUrl, OrganizationId},
     tool::{CallContext, ToolOutcome},
@@ -40,7 +40,7 @@ pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
 ///
 /// # Errors
 /// Only for an outage of our own.
-pub(super) async fn find(services: &Services, context: &CallContext<'_>) -> Result<Result<ControlUrl, Refused>> {
+pub(super) async fn find(services: &ActionClients, context: &CallContext<'_>) -> Result<Result<ControlUrl, Refused>> {
     let Some(id) = context.call_id() else {
         return Ok(Err(refused(UNKNOWN_CALL, "the request names no call")));
     };
@@ -76,7 +76,7 @@ pub(super) async fn find(services: &Services, context: &CallContext<'_>) -> Resu
     }))
 }
 
-async fn belongs(services: &Services, organization: OrganizationId, call: &ExternalCall) -> Result<bool, Error> {
+async fn belongs(services: &ActionClients, organization: OrganizationId, call: &ExternalCall) -> Result<bool, Error> {
     match &call.assistant_id {
         Some(assistant) => Ok(services.agents.with_assistant(organization, assistant).await?.is_some()),
         None => Ok(false),

@@ -7,7 +7,7 @@ use html5gum::Reader;
 /// Longer runs of letters are no tag name; html5gum would buffer them as a possible one.
 const LONGEST_RUN: usize = 256;
 
-pub(super) struct Source<'e, F> {
+pub(super) struct Input<'e, F> {
     next: F,
     pub(super) buffer: Vec<u8>,
     at: usize,
@@ -17,7 +17,7 @@ pub(super) struct Source<'e, F> {
     enough: &'e Cell<bool>,
 }
 
-impl<'e, F: FnMut() -> Option<String>> Source<'e, F> {
+impl<'e, F: FnMut() -> Option<String>> Input<'e, F> {
     pub(super) fn new(next: F, enough: &'e Cell<bool>) -> Self {
         Self { next, buffer: Vec::new(), at: 0, letters: 0, enough }
     }
@@ -90,7 +90,7 @@ impl<'e, F: FnMut() -> Option<String>> Source<'e, F> {
     }
 }
 
-impl<F: FnMut() -> Option<String>> Reader for &mut Source<'_, F> {
+impl<F: FnMut() -> Option<String>> Reader for &mut Input<'_, F> {
     type Error = Infallible;
 
     #[inline]
