@@ -17,13 +17,17 @@ fn resource(id: &str, kind: &str, more: &str, properties: &str) -> String {
     format!("  {id}: {{Type: \"AWS::{kind}\", {more}Properties: {{{properties}}}}}\n")
 }
 
-/// One permission is enough for all routes of a function.
-fn permission(function: &str, api: &str) -> String {
-    let properties = format!(
-        "FunctionName: !Ref {function}Function, Action: \"lambda:InvokeFunction\", Principal: apigateway.amazonaws.com, \
-         SourceArn: !Sub \"arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{{api}}}/*/*\""
+/// The role in which the HTTP API invokes its functions: one resource instead of a permission per function.
+fn invoking_role(functions: &[String]) -> String {
+    let functions: Vec<_> = functions.iter().map(|function| format!("!GetAtt {function}Function.Arn")).collect();
+    let trust = "AssumeRolePolicyDocument: {Version: \"2012-10-17\", Statement: [{Effect: Allow, Principal: {Service: \
+                 apigateway.amazonaws.com}, Action: \"sts:AssumeRole\"}]}";
+    let statement =
+        format!("{{Effect: Allow, Action: \"lambda:InvokeFunction\", Resource: [{}]}}", functions.join(", "));
+    let policies = format!(
+        "Policies: [{{PolicyName: invoke, PolicyDocument: {{Version: \"2012-10-17\", Statement: [{statement}]}}}}]"
     );
-    resource(&format!("{function}Permission"), "Lambda::Permission", "", &properties)
+    resource("ApiRole", "IAM::Role", "", &format!("{trust}, {policies}"))
 }
 
 /// The JWT authorizer stands before the routes that ask for a role, unless the function verifies the token.
@@ -55,11 +59,11 @@ fn resources(declared: &Declared) -> String {
         "ApiGatewayV2::Integration",
         "",
         &format!(
-            "ApiId: !Ref Api, IntegrationType: AWS_PROXY, IntegrationUri: !GetAtt {function}Function.Arn, PayloadFormatVersion: \"2.0\""
+            "ApiId: !Ref Api, IntegrationType: AWS_PROXY, IntegrationUri: !GetAtt {function}Function.Arn, PayloadFormatVersion: \"2.0\", CredentialsArn: !GetAtt ApiRole.Arn"
         ),
     );
     lines.extend(described(declared).operations.iter().map(|operation| route(&function, operation)));
-    lines + &permission(&function, "Api")
+    lines
 }
 
 /// Requests a second, and at once, by the columns that a route names.
@@ -100,15 +104,27 @@ fn streamed(operations: &[Operation]) -> (String, String) {
 #[test]
 fn the_template_has_the_routes_as_they_are_declared() {
     let (mut lines, mut paths, mut methods) = (String::new(), String::new(), String::new());
+    let streamed_function = pascal(STREAMED);
+    let mut invoked = Vec::new();
     let (mut named, mut throttles) = (String::new(), String::new());
     for declared in &DECLARED {
         let operations = described(declared).operations;
         if declared.function == STREAMED {
-            lines += &permission(&pascal(STREAMED), "StreamApi");
+            lines += &resource(
+                &format!("{streamed_function}Permission"),
+                "Lambda::Permission",
+                "",
+                &format!(
+                    "FunctionName: !Ref {streamed_function}Function, Action: \"lambda:InvokeFunction\", Principal: \
+                     apigateway.amazonaws.com, SourceArn: !Sub \"arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:\
+                     ${{AWS::AccountId}}:${{StreamApi}}/*/*\""
+                ),
+            );
             (paths, methods) = streamed(&operations);
             continue;
         }
         lines += &resources(declared);
+        invoked.push(pascal(declared.function));
         for operation in operations.iter().filter(|operation| !operation.throttle.is_empty()) {
             let (route, own) = (operation.route, limits(operation.throttle));
             let own = match operation.condition {
@@ -121,6 +137,7 @@ fn the_template_has_the_routes_as_they_are_declared() {
             }
         }
     }
+    lines += &invoking_role(&invoked);
     let mut text = read("infra/template.yaml");
     let sections = [
         ("routes", lines),
