@@ -145,7 +145,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
         Ok(Claim::Mine(ticket)) => Some(ticket),
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Reply::twiml(twiml)),
         Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
-            tracing::warn!(phone_number.id = %number.id, "a call whose answer is not known came again late; nothing is begun");
+            tracing::warn!(phone_number.id = %number.id, "a late repetition of an unanswered incoming call was ignored");
             return Ok(Reply::twiml(twiml::fallback(number.fallback_number.as_ref())));
         }
         // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
@@ -251,7 +251,7 @@ async fn signed(
 async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
     match error {
         Error::Unavailable(..) | Error::Unreadable { .. } | Error::Upstream(_) | Error::Internal(_) => {
-            tracing::error!("an incoming call could not be let in: {}", error::chain(&error));
+            tracing::error!("the organization of an incoming call could not be checked: {}", error::chain(&error));
             telemetry::call_answered("fallback");
             Ok(Reply::twiml(twiml::fallback(None)))
         }
@@ -417,11 +417,11 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) -> bool {
     let written = tokio::time::timeout(ASIDE_WITHIN, deps.calls.put(call)).map(|written| match written {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
-            tracing::error!(call.id = %call.id, "a call could not be written down: {}", error::chain(&error));
+            tracing::error!(call.id = %call.id, "the row of a call could not be written: {}", error::chain(&error));
             false
         }
         Err(_elapsed) => {
-            tracing::error!(call.id = %call.id, "a call could not be written down in time");
+            tracing::error!(call.id = %call.id, "the row of a call was not written in time");
             false
         }
     });
@@ -434,7 +434,7 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) -> bool {
             false
         }
         Err(_elapsed) => {
-            tracing::error!(call.id = %call.id, "the tools of a call could not be set off in time");
+            tracing::error!(call.id = %call.id, "the tools of a call's start were not queued in time");
             false
         }
     });

@@ -350,7 +350,7 @@ impl Plan {
         let mut written = Written::default();
         for step in &self.services {
             if let Err(error) = step.write(deps, deadline, &mut written).await {
-                tracing::error!("a load of the catalogue broke off: {}", error::chain(&error));
+                tracing::error!("loading the catalogue failed: {}", error::chain(&error));
                 return Report::BrokeOff { problem: error.to_string(), written };
             }
         }

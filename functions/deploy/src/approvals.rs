@@ -194,7 +194,7 @@ async fn decide(
     tracing::info!(approval.id = %id, run.id = %approval.run_id, "an approval was decided: {}", status.as_str());
     if let Err(error) = deps.starter.queue.wake(organization, approval.run_id).await {
         // The decision holds; `settle` wakes the run later.
-        tracing::warn!(run.id = %approval.run_id, "a run that waits could not be told: {}", error::chain(&error));
+        tracing::warn!(run.id = %approval.run_id, "a waiting run could not be woken: {}", error::chain(&error));
     }
     Ok(Shown(ApprovalView::of(*approval, member.role, false)))
 }

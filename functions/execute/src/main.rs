@@ -8,7 +8,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let deps = Deps::new(&Platform::from_env().await?)?;
     // Beside the start, which Lambda does not throttle, instead of in the first call.
     if let Err(error) = deps.tokens.warm().await {
-        tracing::warn!("the tool token secret could not be read ahead: {}", shared::error::chain(&error));
+        tracing::warn!("the tool token secret could not be preloaded: {}", shared::error::chain(&error));
     }
     http::serve("execute", deps, handle).await
 }

@@ -243,7 +243,7 @@ async fn load_knowledge_entries(
             // Nothing was loaded yet, so the error is the whole answer.
             Err(error) if loaded == 0 => return Err(error),
             Err(error) => {
-                tracing::error!("a load of entries stopped half way: {}", error::chain(&error));
+                tracing::error!("loading entries stopped halfway: {}", error::chain(&error));
                 let problem = "could not be stored; send it again";
                 stopped = Some(problem);
                 refused.extend(numbers.iter().map(|row| refusal(row, problem)));

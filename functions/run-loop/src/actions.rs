@@ -61,7 +61,7 @@ impl Actions<'_> {
                     Ok(Came::Break(ended)) => return Ok(ended),
                     // An outage at the first step counts as an attempt.
                     Err(outage) if !first => {
-                        tracing::warn!(run.id = %run.id, "an action is put off: {}", error::chain(&outage));
+                        tracing::warn!(run.id = %run.id, "an action is postponed: {}", error::chain(&outage));
                         return Ok(Ended::OutOfTime);
                     }
                     Err(outage) => return Err(outage),

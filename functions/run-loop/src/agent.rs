@@ -76,7 +76,7 @@ impl Agents<'_> {
         let begun = self.child(child, &asked);
         // An existing row means that another invocation started it.
         deps.runs.create_prompted(&begun, &asked.prompt).await?;
-        tracing::info!(run.id = %run.id, run.child = %child, "an action lets a model work");
+        tracing::info!(run.id = %run.id, run.child = %child, "an action started a model run");
         self.wait_for(&begun).await
     }
 

@@ -44,7 +44,7 @@ async fn wake_parent(deps: &Deps, run: &AutomationRun) {
     let Some(parent) = run.parent_run_id else { return };
     let message = QueuedRun { organization_id: run.organization_id, run_id: parent };
     if let Err(error) = deps.queue.send(&message).await {
-        tracing::warn!(run.id = %parent, "a run that waits could not be told: {}", error::chain(&error));
+        tracing::warn!(run.id = %parent, "a waiting run could not be woken: {}", error::chain(&error));
     }
 }
 
@@ -53,10 +53,10 @@ pub(crate) fn ended_by(run: &AutomationRun, error: Error) -> Ended<Stop> {
     if error.is_outage() {
         return Ended::Outage(error);
     }
-    tracing::error!(run.id = %run.id, "a run cannot go on: {}", error::chain(&error));
+    tracing::error!(run.id = %run.id, "a run cannot continue: {}", error::chain(&error));
     Ended::Over(Ending::failed(error.to_string()))
 }
 
 pub(crate) fn report_lost(run: &AutomationRun) {
-    tracing::warn!(run.id = %run.id, "another process took over a run");
+    tracing::warn!(run.id = %run.id, "another process has taken over a run");
 }

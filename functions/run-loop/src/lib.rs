@@ -59,7 +59,7 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
     let run = match deps.runs.get(organization, run_id).await {
         Ok(run) => run,
         Err(Error::NotFound(_)) => {
-            tracing::warn!(run.id = %run_id, "a message is dropped: its run is not there");
+            tracing::warn!(run.id = %run_id, "a message is dropped: its run does not exist");
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -98,7 +98,7 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
         let whole = deps.runs.whole(run.organization_id, run.id).await?;
         let (ended, spent) = take_steps(Held { deps, run: &run, lease: &lease, deadline }, whole).await;
         if let Ended::Outage(outage) = &ended {
-            tracing::warn!(run.id = %run.id, run.attempts = run.attempts, "a run cannot go on now: {}", error::chain(outage));
+            tracing::warn!(run.id = %run.id, run.attempts = run.attempts, "a run cannot continue now: {}", error::chain(outage));
         }
         (decide(ended, &run, Timestamp::now()), spent)
     };

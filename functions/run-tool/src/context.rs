@@ -62,7 +62,7 @@ pub(crate) async fn add(
         // The call is over; the row records that nothing was sent.
         Added::Over(call) => send_results(deps, organization, &call, deadline).await,
         Added::NoCall => {
-            tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no call to be told in");
+            tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no live call");
             Ok(())
         }
         // The other results were sent without it.
@@ -106,7 +106,7 @@ async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[Stri
         None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
     if let Err(untold) = &told {
-        tracing::error!(call.id = %call.id, "the context of a call could not be told: {}", untold.chain);
+        tracing::error!(call.id = %call.id, "the context of a call could not be sent: {}", untold.chain);
     }
     let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
     note(deps, call, executions, message.late, told).await;

@@ -64,7 +64,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
     let schedule = deps.schedules.get(organization_id, automation_id).await?;
     let is_next = |schedule: &Schedule| schedule.due.is_some() && schedule.next_run_at == Some(scheduled_for);
     let Some(schedule) = schedule.filter(is_next) else {
-        tracing::info!(automation.id = %automation_id, "an occurrence is stale");
+        tracing::info!(automation.id = %automation_id, "an occurrence is out of date");
         return Ok(());
     };
     let automation = match deps.automations.get(organization_id, automation_id).await {

@@ -56,7 +56,7 @@ pub(crate) async fn poll(
         }
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);
-            tracing::warn!(automation.id = %automation.id, failures, "a source could not be asked");
+            tracing::warn!(automation.id = %automation.id, failures, "a polled source could not be read");
             let failed = Schedule { failures, last_error: Some(sentence), last_poll: Some(now), ..schedule };
             let next = next_poll(automation.id, polling.polling_interval_minutes, failures, base);
             deps.triggers.arm(failed, Some(next), now).await.map(drop)

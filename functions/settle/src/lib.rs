@@ -44,22 +44,22 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
     // Both are short, and automations wait for them.
     if let Err(error) = Box::pin(deps.triggers.sweep()).await {
         failures += 1;
-        tracing::error!("occurrences that are late could not be put on the queue: {}", error::chain(&error));
+        tracing::error!("late occurrences could not be queued: {}", error::chain(&error));
     }
     if let Err(error) = wake_waiting_runs(deps).await {
         failures += 1;
-        tracing::error!("runs whose approvals are over could not all be told: {}", error::chain(&error));
+        tracing::error!("some runs with expired approvals could not be woken: {}", error::chain(&error));
     }
     let report = Box::pin(deps.lifecycle.settle(&deps.triggers, deadline.reserving(REISSUE))).await;
     if let Err(error) = Box::pin(deps.lifecycle.reissue(deadline)).await {
         failures += 1;
-        tracing::error!("tools at VAPI could not be given their present token and address: {}", error::chain(&error));
+        tracing::error!("tools at VAPI could not be given their current token and address: {}", error::chain(&error));
     }
     let report = report?;
     failures += report.failures;
     let open_for_long = deps.lifecycle.open_for_long().await.inspect_err(|error| {
         failures += 1;
-        tracing::error!("how many changes are open is not known: {}", error::chain(error));
+        tracing::error!("the open changes could not be counted: {}", error::chain(error));
     });
     telemetry::settled(open_for_long.ok(), failures);
     if report.unfinished {

@@ -285,7 +285,7 @@ async fn end(deps: &Deps, hook: &Hook) -> Result<()> {
     let hook = deps.registry.hooks.get(hook.organization_id, hook.id).await?;
     let change = HookChange { status: HookStatus::Ended, ..HookChange::none(&hook) };
     deps.registry.hooks.change(&hook, change, None, None).await?;
-    tracing::info!(hook.id = %hook.id, "a service says that access was taken back: the hook has ended");
+    tracing::info!(hook.id = %hook.id, "a service has revoked access: the hook is closed");
     Ok(())
 }
 
@@ -300,7 +300,7 @@ async fn google_key(
     match key_id(asked) {
         Some(id) if scheme == Scheme::GooglePubsub && !candidates.is_empty() => {
             deps.google_keys.key(&id, deadline).await.inspect_err(|unknown| {
-                tracing::warn!("Google's keys are out of reach: {}", error::chain(unknown));
+                tracing::warn!("Google's keys could not be read: {}", error::chain(unknown));
             })
         }
         _ => Ok(None),

@@ -404,7 +404,7 @@ impl Deployment {
     /// Warns if another automation has the same name, which is often the one to change. A failed look-up gives no warning.
     async fn same_name(&self, organization: OrganizationId, name: &str, own: AutomationId) -> Option<Diagnostic> {
         let named = self.automations.named(organization, name).await.unwrap_or_else(|error| {
-            tracing::warn!("automations of the same name could not be looked up: {}", error::chain(&error));
+            tracing::warn!("automations of the same name could not be read: {}", error::chain(&error));
             Vec::new()
         });
         let NamedAutomation { id, name, status, revision } = named.into_iter().find(|other| other.id != own)?;

@@ -269,7 +269,7 @@ impl Triggers {
             return Err(unsent.error.into());
         }
         if !occurrences.is_empty() {
-            tracing::warn!(count = occurrences.len(), "occurrences of schedules were late and are put on the queue");
+            tracing::warn!(count = occurrences.len(), "late occurrences of schedules are queued");
         }
         Ok(occurrences.len())
     }

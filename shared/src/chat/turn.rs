@@ -262,7 +262,7 @@ impl Turns {
             let failed = Some(FailedTurn { why: error.to_string() });
             let running = RunningTurn { failed, ..running.with(&state) };
             if let Err(error) = self.threads.fail(&held.lease, &running).await {
-                tracing::warn!("a thread is held until its lease runs out: {}", error::chain(&error));
+                tracing::warn!("the lease of a thread could not be released: {}", error::chain(&error));
             }
         }
         taken
@@ -279,7 +279,7 @@ impl Turns {
 
     pub(super) async fn release(&self, lease: Lease) {
         if let Err(error) = self.threads.release(lease).await {
-            tracing::warn!("a thread is held until its lease runs out: {}", error::chain(&error));
+            tracing::warn!("the lease of a thread could not be released: {}", error::chain(&error));
         }
     }
 
@@ -378,7 +378,7 @@ async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infa
             Ok(true) => stop.give(),
             Ok(false) => {}
             // The turn continues as if no stop was requested.
-            Err(error) => tracing::warn!("whether a turn is to end is not known: {}", error::chain(&error)),
+            Err(error) => tracing::warn!("the stop flag of a turn could not be read: {}", error::chain(&error)),
         }
     }
 }

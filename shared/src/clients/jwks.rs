@@ -113,10 +113,7 @@ impl Jwks {
             }
             Err(error) if none_known => Err(error),
             Err(error) => {
-                tracing::warn!(
-                    "the keys of the tokens' issuer are as old as they are: {}",
-                    crate::error::chain(&error)
-                );
+                tracing::warn!("the issuer's keys could not be refreshed: {}", crate::error::chain(&error));
                 Ok(None)
             }
         }

@@ -124,7 +124,7 @@ impl Budgets {
         // Once per month and organization: only the spending that crosses the limit.
         if usage.is_used_up(now) && before < usage.limit.as_f64().unwrap_or_default() {
             let budget = budget.as_str();
-            tracing::warn!(organization.id = %organization, budget, "an organization has used a budget up");
+            tracing::warn!(organization.id = %organization, budget, "an organization has used up a budget");
             telemetry::budget_used_up(budget);
         }
         Ok(usage)

@@ -321,7 +321,7 @@ impl Executor {
 
     async fn give_room_back(&self, taken: Taken) {
         if let Err(error) = self.quotas.release(taken).await {
-            tracing::error!("an execution that did not begin stays counted: {}", error::chain(&error));
+            tracing::error!("an execution that did not start could not be uncounted: {}", error::chain(&error));
         }
     }
 

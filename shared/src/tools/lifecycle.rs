@@ -66,7 +66,7 @@ pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
 
 /// Logs a failed repair, which `settle` will retry.
 fn left_open(what: &str, error: &Error) {
-    tracing::error!("{what} could not be put right and is left to settle: {}", error::chain(error));
+    tracing::error!("{what} could not be repaired and is left to settle: {}", error::chain(error));
 }
 
 /// A lease that cannot be released expires.

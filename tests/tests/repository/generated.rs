@@ -37,15 +37,13 @@ fn described(declared: &Declared) -> Document {
 }
 
 /// Compares a file with its generated text; with `UPDATE` set, writes the file first.
-fn hold(path: &str, generated: &str) {
+/// Compares a generated file, or writes it where `UPDATE` is set. `test` is the filter that runs the caller.
+pub(crate) fn hold(path: &str, generated: &str, test: &str) {
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(root().join(path), generated).unwrap();
     }
     let differs = std::fs::read_to_string(root().join(path)).unwrap_or_default() != generated;
-    assert!(
-        !differs,
-        "{path} is not as the routes are declared: UPDATE=1 cargo test -p tests --test repository generated"
-    );
+    assert!(!differs, "{path} is not as its sources say: UPDATE=1 cargo test -p tests --test repository {test}");
 }
 
 /// Replaces the lines between `# generated: name` and `# generated: end`.
@@ -91,7 +89,7 @@ fn the_document_is_as_the_routes_are_declared() {
     document["paths"] = Value::Object(paths);
     document["components"]["schemas"] = Value::Object(schemas);
     let about = "# Made of the routes and of docs/openapi: UPDATE=1 cargo test -p tests --test repository generated\n";
-    hold("docs/openapi.yaml", &format!("{about}{}", yaml::block(&document, 0)));
+    hold("docs/openapi.yaml", &format!("{about}{}", yaml::block(&document, 0)), "generated");
 }
 
 /// The routes with the methods of each path together: `POST`, `GET /api/{slug}/members`.
@@ -122,7 +120,7 @@ fn the_readme_has_the_routes_as_they_are_declared() {
             _ => writeln!(text, "{line}").unwrap(),
         }
     }
-    hold("docs/endpoints.md", &text);
+    hold("docs/endpoints.md", &text, "generated");
 }
 
 #[test]
@@ -147,7 +145,7 @@ fn the_table_of_roles_is_as_the_routes_are_declared() {
     for (path, method, role, function) in rows {
         writeln!(text, "| `{path}` | {method} | {role} | {function} |").unwrap();
     }
-    hold("docs/roles.md", &text);
+    hold("docs/roles.md", &text, "generated");
 }
 
 /// Generated files cannot show a role that is too low: document, template and access follow from the same

@@ -5,5 +5,6 @@ mod events;
 mod generated;
 mod openapi;
 mod pages;
+mod sentences;
 mod structure;
 mod watching;

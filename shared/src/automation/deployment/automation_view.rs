@@ -61,7 +61,7 @@ impl AutomationReader {
         let (version, schedule) = try_join!(version, self.schedules.get(organization, id))?;
         let definition: Value = serde_json::from_str(&version.definition).map_err(Error::internal)?;
         let missing = self.event_hooks.are_missing(organization, &definition, deadline).await.unwrap_or_else(|error| {
-            tracing::warn!("whether an automation waits for a hook could not be looked up: {}", error::chain(&error));
+            tracing::warn!("the hooks of an automation could not be read: {}", error::chain(&error));
             false
         });
         let schedule = schedule.map(ScheduleView::from).unwrap_or_default();

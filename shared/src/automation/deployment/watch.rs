@@ -40,7 +40,7 @@ impl Watch {
     /// they must not keep a run from ending.
     pub async fn run_ends(&self, run: &AutomationRun, status: RunStatus) {
         if let Err(error) = self.note(run, status).await {
-            tracing::error!(run.id = %run.id, "how a run ended was not noted of its automation: {}", error::chain(&error));
+            tracing::error!(run.id = %run.id, "the end of a run was not recorded for its automation: {}", error::chain(&error));
         }
     }
 
@@ -97,7 +97,7 @@ impl Watch {
                     // `settle` compares the row in either case.
                     if let Err(error) = self.intents.leave(intent.id).await {
                         let chain = error::chain(&error);
-                        tracing::error!(automation.id = %automation.id, "a pause is settled later than it could be: {chain}");
+                        tracing::error!(automation.id = %automation.id, "the pause of an automation is settled late: {chain}");
                     }
                     if let Some(paused) = paused? {
                         self.settling.wake("automation_trigger").await;

@@ -141,7 +141,7 @@ impl Dispatch {
         if done.waiting.is_empty() {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
         }
-        tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "filters that take long wait for their turn");
+        tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "slow event filters are queued");
         self.events.waits(done).await?;
         Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
     }

@@ -394,7 +394,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     Unanswered::Stopped(Stop::OverBudget(over)) => over.to_string(),
                     Unanswered::Failed(error) if !acted => return Err(error),
                     Unanswered::Failed(error) => {
-                        tracing::warn!("a turn was broken off: {}", crate::error::chain(&error));
+                        tracing::warn!("a turn was interrupted: {}", crate::error::chain(&error));
                         error.to_string()
                     }
                 };

@@ -47,7 +47,7 @@ impl WithoutBy {
         if is_new {
             tracing::info!(
                 llm.model = body.model,
-                "a model is asked again without the refused parameter: {parameter:?}"
+                "a model refused a parameter; the request is repeated without it: {parameter:?}"
             );
         }
         is_new

@@ -42,7 +42,7 @@ impl Lifecycle {
             Some(reissue) if reissue.fingerprint == fingerprint => reissue,
             other => {
                 let mut begins = Reissue::new(fingerprint, other.map_or(0, |other| other.version));
-                tracing::info!("the tools at VAPI are to be compared with the present key of their tokens and address");
+                tracing::info!("the tools at VAPI will be compared with the current token key and address");
                 return self.reissues.save(&mut begins).await.map(drop);
             }
         };
@@ -57,7 +57,7 @@ impl Lifecycle {
             reissue.changed = tally.changed,
             reissue.left = reissue.left.len(),
             reissue.complete = reissue.complete,
-            "tools at VAPI were compared with the present key of their tokens and address"
+            "the tools at VAPI were compared with the current token key and address"
         );
         went_on
     }

@@ -107,7 +107,7 @@ impl Attachments {
         match self.assistants.dead(agent.organization_id, ids, deadline).await {
             Ok(dead) => dead,
             Err(error) => {
-                tracing::warn!(agent.id = %agent.id, "which of its tools VAPI still has is not known: {}", crate::error::chain(&error));
+                tracing::warn!(agent.id = %agent.id, "the tools of an assistant could not be read from VAPI: {}", crate::error::chain(&error));
                 Vec::new()
             }
         }

@@ -146,7 +146,7 @@ fn slack(mut data: Value) -> Read {
             return Ok(Delivery::Handshake(Handshake::Json(json!({"challenge": challenge}))));
         }
         Some("app_rate_limited") => {
-            tracing::warn!("Slack holds events of a workspace back: there were too many");
+            tracing::warn!("Slack is rate-limiting the events of a workspace");
             return Ok(Delivery::Nothing);
         }
         Some("event_callback") => text(at(&data, "/event/type"))?,

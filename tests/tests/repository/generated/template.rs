@@ -149,5 +149,5 @@ fn the_template_has_the_routes_as_they_are_declared() {
     for (name, lines) in sections {
         text = with_section(&text, name, &lines);
     }
-    hold("infra/template.yaml", &text);
+    hold("infra/template.yaml", &text, "generated");
 }

@@ -182,7 +182,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 Ok(()) => {}
                 // Another request has taken over the turn.
                 Err(error @ Error::Conflict(_)) => return Err(Unanswered::Failed(error)),
-                Err(error) => tracing::warn!("an outcome is written down later: {}", crate::error::chain(&error)),
+                Err(error) => tracing::warn!("the outcome of a call is recorded late: {}", crate::error::chain(&error)),
             }
         }
         if let Some(result) = self.state.tool_results.last() {
