@@ -97,7 +97,7 @@ async fn refusals() -> Given {
         }
     }
     // Two changes of one row; each reads it before the other writes.
-    world.aws.slow_down(Duration::from_millis(100));
+    world.aws.slow_down(Duration::from_millis(400));
     let changing = asked(&world, "PATCH", &format!("/hooks/{hook}")).text(r#"{"label": "x"}"#);
     let (one, two) = join!(send(&world, "hooks", &changing), send(&world, "hooks", &changing));
     let (won, lost) = if one.status == 200 { (one, two) } else { (two, one) };
