@@ -24,7 +24,7 @@ pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_r
 pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
-pub use expressions::templates::{NO_DATA, Template, TooLarge, filled_in, filled_in_within};
+pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
 pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
 pub use running::approval_rules::{Standing, asking_rule, recipients, standing};
 pub use running::effect_quota::EffectQuota;

@@ -2,5 +2,7 @@
 
 pub(super) mod conditions;
 pub(super) mod data;
+mod expression;
+mod filters;
 pub(super) mod path;
 pub(super) mod templates;

@@ -67,7 +67,9 @@ pub(super) fn definition_schema() -> Value {
     });
     object(
         "The definition of an automation. {{path}} in a parameter stands for a value of trigger_data ({{event.text}}), of an earlier \
-         action's output_as ({{found.rows[0].name}}), of variables, of the user ({{user.email}}), or for a time ({{now}}, {{today}}).",
+         action's output_as ({{found.rows[0].name}}), of variables, of the user ({{user.email}}), or for a time ({{now}}, {{today}}). \
+         A template may also be a Jinja expression: {{(total / 100) | round(2)}}, {{rows | map(attribute=\"name\") | join(\", \")}}, \
+         {{today | plus_days(7)}}, {{name | default(\"there\")}}.",
         &properties,
         &["name", "trigger_type"],
     )

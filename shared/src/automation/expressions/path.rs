@@ -85,6 +85,12 @@ impl Path {
         &self.steps
     }
 
+    /// The path up to its first index of a list.
+    pub(super) fn before_index(&self) -> Self {
+        let steps: Vec<Step> = self.steps.iter().take_while(|step| !step.is_index()).cloned().collect();
+        Self { text: self.text.clone(), steps }
+    }
+
     pub fn first(&self) -> &str {
         self.steps.first().map_or("", Step::name)
     }

@@ -1,13 +1,17 @@
 //! Templates in texts: `Alert: {{event.text}} from {{event.user}}`.
 //!
-//! A template that is the whole text keeps the type of its value; within other text it yields text. There are no blocks, helpers
-//! or filters.
+//! A template holds a path, or an [`Expression`]. If it is the whole text, it keeps the type of its value; within other text it
+//! yields text. There are no blocks.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{data::Data, path::Path};
+use super::{
+    data::Data,
+    expression::{Expression, Failed},
+    path::Path,
+};
 use crate::{automation::definition::diagnostics::Code, cut::cut, placeholder::Placeholder};
 
 /// Replaces a missing value.
@@ -28,6 +32,7 @@ pub struct Template {
 enum Part {
     Text(String),
     Path(Path),
+    Expression(Expression),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +60,7 @@ impl Template {
                 return (Self { parts }, faults);
             };
             match read(inside) {
-                Ok(path) => parts.push(Part::Path(path)),
+                Ok(part) => parts.push(part),
                 Err((code, problem)) => faults.push(fault(code, &format!("{{{{{inside}}}}}"), &problem)),
             }
             rest = after;
@@ -66,14 +71,21 @@ impl Template {
         (Self { parts }, faults)
     }
 
+    /// The paths of all templates, those within expressions included.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Path(path) => Some(path),
-            Part::Text(_) => None,
+        self.parts.iter().flat_map(|part| match part {
+            Part::Path(path) => std::slice::from_ref(path),
+            Part::Expression(expression) => expression.paths(),
+            Part::Text(_) => &[],
         })
     }
 
-    /// The path, if a single template is the whole text.
+    /// Whether a single expression is the whole text.
+    pub fn is_expression(&self) -> bool {
+        matches!(&self.parts[..], [Part::Expression(_)])
+    }
+
+    /// The path, if a single template with a path is the whole text.
     pub fn lone(&self) -> Option<&Path> {
         match &self.parts[..] {
             [Part::Path(path)] => Some(path),
@@ -81,9 +93,9 @@ impl Template {
         }
     }
 
-    fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
-        if let Some(path) = self.lone() {
-            let value = data.get(path).unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
+    fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfilled> {
+        if let [part @ (Part::Path(_) | Part::Expression(_))] = &self.parts[..] {
+            let value = part.value(data, room)?.unwrap_or_else(|| Cow::Owned(NO_DATA.into()));
             room.take(&value)?;
             return Ok(value.into_owned());
         }
@@ -91,7 +103,7 @@ impl Template {
         for part in &self.parts {
             let text = match part {
                 Part::Text(text) => Cow::Borrowed(text.as_str()),
-                Part::Path(path) => match data.get(path) {
+                _ => match part.value(data, room)? {
                     Some(Cow::Borrowed(Value::String(text))) => text.as_str().into(),
                     Some(Cow::Owned(Value::String(text))) => text.into(),
                     Some(other) if !other.is_null() => other.to_string().into(),
@@ -105,20 +117,53 @@ impl Template {
     }
 }
 
-/// The filled-in values exceed the size limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLarge;
+impl Part {
+    /// The value of a template; `None` if there is none.
+    fn value<'d>(&self, data: &'d Data<'_>, room: &Room) -> Result<Option<Cow<'d, Value>>, Unfilled> {
+        match self {
+            Self::Text(_) => Ok(None),
+            Self::Path(path) => Ok(data.get(path)),
+            Self::Expression(expression) => {
+                let value = expression.evaluate(data, room.0).map_err(|failed| match failed {
+                    Failed::TooLarge => Unfilled::TooLarge,
+                    Failed::Because(problem) => {
+                        let excerpt = cut(format!("{{{{{}}}}}", expression.as_str()), LONGEST_EXCERPT);
+                        Unfilled::Expression(format!("The expression {excerpt} {problem}."))
+                    }
+                })?;
+                Ok(value.map(Cow::Owned))
+            }
+        }
+    }
+
+    fn as_written(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Path(path) => path.as_str(),
+            Self::Expression(expression) => expression.as_str(),
+        }
+    }
+}
+
+/// The reason why values could not be filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfilled {
+    /// They exceed the size limit.
+    TooLarge,
+    /// An expression failed; the sentence that says so.
+    Expression(String),
+}
 
 /// Bytes left for filled-in values.
 struct Room(usize);
 
 impl Room {
-    fn take_bytes(&mut self, bytes: usize) -> Result<(), TooLarge> {
-        self.0 = self.0.checked_sub(bytes).ok_or(TooLarge)?;
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), Unfilled> {
+        self.0 = self.0.checked_sub(bytes).ok_or(Unfilled::TooLarge)?;
         Ok(())
     }
 
-    fn take(&mut self, value: &Value) -> Result<(), TooLarge> {
+    fn take(&mut self, value: &Value) -> Result<(), Unfilled> {
         self.take_bytes(match value {
             Value::String(text) => text.len(),
             other => other.to_string().len(),
@@ -126,16 +171,12 @@ impl Room {
     }
 }
 
-/// Fills in all templates, at any depth. Member names stay as they are.
-pub fn filled_in(value: &Value, data: &Data<'_>) -> Value {
-    filled_in_within(value, data, usize::MAX).unwrap_or_default()
-}
-
-/// As [`filled_in`], with at most `bytes` bytes of values: a short template may expand to a long text many times over.
+/// Fills in all templates, at any depth, with at most `bytes` bytes of values: a short template may expand to a long text many
+/// times over. Member names stay as they are.
 ///
 /// # Errors
-/// If the values are larger.
-pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, TooLarge> {
+/// If the values are larger, or an expression fails.
+pub fn filled_in_within(value: &Value, data: &Data<'_>, bytes: usize) -> Result<Value, Unfilled> {
     fill(value, data, &mut Room(bytes))
 }
 
@@ -153,9 +194,11 @@ pub(in crate::automation) fn texts_of(value: &Value) -> Vec<&str> {
 pub(in crate::automation) fn empty_templates(value: &Value, data: &Data<'_>) -> Vec<String> {
     let mut empty = Vec::new();
     for text in texts_of(value).into_iter().filter(|text| text.contains("{{")) {
-        for path in Template::parse(text).0.paths() {
-            let template = format!("{{{{{}}}}}", path.as_str());
-            if data.get(path).is_none_or(|value| value.is_null()) && !empty.contains(&template) {
+        for part in Template::parse(text).0.parts.iter().filter(|part| !matches!(part, Part::Text(_))) {
+            let template = format!("{{{{{}}}}}", part.as_written());
+            let is_empty =
+                part.value(data, &Room(usize::MAX)).is_ok_and(|value| value.is_none_or(|value| value.is_null()));
+            if is_empty && !empty.contains(&template) {
                 empty.push(template);
             }
         }
@@ -163,7 +206,7 @@ pub(in crate::automation) fn empty_templates(value: &Value, data: &Data<'_>) -> 
     empty
 }
 
-fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, TooLarge> {
+fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfilled> {
     match value {
         Value::String(text) if text.contains("{{") => Template::parse(text).0.evaluate(data, room),
         Value::Array(items) => items.iter().map(|item| fill(item, data, room)).collect(),
@@ -181,7 +224,7 @@ fn fault(code: Code, excerpt: &str, problem: &str) -> Fault {
     Fault { code, excerpt: cut(excerpt.to_owned(), LONGEST_EXCERPT), problem: problem.to_owned() }
 }
 
-fn read(inside: &str) -> Result<Path, (Code, String)> {
+fn read(inside: &str) -> Result<Part, (Code, String)> {
     let plain = inside.trim();
     if inside.contains("{{") {
         return Err((Code::NestedTemplate, "has a template within a template".to_owned()));
@@ -190,7 +233,16 @@ fn read(inside: &str) -> Result<Path, (Code, String)> {
     if block {
         return Err((Code::HandlebarsBlock, "is a Handlebars block".to_owned()));
     }
-    Path::parse(plain).map_err(|problem| (Code::InvalidTemplate, format!("is not a path: it {problem}")))
+    let no_path = match Path::parse(plain) {
+        Ok(path) => return Ok(Part::Path(path)),
+        Err(problem) => problem,
+    };
+    if plain.is_empty() {
+        return Err((Code::InvalidTemplate, "is empty".to_owned()));
+    }
+    Expression::parse(plain).map(Part::Expression).map_err(|problem| {
+        (Code::InvalidTemplate, format!("is not a path: it {no_path}; as an expression it {problem}"))
+    })
 }
 
 #[cfg(test)]
@@ -222,7 +274,7 @@ mod tests {
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
             zone: TimeZone::get("Europe/Berlin").unwrap(),
         };
-        filled_in(&json!({"deep": [text]}), &data)["deep"][0].clone()
+        filled_in_within(&json!({"deep": [text]}), &data, usize::MAX).unwrap()["deep"][0].clone()
     }
 
     #[test]
@@ -266,7 +318,7 @@ mod tests {
             zone: TimeZone::UTC,
         };
         for value in [json!({"a": ["{{long}}", "{{long}}"]}), json!("{{long}}{{long}}"), json!("<{{long}} {{long}}>")] {
-            assert_eq!(filled_in_within(&value, &data, 1_999), Err(TooLarge), "{value}");
+            assert_eq!(filled_in_within(&value, &data, 1_999), Err(Unfilled::TooLarge), "{value}");
             assert!(filled_in_within(&value, &data, 2_010).is_ok(), "{value}");
         }
     }
@@ -307,8 +359,9 @@ mod tests {
             ("{{ a {{b}} }}", Code::NestedTemplate),
             ("{{}}", Code::InvalidTemplate),
             ("{{upper name}}", Code::InvalidTemplate),
-            ("{{name | upper}}", Code::InvalidTemplate),
-            ("{{a + b}}", Code::InvalidTemplate),
+            ("{{name | uper}}", Code::InvalidTemplate),
+            ("{{a +}}", Code::InvalidTemplate),
+            ("{{else | upper}}", Code::HandlebarsBlock),
         ] {
             let (_, faults) = Template::parse(text);
             assert_eq!(faults.first().map(|fault| fault.code), Some(code), "{text}");

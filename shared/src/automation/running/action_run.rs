@@ -14,7 +14,7 @@ use crate::{
         expressions::{
             conditions::Explanation,
             data::Outputs,
-            templates::{empty_templates, filled_in_within},
+            templates::{Unfilled, empty_templates, filled_in_within},
         },
     },
     clients,
@@ -134,6 +134,7 @@ impl<'a> ActionRun<'a> {
                 planned.arguments = arguments;
                 Next::Call(Box::new(planned))
             }
+            Err(Unfilled::Expression(why)) => Next::Settled(Box::new(planned.failed(why, now))),
             _ => {
                 let why = format!(
                     "With its templates filled in, its parameters have more than {LARGEST_ARGUMENTS} bytes; give the tool less."

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     automation::expressions::{
         data::Data,
-        templates::{TooLarge, filled_in_within},
+        templates::{Unfilled, filled_in_within},
     },
     catalogue::BuiltInTools,
     error::Problems,
@@ -72,9 +72,10 @@ impl RunRequest {
                 // A template alone may resolve to a value of any type.
                 Ok(value @ (Value::String(_) | Value::Null)) => *text = value,
                 Ok(value) => *text = value.to_string().into(),
-                Err(TooLarge) => {
+                Err(Unfilled::TooLarge) => {
                     problems.add(name, format!("must have at most {longest} bytes with its templates filled in"));
                 }
+                Err(Unfilled::Expression(why)) => problems.add(name, why),
             }
         }
         let (named, request) = Self::read_named(&Value::Object(body), built_in, naming, None, &mut problems);

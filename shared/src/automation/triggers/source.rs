@@ -13,8 +13,9 @@ use crate::{
         definition::{Body, Definition, trigger::Polling},
         expressions::{
             data::{Data, Lowered, Outputs},
-            templates::filled_in,
+            templates::{Unfilled, filled_in_within},
         },
+        running::action_run::LARGEST_ARGUMENTS,
         validation::{
             endpoint,
             known::{KnownTool, Purpose},
@@ -142,9 +143,13 @@ impl Deployment {
             Some(Ok(found)) if !found.spec().acts() => found,
             _ => return Ok(None),
         };
-        let arguments = match filled_in(&Value::Object(call.parameters.clone()), call.data) {
-            Value::Object(arguments) => arguments,
-            _ => Map::new(),
+        let arguments = match filled_in_within(&Value::Object(call.parameters.clone()), call.data, LARGEST_ARGUMENTS) {
+            Ok(Value::Object(arguments)) => arguments,
+            Ok(_) => Map::new(),
+            Err(Unfilled::Expression(why)) => return Ok(Some(Err(why))),
+            Err(Unfilled::TooLarge) => {
+                return Ok(Some(Err(format!("Its filled-in parameters have more than {LARGEST_ARGUMENTS} bytes."))));
+            }
         };
         let mut toolbox = Toolbox::default();
         let called = found.spec().name.clone();

@@ -92,6 +92,7 @@ fn filled<'a>(
                     Knowledge::Like(value) => (Spot::Lone(knowledge), filling.copy(value).unwrap_or_default()),
                     other => (Spot::Lone(other), Value::Null),
                 },
+                (None, Some(_)) if template.is_expression() => (Spot::Lone(Knowledge::Nothing), Value::Null),
                 (None, Some(_)) => (Spot::Text, value.clone()),
             };
             filling.spots.insert(within.to_owned(), spot);
@@ -137,8 +138,11 @@ pub(super) fn check_text<'a>(
                 "Use plain {{path}} templates; for a choice use the condition of an action, for a list give it as a whole."
             }
             Code::UnclosedTemplate => "Close it with }}, or leave {{ out.",
-            Code::NestedTemplate => "Write one path: {{a.b}}.",
-            _ => "Write a path, for example {{event.text}} or {{rows[0].name}}; there are no helpers and no filters.",
+            Code::NestedTemplate => "Write one template: {{a.b}} or {{a.b + c}}.",
+            _ => {
+                "Write a path, for example {{event.text}} or {{rows[0].name}}, or an expression, for example \
+                 {{(total / 100) | round(2)}}; docs/automations.md lists the filters."
+            }
         };
         diagnostics.push(Diagnostic::error(fault.code, pointer, message, hint).found(&fault.excerpt.into()));
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     automation::expressions::{
         data::{Data, Lacking, lowered},
-        templates::{Template, filled_in_within, texts_of},
+        templates::{Template, Unfilled, filled_in_within, texts_of},
     },
     cut::{SLACK, cut, cut_to, fit},
 };
@@ -114,7 +114,10 @@ impl Clause {
             return Ok(self.told((Some(value), None), false, &lacking.in_words(), budget));
         }
         let found = data.get(&self.path);
-        let value = self.operator.takes_value().then(|| self.compared_with(data));
+        let value = match self.operator.takes_value().then(|| self.compared_with(data)).transpose() {
+            Ok(value) => value,
+            Err(why) => return Ok(self.told((Some(fitted(&self.value, budget)), None), false, &why, budget)),
+        };
         meter.take(self.work(found.as_deref(), value.as_deref()))?;
         let holds = if self.case_insensitive {
             let lowered = value.as_deref().map(lowered).unwrap_or_default();
@@ -158,14 +161,21 @@ impl Clause {
 
     /// The comparison value with templates filled in. A template that resolves to nothing gives null, so the placeholder for
     /// missing data is never compared.
-    fn compared_with<'d>(&'d self, data: &'d Data<'_>) -> Cow<'d, Value> {
+    ///
+    /// # Errors
+    /// If an expression fails: the sentence that says so.
+    fn compared_with<'d>(&'d self, data: &'d Data<'_>) -> Result<Cow<'d, Value>, String> {
         if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
-            return Cow::Borrowed(&self.value);
+            return Ok(Cow::Borrowed(&self.value));
         }
         let lone = self.value.as_str().and_then(|text| Template::parse(text).0.lone().cloned());
         match lone {
-            Some(path) => data.get(&path).unwrap_or_default(),
-            None => Cow::Owned(filled_in_within(&self.value, data, LARGEST_COMPARED).unwrap_or_default()),
+            Some(path) => Ok(data.get(&path).unwrap_or_default()),
+            None => match filled_in_within(&self.value, data, LARGEST_COMPARED) {
+                Ok(value) => Ok(Cow::Owned(value)),
+                Err(Unfilled::TooLarge) => Ok(Cow::default()),
+                Err(Unfilled::Expression(why)) => Err(why.trim_end_matches('.').to_owned()),
+            },
         }
     }
 

@@ -1,0 +1,341 @@
+//! Expressions in templates: `{{(total / 100) | round(2)}}`, `{{rows | map(attribute="name") | join(", ")}}`.
+//!
+//! `MiniJinja` evaluates them, with a budget of instructions (docs/adr/0029-expressions.md). Three costs are not part of that
+//! budget, so they are bounded here: constants (computed while compiling), repetition with `*`, and the conversion of a result.
+
+use std::sync::OnceLock;
+
+use minijinja::{
+    Environment, Error, ErrorKind, UndefinedBehavior,
+    machinery::{
+        ast::{BinOpKind, CallArg, Expr},
+        parse_expr,
+    },
+    value::{Serde, Value as Operand, ValueKind},
+};
+use serde_json::{Map, Number, Value};
+
+use super::{data::Data, filters, path::Path};
+use crate::{automation::nearest, cut::cut};
+
+/// In bytes. Longer chains of operators could exhaust the stack.
+const LONGEST: usize = 500;
+/// Instructions and items of one evaluation: enough to filter, map and sum 10,000 items.
+const FUEL: u64 = 100_000;
+/// Levels of lists and objects in a result.
+const DEEPEST: usize = 100;
+/// Bytes of `MiniJinja`'s reason, which may quote values.
+const LONGEST_REASON: usize = 200;
+/// The variable with the zone of the run, for filters. No author can write this name.
+pub(super) const ZONE: &str = "@zone";
+
+/// Filters of `MiniJinja` that could cost more than the budget, write HTML, or print the state.
+const REMOVED_FILTERS: [&str; 11] =
+    ["attr", "chain", "e", "escape", "format", "indent", "pprint", "safe", "slice", "tojson", "zip"];
+const REMOVED_FUNCTIONS: [&str; 4] = ["debug", "dict", "namespace", "range"];
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Expression {
+    source: String,
+    /// All paths that it reads.
+    paths: Vec<Path>,
+    /// Paths that `*` multiplies, so their values must be numbers.
+    factors: Vec<Path>,
+}
+
+/// The reason why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failed {
+    TooLarge,
+    /// To follow the quoted expression.
+    Because(String),
+}
+
+impl Expression {
+    /// # Errors
+    /// The mistake, to follow "as an expression it".
+    pub(super) fn parse(source: &str) -> Result<Self, String> {
+        if source.len() > LONGEST {
+            return Err(format!("has more than {LONGEST} bytes"));
+        }
+        let mut reading = Reading::default();
+        // Before compilation, which computes constants.
+        reading.expression(&parse_expr(source).map_err(|error| unreadable(&error))?)?;
+        engine().compile_expression(source).map_err(|error| unreadable(&error))?;
+        Ok(Self { source: source.to_owned(), paths: reading.paths, factors: reading.factors })
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    pub(super) fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// The value, of at most about `bytes` bytes as JSON; `None` if it is undefined.
+    pub(super) fn evaluate(&self, data: &Data<'_>, bytes: usize) -> Result<Option<Value>, Failed> {
+        let is_other = |path: &&Path| data.get(path).is_some_and(|value| !value.is_number());
+        if let Some(path) = self.factors.iter().find(is_other) {
+            return Err(Failed::Because(format!("multiplies {}, which is not a number", path.as_str())));
+        }
+        let failed = |error: Error| Failed::Because(in_words(&error));
+        let compiled = engine().compile_expression(&self.source).map_err(failed)?;
+        let value = compiled.eval(Serde(self.operands(data))).map_err(failed)?;
+        if value.is_undefined() {
+            return Ok(None);
+        }
+        let mut left = bytes;
+        match json(&value, 0, &mut left) {
+            Ok(value) => Ok(Some(value)),
+            Err(NotJson::TooLarge) => Err(Failed::TooLarge),
+            Err(NotJson::Because(problem)) => Err(Failed::Because(problem)),
+        }
+    }
+
+    /// The values that it reads, at their paths, and no others: an event may be much larger than the fields that are used.
+    fn operands(&self, data: &Data<'_>) -> Value {
+        let mut read: Vec<Path> = self.paths.iter().map(Path::before_index).collect();
+        read.sort_by_key(|path| path.steps().len());
+        let mut operands = Map::new();
+        for path in read {
+            if let Some(value) = data.get(&path) {
+                put(&mut operands, &path, value.into_owned());
+            }
+        }
+        operands.insert(ZONE.to_owned(), data.zone.iana_name().unwrap_or("UTC").into());
+        Value::Object(operands)
+    }
+}
+
+/// Puts a value at its path, unless a value already stands at its beginning.
+fn put(operands: &mut Map<String, Value>, path: &Path, value: Value) {
+    let Some((last, parents)) = path.steps().split_last() else { return };
+    let mut place = operands;
+    for step in parents {
+        let inner = place.entry(step.name()).or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(members) = inner else { return };
+        place = members;
+    }
+    place.entry(last.name()).or_insert(value);
+}
+
+fn engine() -> &'static Environment<'static> {
+    static ENGINE: OnceLock<Environment<'static>> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let mut engine = Environment::new();
+        for name in REMOVED_FILTERS {
+            engine.remove_filter(name);
+        }
+        for name in REMOVED_FUNCTIONS {
+            engine.remove_global(name);
+        }
+        engine.set_undefined_behavior(UndefinedBehavior::Chainable);
+        engine.set_fuel(Some(FUEL));
+        filters::add(&mut engine);
+        engine
+    })
+}
+
+fn unreadable(error: &Error) -> String {
+    let detail = error.detail().unwrap_or("its syntax is wrong").to_owned();
+    format!("cannot be read: {}", cut(detail, LONGEST_REASON))
+}
+
+fn in_words(error: &Error) -> String {
+    match (error.kind(), error.detail()) {
+        (ErrorKind::OutOfFuel, _) => "takes too many steps: use a shorter list".to_owned(),
+        (_, Some(detail)) if detail.contains("undefined") => {
+            "uses a value that is missing: give it one with | default(…)".to_owned()
+        }
+        (_, Some(detail)) => format!("fails: {}", cut(detail.to_owned(), LONGEST_REASON)),
+        (kind, None) => format!("fails: {kind}"),
+    }
+}
+
+pub(super) enum NotJson {
+    TooLarge,
+    Because(String),
+}
+
+/// The value as JSON; `left` counts down the bytes, because a short value may stand for a long list.
+pub(super) fn json(value: &Operand, depth: usize, left: &mut usize) -> Result<Value, NotJson> {
+    let taken = 1 + value.as_str().map_or(0, str::len);
+    *left = left.checked_sub(taken).ok_or(NotJson::TooLarge)?;
+    if depth > DEEPEST {
+        return Err(NotJson::Because(format!("has more than {DEEPEST} levels")));
+    }
+    let fails = |error: Error| NotJson::Because(in_words(&error));
+    Ok(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Value::Null,
+        ValueKind::Bool => value.is_true().into(),
+        ValueKind::Number => {
+            number(value).ok_or_else(|| NotJson::Because("gives a number beyond JSON's".to_owned()))?
+        }
+        ValueKind::String => value.as_str().unwrap_or_default().into(),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items = value.try_iter().map_err(fails)?;
+            items.map(|item| json(&item, depth + 1, left)).collect::<Result<_, _>>()?
+        }
+        ValueKind::Map => {
+            let mut members = Map::new();
+            for name in value.try_iter().map_err(fails)? {
+                let member = value.get_item(&name).map_err(fails)?;
+                let name = name.to_string();
+                *left = left.checked_sub(name.len()).ok_or(NotJson::TooLarge)?;
+                members.insert(name, json(&member, depth + 1, left)?);
+            }
+            Value::Object(members)
+        }
+        kind => return Err(NotJson::Because(format!("gives a {kind}, which JSON does not have"))),
+    })
+}
+
+/// Whole numbers of up to 64 bits, and finite ones.
+fn number(value: &Operand) -> Option<Value> {
+    if !value.is_integer() {
+        return Number::from_f64(f64::try_from(value.clone()).ok()?).map(Value::Number);
+    }
+    let signed = i64::try_from(value.clone()).map(Value::from);
+    signed.or_else(|_| u64::try_from(value.clone()).map(Value::from)).ok()
+}
+
+/// The walk through a syntax tree.
+#[derive(Default)]
+struct Reading {
+    paths: Vec<Path>,
+    factors: Vec<Path>,
+}
+
+impl Reading {
+    fn path(&mut self, text: &str) -> Result<(), String> {
+        let path = Path::parse(text)
+            .map_err(|problem| format!("has a path that {problem}: {}", cut(text.to_owned(), LONGEST_REASON)))?;
+        if !self.paths.contains(&path) {
+            self.paths.push(path);
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self, expression: &Expr<'_>) -> Result<(), String> {
+        if let Some(path) = spelled(expression) {
+            return self.path(&path);
+        }
+        match expression {
+            Expr::Var(_) | Expr::Const(_) => Ok(()),
+            Expr::Call(_) => Err("calls a function, and there are only filters: value | filter".to_owned()),
+            Expr::Slice(slice) => {
+                let bounds = [slice.start.as_ref(), slice.stop.as_ref(), slice.step.as_ref()];
+                self.all(std::iter::once(&slice.expr).chain(bounds.into_iter().flatten()))
+            }
+            Expr::UnaryOp(operation) => self.expression(&operation.expr),
+            Expr::BinOp(operation) => {
+                let (left, right) = (&operation.left, &operation.right);
+                if matches!(operation.op, BinOpKind::Mul) && !(self.is_number(left) && self.is_number(right)) {
+                    return Err("multiplies a value that may not be a number: write | float after it".to_owned());
+                }
+                self.all([left, right])
+            }
+            Expr::Compare(compared) => {
+                self.all(std::iter::once(&compared.expr).chain(compared.ops.iter().map(|operation| &operation.expr)))
+            }
+            Expr::IfExpr(choice) => {
+                self.all([&choice.test_expr, &choice.true_expr].into_iter().chain(choice.false_expr.as_ref()))
+            }
+            Expr::Filter(filter) => {
+                if !filters::exists(filter.name) {
+                    let near = nearest(filter.name, filters::names());
+                    let near = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+                    return Err(format!("uses the filter {}, which does not exist{near}", filter.name));
+                }
+                self.attribute(filter.name, filter.expr.as_ref(), &filter.args)?;
+                self.all(filter.expr.as_ref())?;
+                self.arguments(&filter.args)
+            }
+            Expr::Test(test) => {
+                self.expression(&test.expr)?;
+                self.arguments(&test.args)
+            }
+            Expr::GetAttr(member) => self.expression(&member.expr),
+            Expr::GetItem(item) => self.all([&item.expr, &item.subscript_expr]),
+            Expr::List(list) => self.all(&list.items),
+            Expr::Tuple(tuple) => self.all(&tuple.items),
+            Expr::Map(map) => self.all(map.keys.iter().chain(&map.values)),
+        }
+    }
+
+    fn all<'e, 's: 'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr<'s>>) -> Result<(), String> {
+        expressions.into_iter().try_for_each(|expression| self.expression(expression))
+    }
+
+    fn arguments(&mut self, arguments: &[CallArg<'_>]) -> Result<(), String> {
+        self.all(arguments.iter().map(|argument| match argument {
+            CallArg::Pos(value) | CallArg::Kwarg(_, value) | CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
+                value
+            }
+        }))
+    }
+
+    /// The path to the items' field that a filter names: `rows | map(attribute="name")` reads `rows[0].name`.
+    fn attribute(&mut self, filter: &str, list: Option<&Expr<'_>>, arguments: &[CallArg<'_>]) -> Result<(), String> {
+        let named = arguments.iter().find_map(|argument| match argument {
+            CallArg::Kwarg("attribute", Expr::Const(name)) => name.value.as_str(),
+            _ => None,
+        });
+        let first = match arguments.first() {
+            Some(CallArg::Pos(Expr::Const(name))) if filter.ends_with("attr") || filter == "groupby" => {
+                name.value.as_str()
+            }
+            _ => None,
+        };
+        match (list.and_then(spelled), named.or(first)) {
+            (Some(list), Some(name)) => self.path(&format!("{list}[0].{name}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the value is a number, provided that its `factors` are. A repeated list costs no fuel, however long it is.
+    fn is_number(&mut self, expression: &Expr<'_>) -> bool {
+        const NUMERIC: [&str; 7] = ["abs", "count", "float", "int", "length", "round", "sum"];
+        if let Some(path) = spelled(expression).and_then(|text| Path::parse(&text).ok()) {
+            self.factors.push(path);
+            return true;
+        }
+        match expression {
+            Expr::Const(constant) => constant.value.is_number(),
+            Expr::UnaryOp(operation) => self.is_number(&operation.expr),
+            Expr::BinOp(operation) => {
+                !matches!(operation.op, BinOpKind::Concat)
+                    && self.is_number(&operation.left)
+                    && self.is_number(&operation.right)
+            }
+            // `int(default=[1])` may be a list.
+            Expr::Filter(filter) => {
+                NUMERIC.contains(&filter.name) && (filter.name == "round" || filter.args.is_empty())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The path that a chain of names and constant indices spells.
+fn spelled(expression: &Expr<'_>) -> Option<String> {
+    Some(match expression {
+        Expr::Var(variable) => variable.id.to_owned(),
+        Expr::GetAttr(member) => format!("{}.{}", spelled(&member.expr)?, member.name),
+        Expr::GetItem(item) => {
+            let Expr::Const(at) = &item.subscript_expr else { return None };
+            let owner = spelled(&item.expr)?;
+            match at.value.as_str() {
+                Some(name) if !name.contains('"') => format!("{owner}[\"{name}\"]"),
+                Some(name) => format!("{owner}['{name}']"),
+                None if at.value.is_integer() => format!("{owner}[{}]", at.value),
+                None => return None,
+            }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
