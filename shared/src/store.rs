@@ -50,7 +50,7 @@ pub(crate) use database::unreadable;
 pub use deployed_triggers::DeployedTriggers;
 pub use erasure::{Erased, Erasure, ErasureCursor, NumberErased};
 pub use events::Events;
-pub use executions::{ExecutionFilter, Executions};
+pub use executions::{ExecutionFilter, Executions, OfOrganization};
 pub use hooks::{HookChange, Hooks};
 pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;

@@ -153,13 +153,13 @@ async fn list_call_executions(
 
 /// Whether a tool of the organization ran in the call.
 async fn has_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
-    let newest = ExecutionFilter { limit: 1, after: None, status: None };
+    let newest = ExecutionFilter::newest(1);
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
 }
 
 /// The executions in a call, newest first, and whether the list is complete.
 async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
-    let mut wanted = ExecutionFilter { limit: PAGE, after: None, status: None };
+    let mut wanted = ExecutionFilter::newest(PAGE);
     let mut runs = Vec::new();
     for _ in 0..MOST_PAGES {
         let page = deps.executions.of_call(organization, call, &wanted).await?;

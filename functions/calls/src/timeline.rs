@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
-use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger};
+use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, Fault, StartedTool, Timestamp, ToolId, Trigger};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct TimelineEntry {
@@ -35,6 +35,7 @@ enum Event {
         duration_ms: u64,
         /// The sentence that the model got.
         error: Option<String>,
+        fault: Option<Fault>,
     },
     /// The model got the results of the tools of the call's start.
     ContextInjected,
@@ -183,6 +184,7 @@ fn of_run(execution: &Execution, set_off: Option<&StartedTool>, add: &mut impl F
         status: execution.status,
         duration_ms: execution.duration_ms,
         error: execution.error.clone(),
+        fault: execution.fault,
     };
     add(execution.started_at.plus(Duration::from_millis(execution.duration_ms)), finished);
 }

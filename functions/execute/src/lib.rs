@@ -16,7 +16,8 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        Call, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned, VerifiedTool,
+        Call, ExecutionStatus, Fault, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned,
+        VerifiedTool,
     },
     platform,
     store::{Calls, Tools},
@@ -194,9 +195,11 @@ fn refused(
 ) -> Option<ToolOutcome> {
     let name = &tool.spec.name;
     if invocation.means_another(requested, name) {
-        return Some(ToolOutcome::failed(format!("Only the tool {name} can be called here.")));
+        return Some(ToolOutcome::failed(format!("Only the tool {name} can be called here.")).at_fault(Fault::Model));
     }
-    not_verified.map(numbers::sentence).or_else(|| requested.unreadable.as_deref().map(ToolOutcome::failed))
+    not_verified
+        .map(numbers::sentence)
+        .or_else(|| requested.unreadable.as_deref().map(|why| ToolOutcome::failed(why).at_fault(Fault::Model)))
 }
 
 /// Puts an execution on the queue. `run-tool` claims the effect, so the claim made ahead is released.
@@ -237,7 +240,7 @@ async fn enqueue(
         // If it is on the queue, its outcome takes the place of this in the history.
         Err(error) if error.effect_possible() => {
             let told = "It is not known whether it will be done; do not call it again for the same.";
-            ToolOutcome::unknown(told).because(error)
+            ToolOutcome::unknown(told).because(error).at_fault(Fault::Ours)
         }
         Err(error) => {
             telemetry::tool_fault(context.trigger.as_str());

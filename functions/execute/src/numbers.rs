@@ -2,7 +2,7 @@
 
 use shared::{
     Error, Result,
-    models::{Call, OrganizationId, PhoneNumber, Unowned},
+    models::{Call, Fault, OrganizationId, PhoneNumber, Unowned},
     store::PhoneNumbers,
     tool::{Conversation, ToolOutcome},
 };
@@ -52,7 +52,8 @@ pub(crate) fn sentence(refused: &Error) -> ToolOutcome {
     match refused {
         Error::Forbidden(_) => {
             ToolOutcome::failed("This tool cannot be used in this call: its phone number is not set up for it.")
+                .at_fault(Fault::Configuration)
         }
-        _ => ToolOutcome::failed("This tool is not available just now; try again in a moment."),
+        _ => shared::execution::unavailable(),
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use shared::{
     Error, Platform, Result,
     described::Described,
-    http::{Access, Asked, Asks, History, Id, Paged, Shown, Wanted, operation},
+    http::{Access, Asked, Asks, History, Id, OfAllTools, Paged, Shown, Wanted, operation},
     lifecycle::{Attachments, Synced, shown},
     models::{Agent, AgentId, ExecutionView, OrganizationId, Tool, ToolId, ToolType},
     platform,
@@ -23,6 +23,7 @@ shared::routes!(
     get_tool,
     list_agents_of_tool,
     list_tool_executions,
+    list_executions,
     list_agent_tools,
 );
 
@@ -156,6 +157,21 @@ async fn list_tool_executions(
         join!(deps.tools.get(organization, id.0), deps.executions.of_tool(organization, id.0, &wanted.0));
     tool?;
     Ok(runs?.map(ExecutionView::from))
+}
+
+/// List executions
+///
+/// Of all tools, newest first. A filtered page may be shorter than asked for, or empty, and go on all the same: `next_cursor`
+/// tells. Executions of an older version of this service stand only in the lists of their tools and calls.
+#[operation(GET "/api/{slug}/executions", Viewer, tag("history"))]
+async fn list_executions(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    wanted: History,
+    more: OfAllTools,
+) -> Result<Page<ExecutionView>> {
+    let page = deps.executions.of_organization(asked.organization(), &wanted.0, &more.0, asked.deadline).await?;
+    Ok(page.map(ExecutionView::from))
 }
 
 /// The tools with an agent, or those without.

@@ -16,8 +16,8 @@ use shared::{
     error,
     execution::{ExecutionRequest, Executor},
     models::{
-        Call, CallerHash, Execution, ExecutionStatus, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp,
-        Trigger, Unowned,
+        Call, CallerHash, Execution, ExecutionStatus, Fault, OrganizationId, PhoneNumber, Queued, QueuedExecution,
+        Timestamp, Trigger, Unowned,
     },
     platform,
     store::{Calls, Tools},
@@ -151,6 +151,7 @@ async fn drop_deleted(
         trigger: queued.trigger,
         status,
         error: Some(why.to_owned()),
+        fault: Some(Fault::Configuration),
         // Without the tool its marks are unknown, so nothing is shown.
         arguments: Map::new(),
         result: None,

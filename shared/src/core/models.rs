@@ -55,7 +55,9 @@ pub use call::{Call, CallId, CallStatus, FirstTime, StartedTool, ToldLater, Tran
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
-pub use execution::{CallerHash, Execution, ExecutionStatus, ExecutionView, NotAnExecutionStatus, Trigger};
+pub use execution::{
+    CallerHash, Execution, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger, NotAnExecutionStatus, Trigger,
+};
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,

@@ -27,8 +27,8 @@ use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use openapi::{Document, Operation};
 pub use operation::{
-    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named, Paged,
-    Part, Repeated, Route, Shown, Wanted,
+    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named,
+    OfAllTools, Paged, Part, Repeated, Route, Shown, Wanted,
 };
 pub use page::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};

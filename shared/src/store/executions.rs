@@ -1,6 +1,7 @@
 //! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
 //!
-//! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id).
+//! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id), `by_organization`
+//! (`history_of`, id), which has only the attributes that filters name. Rows of an older version lack `history_of`.
 //!
 //! Ids sort by time, and so do the indexes. The caller of a tool chooses the call id, so `organization_call` is
 //! `<organization>#<call>` to separate tenants. Executions of an automation's run have `<organization>#run:<run>`; no call id
@@ -23,8 +24,8 @@ use super::{
 use crate::{
     Deadline, Result,
     models::{
-        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionStatus, OrganizationId, RunId, Timestamp, ToolId,
-        Trigger,
+        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, RunId, Timestamp,
+        ToolId, Trigger,
     },
 };
 
@@ -40,6 +41,24 @@ pub struct ExecutionFilter {
     /// The last execution of the previous page.
     pub after: Option<Cursor<ExecutionId>>,
     pub status: Option<ExecutionStatus>,
+    /// Only executions that did not succeed.
+    pub failed: bool,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+/// Filters of the list of all executions.
+#[derive(Debug, Clone, Default)]
+pub struct OfOrganization {
+    pub tool: Option<ToolId>,
+    pub trigger: Option<Trigger>,
+    pub fault: Option<Fault>,
+}
+
+impl ExecutionFilter {
+    pub const fn newest(limit: i32) -> Self {
+        Self { limit, after: None, status: None, failed: false, since: None, until: None }
+    }
 }
 
 #[derive(Clone)]
@@ -62,6 +81,7 @@ impl Executions {
         if let Some(part_of) = part_of {
             item.insert("organization_call".into(), text(part_of));
         }
+        item.insert("history_of".into(), text(organization));
         // Entries first, so that every visible execution can be found by all recipients.
         try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
         let put = self.table.put_item(item);
@@ -113,8 +133,10 @@ impl Executions {
         tool: ToolId,
         wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
-        let query = self.table.query_index("by_tool", "#tool_id = :tool").with([(":tool", text(tool))]);
-        page(organization, query, ("tool_id", text(tool)), wanted).await
+        let condition = "#tool_id = :tool AND #id BETWEEN :since AND :until";
+        let query = self.table.query_index("by_tool", condition).with([(":tool", text(tool))]);
+        let (found, next_cursor) = page(organization, query, ("tool_id", text(tool)), wanted).await?;
+        Ok(Page { items: rows(found), next_cursor })
     }
 
     pub async fn of_call(
@@ -124,8 +146,36 @@ impl Executions {
         wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
         let call = text(organization_call(organization, call));
-        let query = self.table.query_index("by_call", "#organization_call = :call").with([(":call", call.clone())]);
-        page(organization, query, ("organization_call", call), wanted).await
+        let condition = "#organization_call = :call AND #id BETWEEN :since AND :until";
+        let query = self.table.query_index("by_call", condition).with([(":call", call.clone())]);
+        let (found, next_cursor) = page(organization, query, ("organization_call", call), wanted).await?;
+        Ok(Page { items: rows(found), next_cursor })
+    }
+
+    /// The executions of all tools.
+    pub async fn of_organization(
+        &self,
+        organization: OrganizationId,
+        wanted: &ExecutionFilter,
+        more: &OfOrganization,
+        deadline: Deadline,
+    ) -> Result<Page<Execution>> {
+        let condition = "#history_of = :organization AND #id BETWEEN :since AND :until";
+        let mut query = self.table.query_index("by_organization", condition);
+        if let Some(tool) = more.tool {
+            query = query.filter("#tool_id = :tool").with([(":tool", text(tool))]);
+        }
+        if let Some(trigger) = more.trigger {
+            query = query.filter("#trigger = :trigger").with([(":trigger", text(trigger.as_str()))]);
+        }
+        if let Some(fault) = more.fault {
+            query = query.filter("#fault = :fault").with([(":fault", text(fault.as_str()))]);
+        }
+        let (found, next_cursor) = page(organization, query, ("history_of", text(organization)), wanted).await?;
+        let keys = found.iter().filter_map(|entry| Some(id(entry.get("id")?.as_s().ok()?))).collect();
+        let mut items: Vec<Execution> = rows(self.table.batch_get(keys, None, deadline).await?);
+        items.sort_by(|one, other| other.id.cmp(&one.id));
+        Ok(Page { items, next_cursor })
     }
 
     pub(super) async fn delete_of_call(
@@ -218,39 +268,55 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// A page of `query`. With a filter the page may be short although more follow.
+/// The items of a page of `query`, newest first, and the next cursor. With a filter the page may be short although more follow.
 async fn page(
     organization: OrganizationId,
     query: Query,
     (partition, value): (&str, AttributeValue),
     wanted: &ExecutionFilter,
-) -> Result<Page<Execution>> {
-    const PRESENT: &str = "#organization_id = :organization AND #expires_at > :now";
+) -> Result<(Vec<Item>, Option<String>)> {
+    const EARLIEST: &str = "00000000";
+    const LATEST: &str = "g";
     let most = usize::try_from(wanted.limit).unwrap_or_default();
-    let now = number(Timestamp::now().as_seconds());
-    let query = query.newest_first().with([(":organization", text(organization)), (":now", now)]);
-    let (query, limit) = match wanted.status {
-        None => (query.filter(PRESENT), wanted.limit),
-        Some(status) => {
-            let query = query.filter(format!("{PRESENT} AND #status = :status"));
-            (query.with([(":status", text(status.as_str()))]), LARGEST_READ)
-        }
-    };
-    let mut items: Vec<Execution> = Vec::new();
+    let since = wanted.since.map_or_else(|| EARLIEST.to_owned(), |at| ExecutionId::earliest(at).to_string());
+    let until = wanted.until.map_or_else(|| LATEST.to_owned(), |at| ExecutionId::latest(at).to_string());
+    let mut query = query.newest_first().filter("#organization_id = :organization AND #expires_at > :now").with([
+        (":organization", text(organization)),
+        (":now", number(Timestamp::now().as_seconds())),
+        (":since", text(since)),
+        (":until", text(until)),
+    ]);
+    if let Some(status) = wanted.status {
+        query = query.filter("#status = :status").with([(":status", text(status.as_str()))]);
+    }
+    if wanted.failed {
+        let [failed, unknown, partial, limited] = ExecutionStatus::NOT_SUCCEEDED.map(|status| text(status.as_str()));
+        query = query.filter("#status IN (:failed, :unknown, :partial, :limited)").with([
+            (":failed", failed),
+            (":unknown", unknown),
+            (":partial", partial),
+            (":limited", limited),
+        ]);
+    }
+    let filtered = wanted.status.is_some() || wanted.failed || partition == "history_of";
+    let limit = if filtered { LARGEST_READ } else { wanted.limit };
+    let mut items: Vec<Item> = Vec::new();
+    let id_of = |item: &Item| item.get("id").and_then(|id| id.as_s().ok()).cloned();
     let mut start = wanted.after.as_ref().map(|Cursor(after)| key([(partition, value), ("id", text(after))]));
     for _ in 0..MOST_READS {
         let (found, next) = query.page(start, Some(limit)).await?;
-        items.extend(rows(found));
+        items.extend(found);
         start = next;
         if start.is_none() || items.len() >= most {
             break;
         }
     }
-    let next = if items.len() > most {
+    let last = if items.len() > most {
         items.truncate(most);
-        items.last().map(|last| Cursor(last.id).to_string())
+        items.last().and_then(id_of)
     } else {
-        start.and_then(|key| key.get("id")?.as_s().ok().map(|id| Cursor(id).to_string()))
+        start.as_ref().and_then(id_of)
     };
-    Ok(Page { items, next_cursor: next })
+    let next = last.and_then(|id| id.parse::<ExecutionId>().ok()).map(|id| Cursor(id).to_string());
+    Ok((items, next))
 }

@@ -147,9 +147,14 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Applied after reading: filtered rows count towards `limit`.
+    /// Applied after reading: filtered rows count towards `limit`. Several filters must all hold.
     pub(super) fn filter(self, filter: impl Into<String>) -> Self {
-        Self { filter: Some(filter.into()), ..self }
+        let filter = filter.into();
+        let filter = match &self.filter {
+            None => filter,
+            Some(before) => format!("{before} AND {filter}"),
+        };
+        Self { filter: Some(filter), ..self }
     }
 
     pub(super) fn with<const N: usize>(mut self, values: [(&str, AttributeValue); N]) -> Self {

@@ -20,7 +20,8 @@ use crate::{
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Limit, OrganizationId, Timestamp, ToolId, Trigger,
+        Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Fault, Limit, OrganizationId, Timestamp, ToolId,
+        Trigger,
     },
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken},
@@ -206,7 +207,7 @@ impl Executor {
             Ok(checked) => checked,
             Err(sentence) => {
                 self.release(ahead).await;
-                return Ok((ToolOutcome::failed(sentence), Vec::new()));
+                return Ok((ToolOutcome::failed(sentence).at_fault(Fault::Model), Vec::new()));
             }
         };
         if !tool.spec.acts() {
@@ -269,7 +270,7 @@ impl Executor {
         done: &Map<String, Value>,
     ) -> Result<ToolOutcome> {
         if let Some(sentence) = request.too_late {
-            return Ok(ToolOutcome::failed(sentence));
+            return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }
         if self.budgets.has_executions(context.organization).is_err() {
             return Ok(over_budget(tool));
@@ -353,6 +354,7 @@ impl Executor {
         }
         // Nothing happened this time, even if the first outcome is unknown.
         let status = if outcome.repeats { ExecutionStatus::Replayed } else { status };
+        let fault = outcome.fault().filter(|_| status != ExecutionStatus::Replayed);
         telemetry::execution(kind, status.as_str(), duration);
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let answer = &outcome.answer;
@@ -369,6 +371,7 @@ impl Executor {
             trigger: context.trigger,
             status,
             error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
+            fault,
             arguments: request.arguments.clone(),
             // The message about a queued execution is no result.
             result: answer
@@ -466,7 +469,7 @@ fn over_budget(tool: &ActionTool) -> ToolOutcome {
 }
 
 pub fn unavailable() -> ToolOutcome {
-    ToolOutcome::failed("This tool is not available just now; try again in a moment.")
+    ToolOutcome::failed("This tool is not available just now; try again in a moment.").at_fault(Fault::Ours)
 }
 
 /// Logs an execution that failed for a reason of ours; every error with a status of 500 or more counts as a fault.

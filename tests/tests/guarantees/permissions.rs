@@ -120,7 +120,9 @@ async fn asked(own: bool) -> Permissions {
     world.aws.clear_operations();
     let agent = format!("/agents/{}/tools", world.home.agent_id);
     let tool = format!("/tools/{}", sms["id"].as_str().unwrap());
-    for path in ["/tools?attached=true", &tool, &format!("{tool}/agents"), &format!("{tool}/executions"), &agent] {
+    for path in
+        ["/tools?attached=true", "/executions", &tool, &format!("{tool}/agents"), &format!("{tool}/executions"), &agent]
+    {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list-tools", &mut world);

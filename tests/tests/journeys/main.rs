@@ -22,6 +22,7 @@ mod detach;
 mod discover;
 mod events;
 mod execute;
+mod executions;
 mod heavy_filters;
 mod history;
 mod hooks;

@@ -88,6 +88,7 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("listAgentTools", "list-tools", asked(world, "GET", &format!("/agents/{}/tools", world.home.agent_id))),
         ("listAgentsOfTool", "list-tools", asked(world, "GET", &format!("/tools/{tool}/agents"))),
         ("listToolExecutions", "list-tools", asked(world, "GET", &format!("/tools/{tool}/executions"))),
+        ("listExecutions", "list-tools", asked(world, "GET", "/executions")),
         ("listCalls", "calls", asked(world, "GET", "/calls")),
         ("getCall", "calls", asked(world, "GET", "/calls/call-1")),
         ("listCallExecutions", "calls", asked(world, "GET", "/calls/call-1/executions")),

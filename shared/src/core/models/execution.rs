@@ -34,6 +34,9 @@ pub struct Execution {
     /// Why it failed: the sentence for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Of a failure; absent in rows of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
     /// The model's arguments, by name.
     #[serde(default, deserialize_with = "values_or_names")]
     pub arguments: Map<String, Value>,
@@ -104,6 +107,8 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
 crate::described! {
     ExecutionView => {"$ref": "#/components/schemas/Execution"},
     ExecutionStatus => {"$ref": "#/components/schemas/ExecutionStatus"},
+    Trigger => {"enum": ["conversation", "call_start", "automation", "test", "agent"]},
+    Fault => {"enum": ["ours", "configuration", "service", "caller", "model"]},
 }
 
 /// An execution as the history shows it, with null for absent fields.
@@ -116,6 +121,8 @@ pub struct ExecutionView {
     trigger: Trigger,
     status: ExecutionStatus,
     error: Option<String>,
+    fault: Option<Fault>,
+    next_step: Option<&'static str>,
     arguments: Map<String, Value>,
     result: Option<Value>,
     ignored_arguments: Vec<String>,
@@ -134,6 +141,8 @@ impl From<Execution> for ExecutionView {
             trigger: row.trigger,
             status: row.status,
             error: row.error,
+            fault: row.fault,
+            next_step: row.fault.map(Fault::next_step),
             arguments: row.arguments,
             result: row.result,
             ignored_arguments: row.ignored_arguments,
@@ -164,6 +173,58 @@ impl Trigger {
             Self::Automation => "automation",
             Self::Test => "test",
             Self::Agent => "agent",
+        }
+    }
+}
+
+/// Whose fault a failed execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// This service: an outage, or too little time.
+    Ours,
+    /// The tool's settings: address, credentials, limits, numbers.
+    Configuration,
+    /// The service that the tool calls.
+    Service,
+    /// The person on the phone: unreachable, or gone.
+    Caller,
+    /// The arguments that the model gave.
+    Model,
+    /// A fault that only a newer version knows.
+    #[serde(other)]
+    Other,
+}
+
+impl Fault {
+    /// By the status of a service's answer that is no success.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            400 | 409 | 413 | 422 => Self::Model,
+            408 | 429 | 500.. => Self::Service,
+            _ => Self::Configuration,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Configuration => "configuration",
+            Self::Service => "service",
+            Self::Caller => "caller",
+            Self::Model => "model",
+            Self::Other => "other",
+        }
+    }
+
+    pub const fn next_step(self) -> &'static str {
+        match self {
+            Self::Ours => "Try again. If it fails again, tell the operator of this service.",
+            Self::Configuration => "Check the tool's address, credentials, numbers and limits, and edit the tool.",
+            Self::Service => "Check the status of the service. Once it works again, try again.",
+            Self::Caller => "Nothing has to be changed: the caller was not available.",
+            Self::Model => "Describe the tool's parameters more precisely, with examples of their values.",
+            Self::Other => "Look at the error.",
         }
     }
 }
@@ -199,6 +260,9 @@ impl FromStr for ExecutionStatus {
 }
 
 impl ExecutionStatus {
+    /// The statuses of executions that did not succeed.
+    pub const NOT_SUCCEEDED: [Self; 4] = [Self::Failed, Self::Unknown, Self::Partial, Self::Limited];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -209,6 +273,30 @@ impl ExecutionStatus {
             Self::Replayed => "replayed",
             Self::Limited => "limited",
         }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of conversation, call_start, automation, test, agent")]
+pub struct NotATrigger;
+
+impl FromStr for Trigger {
+    type Err = NotATrigger;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        named(text).ok_or(NotATrigger)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of ours, configuration, service, caller, model")]
+pub struct NotAFault;
+
+impl FromStr for Fault {
+    type Err = NotAFault;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        named(text).filter(|fault| *fault != Self::Other).ok_or(NotAFault)
     }
 }
 

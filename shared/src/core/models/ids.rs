@@ -6,9 +6,14 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Timestamp;
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be a UUID")]
 pub struct NotAUuid(#[source] uuid::Error);
+
+/// The bits of a version 7 UUID below its time in milliseconds (RFC 9562).
+const BELOW_TIME: u32 = 80;
 
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -62,6 +67,22 @@ uuid_id!(
     /// `executions.id`
     ExecutionId
 );
+
+impl ExecutionId {
+    /// Not above any id that is generated at `at` or later.
+    pub fn earliest(at: Timestamp) -> Self {
+        Self(Uuid::from_u128(milliseconds(at) << BELOW_TIME))
+    }
+
+    /// Not below any id that is generated at `at` or earlier.
+    pub fn latest(at: Timestamp) -> Self {
+        Self(Uuid::from_u128((milliseconds(at) << BELOW_TIME) | ((1 << BELOW_TIME) - 1)))
+    }
+}
+
+fn milliseconds(at: Timestamp) -> u128 {
+    u128::try_from(at.as_millis()).unwrap_or_default()
+}
 uuid_id!(
     /// `hooks.id`
     HookId

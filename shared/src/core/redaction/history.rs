@@ -74,6 +74,7 @@ impl Unredacted {
             trigger: self.execution.trigger,
             status: self.execution.status,
             error: error.as_ref().map(shown),
+            fault: self.execution.fault,
             arguments: transcript
                 .redactor(BUDGET)
                 .members(arguments, &paths, 0, |name| (!has(name)).then_some(IGNORED)),

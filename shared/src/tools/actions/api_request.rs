@@ -31,7 +31,7 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
-    models::AllowedHosts,
+    models::{AllowedHosts, Fault},
     placeholder::Placeholder,
     redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
@@ -176,7 +176,7 @@ impl ApiRequest {
     ) -> ToolOutcome {
         let request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
-            Err(sentence) => return ToolOutcome::failed(sentence),
+            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
         match services.outbound.send(request, context.deadline).await {
             Ok(answer) => report(&answer, self.has_effect(), hidden),
@@ -304,7 +304,8 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
                 format!("The service answered with status {status}.")
             } else {
                 format!("The service answered with status {status}: {reason}")
-            });
+            })
+            .at_fault(Fault::of_status(*status));
             // The caller may retry.
             match status {
                 429 => told.because(clients::Error::new(clients::Service::Outbound, Failure::RateLimited)),

@@ -30,6 +30,7 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
+    models::Fault,
     redaction::{HiddenTexts, words},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
@@ -244,7 +245,7 @@ impl PipedreamAction {
     ) -> ToolOutcome {
         let run = match self.request(context.conversation, arguments) {
             Ok(run) => run,
-            Err(sentence) => return ToolOutcome::failed(sentence),
+            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
         let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
         let project: Project = match services.secrets.standing(&services.pipedream_secret).await {

@@ -25,7 +25,7 @@ use crate::{
     Error, Result,
     error::Problems,
     fields::Fields,
-    models::{KnowledgeBase, KnowledgeBaseId},
+    models::{Fault, KnowledgeBase, KnowledgeBaseId},
     tool::{CallContext, Conversation, ToolOutcome},
 };
 
@@ -150,7 +150,7 @@ impl Query {
     ) -> Result<ToolOutcome> {
         let asked = match self.asked(context.conversation, arguments) {
             Ok(asked) => asked,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         let query = asked.words.as_str();
         let (base, index) = match services.knowledge.open(context.organization, self.knowledge_base_id).await {
@@ -158,7 +158,8 @@ impl Query {
             Ok(_) | Err(Error::NotFound(_)) => {
                 return Ok(ToolOutcome::failed(
                     "The knowledge base is no longer there. Say that you do not have this information.",
-                ));
+                )
+                .at_fault(Fault::Configuration));
             }
             Err(error) => return Err(error),
         };
@@ -166,7 +167,7 @@ impl Query {
         for (filter, given) in &asked.filters {
             match index.condition(&filter.field, filter.operator, given) {
                 Ok(condition) => conditions.push(condition),
-                Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
+                Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
             }
         }
         let found = index.search(query, &conditions);

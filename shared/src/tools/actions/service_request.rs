@@ -24,7 +24,7 @@ use crate::{
         outbound::{Body, Request},
         path_segment,
     },
-    models::{AllowedHosts, BodyFormat, CredentialField, KeyPlace, RequestAuth, RequestTemplate, folded_name},
+    models::{AllowedHosts, BodyFormat, CredentialField, Fault, KeyPlace, RequestAuth, RequestTemplate, folded_name},
     redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Effect, ToolOutcome},
 };
@@ -101,7 +101,7 @@ impl ServiceRequest {
     ) -> ToolOutcome {
         let request = match self.request(services, arguments, &attempt.id.to_string()) {
             Ok(request) => request,
-            Err(sentence) => return ToolOutcome::failed(sentence),
+            Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
         match services.outbound.send(request, context.deadline).await {
             Ok(answer) if answer.status == 401 && !self.credential.is_empty() => ToolOutcome::failed(format!(
@@ -109,7 +109,8 @@ impl ServiceRequest {
                  it again (POST /api/{{slug}}/services/{name}/connect).",
                 service = self.service,
                 name = folded_name(&self.service),
-            )),
+            ))
+            .at_fault(Fault::Configuration),
             Ok(answer) => report(&answer, self.effect, hidden),
             Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
         }

@@ -25,7 +25,7 @@ use crate::{
     Error, Result,
     clients::twilio::{self, Account, LONGEST_TEXT, Message},
     fields::Fields,
-    models::{E164, PhoneNumber, PhoneNumberId, RecipientState},
+    models::{E164, Fault, PhoneNumber, PhoneNumberId, RecipientState},
     tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
 };
 
@@ -133,7 +133,7 @@ impl Sms {
     ) -> Result<ToolOutcome> {
         let Draft { from, text, recipients } = match self.draft(services, context, arguments).await? {
             Ok(draft) => draft,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         let account: Account = match services.secrets.get(&from.credentials_secret).await {
             Ok(account) => account,

@@ -38,7 +38,7 @@ use crate::{
     Deadline, Result,
     clients::call_control::{self, NotAccepted},
     fields::{Fields, kind},
-    models::{ControlUrl, E164, OrganizationId},
+    models::{ControlUrl, E164, Fault, OrganizationId},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -193,11 +193,11 @@ impl TransferCall {
     ) -> Result<ToolOutcome> {
         let (target, label) = match self.stored.allowed.chosen(arguments) {
             Ok(chosen) => chosen,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         let briefing = match self.briefing(context.conversation, arguments) {
             Ok(briefing) => briefing,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence)),
+            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         let (call, permitted) =
             try_join(live_call::find(services, context), target.permitted(services, context.organization)).await?;
@@ -399,7 +399,8 @@ fn report(not_accepted: NotAccepted) -> ToolOutcome {
     let ran = match &not_accepted {
         NotAccepted::NotThere(_) => ToolOutcome::failed(
             "The call does not take a transfer just now, and nothing was transferred. Offer to take a message instead.",
-        ),
+        )
+        .at_fault(Fault::Caller),
         NotAccepted::Declined(_) => ToolOutcome::failed(
             "The call could not be transferred; nothing was changed. Offer to take a message instead.",
         ),

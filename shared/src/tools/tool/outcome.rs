@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::RecipientOutcome;
 use crate::{
-    clients,
+    clients::{self, Failure},
     cut::fit,
-    models::{ExecutionId, ExecutionStatus, Spent},
+    models::{ExecutionId, ExecutionStatus, Fault, Spent},
     redaction::HiddenTexts,
 };
 
@@ -33,6 +33,8 @@ pub struct ToolOutcome {
     pub recipients: Vec<RecipientOutcome>,
     /// The answer of an earlier execution of the same effect; the history says so.
     pub repeats: bool,
+    /// Whose fault a failure is, where the cause does not tell.
+    pub fault: Option<Fault>,
     /// The cause of a failure, for the log.
     pub cause: Option<clients::Error>,
     pub execution: Option<ExecutionId>,
@@ -61,6 +63,7 @@ impl ToolOutcome {
             effect: Effect::None,
             recipients: Vec::new(),
             repeats: false,
+            fault: None,
             cause: None,
             execution: None,
             spent: Spent::default(),
@@ -97,6 +100,31 @@ impl ToolOutcome {
     pub fn because(mut self, cause: clients::Error) -> Self {
         self.cause = Some(cause);
         self
+    }
+
+    #[must_use]
+    pub fn at_fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    /// Whose fault it is that the call did not succeed; `None` of a call that succeeded or waits.
+    pub fn fault(&self) -> Option<Fault> {
+        if !ExecutionStatus::NOT_SUCCEEDED.contains(&self.status) {
+            return None;
+        }
+        let by_cause = || {
+            self.cause.as_ref().map(|cause| match cause.failure {
+                Failure::Refused(_) => Fault::Configuration,
+                Failure::Rejected { status, .. } => Fault::of_status(status),
+                _ => Fault::Service,
+            })
+        };
+        let by_status = || match self.status {
+            ExecutionStatus::Limited => Fault::Configuration,
+            _ => Fault::Service,
+        };
+        Some(self.fault.or_else(by_cause).unwrap_or_else(by_status))
     }
 
     #[must_use]
