@@ -34,7 +34,7 @@ use crate::{
     automation::Deployment,
     cut::{cut_to, fit},
     discovery::{Discovery, ToolSearch},
-    models::{Member, Role},
+    models::{Actor, Member, Role, acting},
     store::OrganizationMembers,
     tool::{
         CallContext, Tool, ToolOutcome, ToolSpec, Toolbox,
@@ -150,7 +150,9 @@ impl AgentTools {
     /// Needs no claim: the same content yields the same automation.
     async fn deploy(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
         let member = self.member(context, Role::Member).await?;
-        let deployed = self.deployment.deploy(&member, &definition_of(arguments), context.deadline).await?;
+        let body = definition_of(arguments);
+        let deploy = self.deployment.deploy(&member, &body, context.deadline);
+        let deployed = acting(Some(Actor::agent_of(&member)), deploy).await?;
         Ok(deployment_answer(&deployed))
     }
 }

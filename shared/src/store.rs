@@ -9,6 +9,7 @@
 mod agent_tools;
 mod agents;
 mod approvals;
+mod audit;
 mod automation_runs;
 mod automations;
 mod calls;
@@ -41,6 +42,7 @@ mod write;
 pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
 pub use agents::Agents;
 pub use approvals::{Approvals, Decided, OpenApproval};
+pub use audit::{AuditFilter, AuditLog};
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step, Waits};
 pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
 pub use calls::{Added, Calls, End};

@@ -183,7 +183,8 @@ async fn decide(
         Err(error) => return Err(error),
     }
     let reason = reason()?;
-    let approval = match deps.approvals.decide(organization, id, status, &member.user_id, reason.as_deref()).await? {
+    let approval = match deps.approvals.decide(organization, &asked, status, &member.user_id, reason.as_deref()).await?
+    {
         Decided::Now(approval) => approval,
         Decided::Before(approval) => {
             let status = approval.status_at(Timestamp::now()).as_str();

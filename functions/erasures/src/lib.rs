@@ -57,9 +57,10 @@ struct NumberErasedView {
 ///
 /// Deletes calls from and to the number with their executions; executions for it in calls that only VAPI knows;
 /// executions with it as a recipient or an argument; and events, runs of automations and conversations that contain
-/// it: with its country code, or without it if nine digits remain. The organization's own content (tools, knowledge
-/// bases, its own phone numbers) has routes of its own. Answers that a repeated request would get are kept for as long
-/// as their effect must not happen again, and cannot be found by a number.
+/// it: with its country code, or without it if nine digits remain. Entries of the audit log stay, without the name or id
+/// that contains it. The organization's own content (tools, knowledge bases, its own phone numbers) has routes of its
+/// own. Answers that a repeated request would get are kept for as long as their effect must not happen again, and cannot
+/// be found by a number.
 ///
 /// It takes the time that there is. Until `complete`, send the request again, with `next_cursor` as `cursor` if there is
 /// one: it goes on where it stopped. A run that names the number and is not over is not deleted: cancel those in

@@ -222,7 +222,7 @@ async fn load_knowledge_entries(
     let base = deps.bases.get(organization, id).await?;
     let content_type = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Rows { entries, mut refused } = rows::read(&base, content_type, http::body(request))?;
-    let mut loaded = 0;
+    let (mut loaded, rows) = (0, entries.len());
     let mut stopped = None;
     for chunk in entries.chunks(LARGEST_LOAD) {
         let (numbers, entries): (Vec<usize>, Vec<KnowledgeEntry>) = chunk.iter().cloned().unzip();
@@ -233,7 +233,8 @@ async fn load_knowledge_entries(
             refused.extend(numbers.iter().map(|row| refusal(row, problem)));
             continue;
         }
-        match deps.entries.load(organization, id, &entries, deadline.reserving(REPORT)).await {
+        let announced = (loaded == 0).then_some(rows);
+        match deps.entries.load(organization, id, &entries, announced, deadline.reserving(REPORT)).await {
             Ok(no_room) => {
                 loaded += entries.len() - no_room.len();
                 let full = "has no room: the knowledge base holds as many entries as it can";
@@ -303,7 +304,7 @@ async fn begin_deletion(deps: &Deps, base: &KnowledgeBase, lease: &Lease, deadli
         let agents = names(deps, organization, deps.lifecycle.agents_of_base(base, deadline).await?).await?;
         return Err(Error::Conflict(format!("the knowledge base is attached to {agents}; detach it first")));
     }
-    deps.bases.begin_deletion(organization, base.id).await
+    deps.bases.begin_deletion(base).await
 }
 
 /// The agents' names, for a person to read.

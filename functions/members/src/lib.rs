@@ -3,6 +3,7 @@
 //! Everything except leaving is for owners and admins, and only owners make, change and remove owners. Anybody may leave,
 //! except the last owner (`store/organization_members.rs`). A former member's runs and automations stay with the organization.
 
+mod audit;
 mod body;
 
 use serde::Serialize;
@@ -12,21 +13,27 @@ use shared::{
     http::{Access, Asked, Deleted, Id, Made, Paged, Sent, Shown, operation},
     models::{Contact, Member, OrganizationMember, Role, Timestamp, UserId},
     platform,
-    store::{OrganizationMembers, Page, least_to_change},
+    store::{AuditLog, OrganizationMembers, Page, least_to_change},
 };
 
 use crate::body::{MemberChange, NewMember};
 
-shared::routes!(Deps, "members": add_member, list_members, get_member, update_member, remove_member);
+shared::routes!(Deps, "members": add_member, list_members, get_member, update_member, remove_member, audit::list_audit_entries);
 
 pub struct Deps {
     pub access: Access,
     pub members: OrganizationMembers,
+    pub audit: AuditLog,
 }
 
 impl Deps {
     pub fn new(platform: &Platform) -> platform::Result<Self> {
-        Ok(Self { access: platform.access()?, members: OrganizationMembers::new(platform.database()?) })
+        let database = platform.database()?;
+        Ok(Self {
+            access: platform.access()?,
+            members: OrganizationMembers::new(database),
+            audit: AuditLog::new(database),
+        })
     }
 }
 

@@ -105,17 +105,18 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
     types.next().ok_or_else(|| Error::new(name.span(), "the second argument is &Asked<'_> or &Found<'_>"))?;
     let parts: Vec<&Type> = types.collect();
     let answer = answer(&handler.sig.output).ok_or_else(|| Error::new(name.span(), "it returns Result<Answer>"))?;
-    let (caller, asked) = match caller {
+    let (caller, asked, handled) = match caller {
         Caller::Member(role) => {
             let role = quote!(::shared::models::Role::#role);
             let let_in = if path.value().contains("{slug}") { quote!(of) } else { quote!(person) };
-            (quote!(Member(#role)), quote!(::shared::http::Asked::#let_in(&deps.access, #role, found).await?))
+            let asked = quote!(::shared::http::Asked::#let_in(&deps.access, #role, found).await?);
+            (quote!(Member(#role)), asked, quote!(asked.acting(handled)))
         }
-        Caller::Verified(role) => (quote!(Verified(::shared::models::Role::#role)), quote!(found)),
-        Caller::Anybody => (quote!(Anybody), quote!(found)),
+        Caller::Verified(role) => (quote!(Verified(::shared::models::Role::#role)), quote!(found), quote!(handled)),
+        Caller::Anybody => (quote!(Anybody), quote!(found), quote!(handled)),
         Caller::Proof(scheme) => {
             let scheme = scheme.to_string();
-            (quote!(Proof(#scheme)), quote!(found))
+            (quote!(Proof(#scheme)), quote!(found), quote!(handled))
         }
     };
     let also = also.iter().map(|Refusal { status, response }| {
@@ -139,7 +140,8 @@ pub(crate) fn expand(stated: &Stated, handler: &ItemFn) -> Result<TokenStream> {
 
             pub(crate) async fn answer(deps: #deps, found: ::shared::http::Found<'_>) -> ::shared::Result<::shared::http::Reply> {
                 let asked = #asked;
-                let answer = #name(deps, &asked #(, <#parts as ::shared::http::Part>::of(&asked)?)*).await?;
+                let handled = #name(deps, &asked #(, <#parts as ::shared::http::Part>::of(&asked)?)*);
+                let answer = #handled.await?;
                 ::shared::http::Answers::reply(answer)
             }
 

@@ -8,7 +8,7 @@ use super::{AgentTools, Answer, LARGEST_ANSWER};
 use crate::{
     Error, Result,
     automation::{AutomationReader, Deployed, Outcome, RunStarter, RunView, whole_run_view},
-    models::{AutomationId, AutomationStatus, NotAnAutomationStatus, Role, RunId},
+    models::{Actor, AutomationId, AutomationStatus, NotAnAutomationStatus, Role, RunId, acting},
     store::{AutomationRuns, Cursor},
     tool::CallContext,
 };
@@ -106,7 +106,8 @@ impl AutomationTools {
         let revision =
             revision.ok_or_else(|| Error::invalid("revision", "must be the one that get_automation gave"))?;
         let body = definition_of(arguments);
-        let deployed = tools.deployment.update(&member, id, revision, &body, context.deadline).await?;
+        let update = tools.deployment.update(&member, id, revision, &body, context.deadline);
+        let deployed = acting(Some(Actor::agent_of(&member)), update).await?;
         Ok(deployment_answer(&deployed))
     }
 
@@ -121,7 +122,8 @@ impl AutomationTools {
         arguments.retain(|name, _| matches!(&name[..], "trigger_data" | "version" | "dry_run"));
         let automations = &self.reader.automations;
         let body = Ok(Value::Object(arguments));
-        let (run, begun) = self.starter.start_by_hand(automations, &member, id, body, context.delivery).await?;
+        let start = self.starter.start_by_hand(automations, &member, id, body, context.delivery);
+        let (run, begun) = acting(Some(Actor::agent_of(&member)), start).await?;
         let what = if begun { "began" } else { "was begun before by the same call" };
         let told =
             format!("The run {} {what}; it is {}. Read it with get_run(\"{}\").", run.id, run.status.as_str(), run.id);

@@ -4,6 +4,7 @@ mod agent;
 mod agent_tool;
 mod allowed_hosts;
 mod approval;
+mod audit;
 mod automation;
 mod automation_quotas;
 mod automation_run;
@@ -44,6 +45,7 @@ pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
 };
+pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{

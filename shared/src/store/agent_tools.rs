@@ -8,13 +8,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Intents, KnowledgeBases, Lease,
+    audit::Change,
     database::{Database, Item, id, key, number, rows, text},
     table::Table,
     write::{Refused, Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{AgentId, AgentTool, IntentId, OrganizationId, Timestamp, Tool, ToolId},
+    models::{Act, AgentId, AgentTool, IntentId, Noun, OrganizationId, Timestamp, Tool, ToolId},
 };
 
 /// Attachments removed per transaction: DynamoDB takes 100 actions, and one checks the lease.
@@ -93,7 +94,8 @@ impl AgentTools {
                 (":zero", number(0)),
                 (":now", number(Timestamp::now().as_millis())),
             ]);
-        let mut writes = vec![self.new_row(row)?, lease.release_in_transaction(), tool_is_as_read];
+        let new = self.new_row(row)?.audited(attachment(Act::Attached, row, Some(tool)))?;
+        let mut writes = vec![new, lease.release_in_transaction(), tool_is_as_read];
         writes.extend(intent.map(|intent| self.intents.close_in_transaction(intent)));
         writes.extend(tool.automatic_for.map(|base| self.bases.note_agent_in_transaction(base, row)));
         transact(writes).await.map_err(|refused| match refused {
@@ -103,8 +105,16 @@ impl AgentTools {
         })
     }
 
-    pub async fn detach(&self, row: &AgentTool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
-        let mut writes = vec![self.delete_in_transaction(row), lease.release_in_transaction()];
+    /// `tool`: unknown if it is deleted already.
+    pub async fn detach(
+        &self,
+        row: &AgentTool,
+        tool: Option<&Tool>,
+        lease: &Lease,
+        intent: Option<IntentId>,
+    ) -> Result<()> {
+        let gone = self.delete_in_transaction(row).audited(attachment(Act::Detached, row, tool))?;
+        let mut writes = vec![gone, lease.release_in_transaction()];
         writes.extend(intent.map(|intent| self.intents.close_in_transaction(intent)));
         transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
@@ -160,6 +170,19 @@ impl AgentTools {
             Refused::Condition(1..) => Error::NotFound("agent"),
             refused => refused.or(OVERTAKEN),
         })
+    }
+}
+
+/// Of a knowledge base, if the tool is made for one.
+fn attachment(action: Act, row: &AgentTool, tool: Option<&Tool>) -> Change {
+    let change = match tool.and_then(|tool| tool.automatic_for) {
+        Some(base) => Change::of(action, Noun::KnowledgeBase, base),
+        None => Change::of(action, Noun::Tool, row.tool_id),
+    };
+    let change = change.with("agent_id", row.agent_id.to_string());
+    match tool {
+        Some(tool) => change.named(&tool.label),
+        None => change,
     }
 }
 

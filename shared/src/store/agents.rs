@@ -10,13 +10,14 @@ use serde::Deserialize;
 
 use super::{
     Cursor, Lease, Page,
+    audit::Change,
     database::{Database, Item, id, text, texts},
     table::Table,
     write::{Refused, Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Agent, AgentId, OrganizationId, PhoneNumberId},
+    models::{Act, Agent, AgentId, Noun, OrganizationId, PhoneNumberId},
 };
 
 /// Longer than any holder may run, so that two holders cannot overlap.
@@ -65,7 +66,8 @@ impl Agents {
     pub async fn create(&self, agent: &Agent) -> Result<()> {
         let mut guard = guard(&agent.external_assistant_id);
         guard.insert("agent_id".into(), text(agent.id));
-        let row = self.table.put(agent)?.when("attribute_not_exists(#id)");
+        let created = Change::of(Act::Created, Noun::Agent, agent.id).named(&agent.name);
+        let row = self.table.put(agent)?.when("attribute_not_exists(#id)").audited(created)?;
         let guard = self.table.put_item(guard).when("attribute_not_exists(#id)");
         transact(vec![row, guard]).await.map_err(|refused| match refused {
             Refused::Condition(0) => Error::internal("a new agent's id is taken"),
@@ -82,7 +84,8 @@ impl Agents {
             .table
             .delete(id(agent.id))
             .when("#organization_id = :organization AND #lease_token = :token AND attribute_not_exists(#phone_number_ids)")
-            .with([(":organization", text(organization)), (":token", lease.token())]);
+            .with([(":organization", text(organization)), (":token", lease.token())])
+            .audited(Change::of(Act::Deleted, Noun::Agent, agent.id).named(&agent.name))?;
         // Rows written by hand have no guard.
         let guard = self.table.delete(guard(&agent.external_assistant_id));
         let guard = guard.when("attribute_not_exists(#id) OR #agent_id = :agent").with([(":agent", text(agent.id))]);

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::{
     Cursor, Page,
+    audit::Change,
     database::{Database, Item, from_item, id, is_of, number, text, to_item},
     deletion::OutOfTime,
     table::Table,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Approval, ApprovalId, ApprovalStatus, E164, OrganizationId, RunId, Timestamp, UserId},
+    models::{Act, Approval, ApprovalId, ApprovalStatus, E164, Noun, OrganizationId, RunId, Timestamp, UserId},
     redaction,
 };
 
@@ -106,7 +107,7 @@ impl Approvals {
     pub async fn decide(
         &self,
         organization: OrganizationId,
-        approval: ApprovalId,
+        approval: &Approval,
         status: ApprovalStatus,
         by: &UserId,
         reason: Option<&str>,
@@ -114,7 +115,7 @@ impl Approvals {
         let now = Timestamp::now();
         let set = "SET #status = :status, #decided_by = :by, #decided_at = :now, #updated_at = :now, #wake_at = :wake";
         let mut decided =
-            self.pending(organization, approval, set).when(format!("{PENDING} AND #valid_until > :now")).with([
+            self.pending(organization, approval.id, set).when(format!("{PENDING} AND #valid_until > :now")).with([
                 (":status", text(status.as_str())),
                 (":by", text(by)),
                 (":now", text(now)),
@@ -123,6 +124,9 @@ impl Approvals {
         if let Some(reason) = reason {
             decided = decided.and(", #decision_reason = :reason").with([(":reason", text(reason))]);
         }
+        let action = if status == ApprovalStatus::Approved { Act::Approved } else { Act::Refused };
+        let change = Change::of(action, Noun::Approval, approval.id).named(&approval.tool);
+        let decided = decided.audited(change.with("run_id", approval.run_id.to_string()))?;
         match decided.attempt().await? {
             Attempt::Done(row) => Ok(Decided::Now(Box::new(from_item(row)?))),
             Attempt::Refused(row) if is_of(&row, organization) => Ok(Decided::Before(Box::new(from_item(row)?))),

@@ -28,6 +28,7 @@ use serde_json::Value;
 use self::parts::{Parts, StoredResult};
 use super::{
     Budgets, Cursor, Lease, Page,
+    audit::Change,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
     erasure::mentions,
@@ -38,8 +39,8 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     models::{
-        ActionResult, ApprovalId, AutomationId, AutomationRun, E164, OrganizationId, RunAnswer, RunId, RunPlan,
-        RunPrompt, RunReply, RunStatus, Spent, Timestamp, UserId, WholeRun,
+        Act, ActionResult, ApprovalId, AutomationId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId,
+        RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -143,7 +144,8 @@ impl AutomationRuns {
     ) -> Result<()> {
         let counted = budgets.run_in_transaction(run.organization_id, on_own_key).await?;
         let parts = [(RUN, to_item(run)?), (PROMPT, to_item(prompt)?)];
-        let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        let [new, prompt] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        let new = [new.audited(started(run))?, prompt];
         let writes: Vec<Write> = new.into_iter().chain([counted.count.clone(), counted.check.clone()]).collect();
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.reserving(RESERVE));
         loop {
@@ -172,8 +174,8 @@ impl AutomationRuns {
 
     async fn create_with(&self, run: &AutomationRun, part: (&str, Item)) -> Result<bool> {
         let parts = [(RUN, to_item(run)?), part];
-        let new = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
-        transact_unless_refused(new.to_vec()).await
+        let [new, part] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        transact_unless_refused(vec![new.audited(started(run))?, part]).await
     }
 
     pub async fn page_of_automation(
@@ -383,6 +385,7 @@ impl AutomationRuns {
     /// # Errors
     /// [`Error::Conflict`] for a finished run.
     pub async fn cancel(&self, organization: OrganizationId, id: RunId, by: Option<&UserId>) -> Result<AutomationRun> {
+        let entry = || Change::of(Act::Cancelled, Noun::Run, id);
         let update = |change: &str, condition: &str| {
             let condition = format!(
                 "#organization_id = :organization AND #status IN (:queued, :running, :waiting) AND {condition}"
@@ -401,14 +404,14 @@ impl AutomationRuns {
             "(attribute_not_exists(#lease_until) OR #lease_until < :clock)",
         );
         let cancelled = text(RunStatus::Cancelled.as_str());
-        if let Some(run) = at_once.with([(":cancelled", cancelled)]).updated().await? {
+        if let Some(run) = at_once.with([(":cancelled", cancelled)]).audited(entry())?.updated().await? {
             return Ok(run);
         }
         let requested = update(
             "SET #cancel_requested_at = if_not_exists(#cancel_requested_at, :now), #updated_at = :now",
             "#lease_until >= :clock",
         );
-        if let Some(run) = requested.updated().await? {
+        if let Some(run) = requested.audited(entry())?.updated().await? {
             return Ok(run);
         }
         let run = self.get(organization, id).await?;
@@ -471,7 +474,7 @@ impl AutomationRuns {
                 (":running", text(RunStatus::Running.as_str())),
                 (":clock", number(Timestamp::now().as_seconds())),
             ]);
-        match marked.attempt().await? {
+        match marked.audited(Change::of(Act::Deleted, Noun::Run, id))?.attempt().await? {
             Attempt::Done(_) => Ok(RunDeletion(id)),
             Attempt::Refused(row) if is_of(&row, organization) => Err(Error::Conflict(format!(
                 "the run is not over; cancel it first (POST /api/{{slug}}/runs/{id}/cancel), and delete it when it has ended"
@@ -532,6 +535,18 @@ impl AutomationRuns {
         item.insert("part".into(), text(part));
         item.insert("expires_at".into(), number(run.expires_at));
         self.table.put_item(item)
+    }
+}
+
+fn started(run: &AutomationRun) -> Change {
+    let change = match run.event_id.filter(|_| run.trigger_type == RunTrigger::Replay) {
+        Some(event) => Change::of(Act::Replayed, Noun::Event, event).with("run_id", run.id.to_string()),
+        None => Change::of(Act::Started, Noun::Run, run.id),
+    };
+    let change = change.with("dry_run", run.dry_run);
+    match run.automation_id {
+        Some(automation) => change.with("automation_id", automation.to_string()),
+        None => change,
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Cursor, Page,
+    audit::Change,
     database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
     table::Table,
     write::{Attempt, Write, transact_unless_refused},
@@ -18,8 +19,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, OrganizationId, RunId,
-        Timestamp, UserId,
+        Act, Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, Noun, OrganizationId,
+        RunId, Timestamp, UserId,
     },
 };
 
@@ -72,6 +73,7 @@ impl Automations {
     /// Saves an automation with its first version in one transaction. False if the id exists.
     pub async fn create(&self, automation: &Automation, version: &AutomationVersion) -> Result<bool> {
         let row = self.automations.put(automation)?.when("attribute_not_exists(#id)");
+        let row = row.audited(audited(Act::Created, automation).with("version", 1))?;
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
@@ -179,6 +181,7 @@ impl Automations {
             (":trigger", text(&changed.trigger_type)),
             (":version", amount(changed.version)),
         ]);
+        let row = row.audited(audited(Act::Edited, changed).with("version", changed.version))?;
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
@@ -216,7 +219,10 @@ impl Automations {
             }
         }
         let pointed = self.changed(automation, &format!("SET {set}"), &format!(" REMOVE {}", remove.join(", ")));
-        values.into_iter().fold(pointed, |pointed, value| pointed.with([value])).updated().await
+        let back = automation.active_version.is_some_and(|active| version < active);
+        let action = if back { Act::RolledBack } else { Act::Activated };
+        let pointed = values.into_iter().fold(pointed, |pointed, value| pointed.with([value]));
+        pointed.audited(audited(action, automation).with("version", version))?.updated().await
     }
 
     /// Pauses at the revision that was read; `None` if the row has changed. `reason` explains an automatic pause.
@@ -241,7 +247,8 @@ impl Automations {
             }
         }
         let paused = self.changed(automation, &set, "").with([(":status", text(AutomationStatus::Paused.as_str()))]);
-        values.into_iter().fold(paused, |paused, value| paused.with([value])).updated().await
+        let paused = values.into_iter().fold(paused, |paused, value| paused.with([value]));
+        paused.audited(audited(Act::Paused, automation))?.updated().await
     }
 
     /// Counts a failed run of the active version, once per run. Returns the current automation, or `None` if it is gone or
@@ -317,6 +324,8 @@ impl Automations {
         revision: Option<u64>,
         deadline: Deadline,
     ) -> Result<()> {
+        let before = self.automations.item(id(automation), true).await?.filter(|row| is_of(row, organization));
+        let before = before.ok_or(Error::NotFound(WHAT))?;
         let mut condition = "#organization_id = :organization".to_owned();
         let mut begun = self
             .automations
@@ -330,6 +339,12 @@ impl Automations {
         if let Some(revision) = revision {
             condition.push_str(" AND (#revision = :read OR #deleting = :true)");
             begun = begun.with([(":read", amount(revision))]);
+        }
+        // A repeated deletion is the same deletion.
+        if !before.contains_key("deleting") {
+            let deleted = Change::of(Act::Deleted, Noun::Automation, automation);
+            let name = before.get("name").and_then(|name| name.as_s().ok());
+            begun = begun.audited(name.map_or_else(|| deleted.clone(), |name| deleted.clone().named(name)))?;
         }
         if let Attempt::Refused(row) = begun.when(condition).attempt().await? {
             let theirs = row.get("organization_id") == Some(&text(organization));
@@ -360,6 +375,10 @@ impl Automations {
 
 pub const OVERTAKEN: &str =
     "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
+
+fn audited(action: Act, automation: &Automation) -> Change {
+    Change::of(action, Noun::Automation, automation.id).named(&automation.name)
+}
 
 fn version_key(automation: AutomationId, version: u64) -> Item {
     key([("automation_id", text(automation)), ("version", amount(version))])

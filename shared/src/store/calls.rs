@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Cursor, Page,
+    audit::Change,
     database::{Database, Item, from_item, id, rows, text, to_attribute},
     table::{Query, Table},
     write::{Attempt, Write},
@@ -19,8 +20,8 @@ use super::{
 use crate::{
     Error, Result,
     models::{
-        Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, OrganizationId, Timestamp, ToldLater,
-        Transfer, Unowned,
+        Act, Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, Noun, OrganizationId, Timestamp,
+        ToldLater, Transfer, Unowned,
     },
 };
 
@@ -264,7 +265,8 @@ impl Calls {
     /// False if the row did not exist.
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
         let delete = self.table.delete(id(call)).when("#organization_id = :organization");
-        delete.with([(":organization", text(organization))]).unless_refused().await
+        let delete = delete.with([(":organization", text(organization))]);
+        delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
     /// A change of the organization's call; `:organization` and `:now` are bound.

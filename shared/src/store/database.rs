@@ -32,7 +32,7 @@ impl Database {
 
     /// `name`: without the prefix.
     pub(super) fn table(&self, name: &str) -> Table {
-        Table::new(self.client.clone(), format!("{}{name}", self.prefix))
+        Table::new(self.client.clone(), &self.prefix, name)
     }
 }
 

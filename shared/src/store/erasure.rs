@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{
     Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions, Threads,
+    audit::{AuditLog, Change},
     automation_runs::ListedRun,
     database::{Item, is_of, text},
     deletion::{LAST_CALL, OutOfTime},
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     described::Described,
-    models::{CallId, E164, OrganizationId, RunId, ThreadId},
+    models::{Act, CallId, E164, Noun, OrganizationId, RunId, ThreadId, acting},
     redaction,
 };
 
@@ -40,6 +41,7 @@ pub struct Erasure {
     events: Events,
     approvals: Approvals,
     threads: Threads,
+    audit: AuditLog,
 }
 
 /// How many rows were deleted; a run with all its steps counts as one.
@@ -70,6 +72,7 @@ pub enum ErasureCursor {
     Events(Option<Cursor>),
     Runs(Option<Cursor>),
     Threads(Option<Cursor>),
+    Audit(Option<Cursor<String>>),
 }
 
 crate::described!(ErasureCursor => {"type": "string"});
@@ -77,10 +80,11 @@ crate::described!(ErasureCursor => {"type": "string"});
 impl fmt::Display for ErasureCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (part, after) = match self {
-            Self::Calls(after) => ("calls", after),
-            Self::Events(after) => ("events", after),
-            Self::Runs(after) => ("runs", after),
-            Self::Threads(after) => ("threads", after),
+            Self::Calls(after) => ("calls", after.as_ref().map(Cursor::to_string)),
+            Self::Events(after) => ("events", after.as_ref().map(Cursor::to_string)),
+            Self::Runs(after) => ("runs", after.as_ref().map(Cursor::to_string)),
+            Self::Threads(after) => ("threads", after.as_ref().map(Cursor::to_string)),
+            Self::Audit(after) => ("audit", after.as_ref().map(Cursor::to_string)),
         };
         match after {
             Some(after) => write!(f, "{part}.{after}"),
@@ -95,6 +99,10 @@ impl FromStr for ErasureCursor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str = "is not a next_cursor of an earlier erasure";
         let (part, after) = text.split_once('.').map_or((text, None), |(part, after)| (part, Some(after)));
+        if part == "audit" {
+            let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
+            return Ok(Self::Audit(after));
+        }
         let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
         match part {
             "calls" => Ok(Self::Calls(after)),
@@ -115,6 +123,7 @@ impl Erasure {
             events: Events::new(database),
             approvals: Approvals::new(database),
             threads: Threads::new(database),
+            audit: AuditLog::new(database),
         }
     }
 
@@ -123,6 +132,10 @@ impl Erasure {
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
+        if erased.calls == 0 && erased.executions > 0 {
+            // The call has no row whose transaction could hold the entry.
+            self.audit.note(Change::of(Act::Deleted, Noun::Call, call)).await?;
+        }
         if erased == Erased::default() { Err(Error::NotFound("call")) } else { Ok(erased) }
     }
 
@@ -146,7 +159,10 @@ impl Erasure {
         deadline: Deadline,
     ) -> Result<NumberErased> {
         let mut done = NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), next: None };
-        done.next = self.erase_number(organization, number, from, deadline, &mut done).await?;
+        self.audit.note(Change::new(Act::Erased, Noun::Erasure)).await?;
+        // One entry for all of it: entries of calls and runs would tell which ones were about the number.
+        let erasing = acting(None, self.erase_number(organization, number, from, deadline, &mut done));
+        done.next = Box::pin(erasing).await?;
         Ok(done)
     }
 
@@ -208,6 +224,12 @@ impl Erasure {
                     }
                     match following {
                         Some(after) => ErasureCursor::Threads(Some(after)),
+                        None => ErasureCursor::Audit(None),
+                    }
+                }
+                ErasureCursor::Audit(after) => {
+                    match self.audit.mask(organization, number, after.as_ref(), EVENTS).await? {
+                        Some(after) => ErasureCursor::Audit(Some(after)),
                         None => return Ok(None),
                     }
                 }
@@ -364,7 +386,7 @@ pub(super) async fn mentions(
     Ok(found && theirs)
 }
 
-fn names(value: &AttributeValue, number: &E164) -> bool {
+pub(super) fn names(value: &AttributeValue, number: &E164) -> bool {
     match value {
         AttributeValue::S(text) => redaction::mentions(text, number),
         AttributeValue::L(values) => values.iter().any(|value| names(value, number)),
@@ -390,6 +412,7 @@ mod tests {
             ErasureCursor::Runs(None),
             ErasureCursor::Runs(Some(after.clone())),
             ErasureCursor::Threads(Some(after)),
+            ErasureCursor::Audit(Some(Cursor("2026-11-20T16:20:52.123Z#7".to_owned()))),
         ] {
             assert_eq!(cursor.to_string().parse::<ErasureCursor>(), Ok(cursor));
         }

@@ -9,13 +9,16 @@ use serde::Deserialize;
 
 use super::{
     Cursor, Intents, Page,
+    audit::Change,
     database::{Database, Item, id, text, to_attribute},
     table::Table,
     write::{Refused, Write, transact},
 };
 use crate::{
     Error, Result,
-    models::{Hook, HookId, HookSecretRef, HookStatus, Intent, IntentId, OrganizationId, Timestamp, Unowned},
+    models::{
+        Act, Hook, HookId, HookSecretRef, HookStatus, Intent, IntentId, Noun, OrganizationId, Timestamp, Unowned,
+    },
 };
 
 const WHAT: &str = "hook";
@@ -38,7 +41,7 @@ impl Hooks {
     /// # Errors
     /// [`Error::Conflict`] if another active hook of any organization has the tenant.
     pub async fn create(&self, hook: &Hook, secret: Option<IntentId>) -> Result<()> {
-        let new = self.table.put(hook)?.when("attribute_not_exists(#id)");
+        let new = self.table.put(hook)?.when("attribute_not_exists(#id)").audited(change(Act::Created, hook))?;
         let closed = secret.map(|secret| self.intents.close_in_transaction(secret));
         let tenant = self.tenant_follows(hook, HookStatus::Pending, hook.status);
         self.with_tenant(tenant, [new].into_iter().chain(closed).collect(), "a hook with this id exists already").await
@@ -117,7 +120,8 @@ impl Hooks {
                 (":now", text(changed.updated_at)),
                 (":organization", text(read.organization_id)),
                 (":read", to_attribute(&read.revision)?),
-            ]);
+            ])
+            .audited(change(Act::Edited, &changed))?;
         let closed = made.map(|made| self.intents.close_in_transaction(made));
         let opened = left.map(|left| self.intents.open_in_transaction(left)).transpose()?;
         let tenant = self.tenant_follows(read, read.status, after.status);
@@ -134,7 +138,8 @@ impl Hooks {
             .table
             .delete(id(read.id))
             .when("attribute_not_exists(#id) OR (#organization_id = :organization AND #revision = :read)")
-            .with([(":organization", text(read.organization_id)), (":read", to_attribute(&read.revision)?)]);
+            .with([(":organization", text(read.organization_id)), (":read", to_attribute(&read.revision)?)])
+            .audited(change(Act::Deleted, read))?;
         let opened =
             secrets.iter().map(|secret| self.intents.open_in_transaction(secret)).collect::<Result<Vec<_>>>()?;
         let tenant = self.tenant_follows(read, read.status, HookStatus::Ended);
@@ -162,6 +167,10 @@ impl Hooks {
             refused => refused.or(otherwise),
         })
     }
+}
+
+fn change(action: Act, hook: &Hook) -> Change {
+    Change::of(action, Noun::Hook, hook.id).named(&hook.label).with("service", &hook.service[..])
 }
 
 fn tenant(tenant_key: &str) -> Item {

@@ -10,13 +10,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
     Cursor, Intents, Lease, Page,
+    audit::Change,
     database::{Database, id, number, text, texts},
     table::Table,
     write::{Write, transact},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{AgentId, AgentTool, Intent, KnowledgeBase, KnowledgeBaseId, OrganizationId, Timestamp, ToolId},
+    models::{
+        Act, AgentId, AgentTool, Intent, KnowledgeBase, KnowledgeBaseId, Noun, OrganizationId, Timestamp, ToolId,
+    },
 };
 
 /// Longer than any holder may run.
@@ -36,7 +39,8 @@ impl KnowledgeBases {
     }
 
     pub async fn create(&self, base: &KnowledgeBase) -> Result<()> {
-        self.table.put(base)?.when("attribute_not_exists(#id)").send().await
+        let created = Change::of(Act::Created, Noun::KnowledgeBase, base.id).named(&base.name);
+        self.table.put(base)?.when("attribute_not_exists(#id)").audited(created)?.send().await
     }
 
     /// The base after the last completed load.
@@ -118,17 +122,20 @@ impl KnowledgeBases {
     }
 
     /// From now on the base accepts and returns no entries. Repeatable.
-    pub async fn begin_deletion(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
-        let begun = self
+    pub async fn begin_deletion(&self, base: &KnowledgeBase) -> Result<()> {
+        let mut begun = self
             .table
-            .update(id(base), "SET #deleting = :true, #updated_at = :now ADD #version :one")
+            .update(id(base.id), "SET #deleting = :true, #updated_at = :now ADD #version :one")
             .when("#organization_id = :organization")
             .with([
                 (":true", AttributeValue::Bool(true)),
                 (":now", text(Timestamp::now())),
                 (":one", number(1)),
-                (":organization", text(organization)),
+                (":organization", text(base.organization_id)),
             ]);
+        if !base.deleting {
+            begun = begun.audited(Change::of(Act::Deleted, Noun::KnowledgeBase, base.id).named(&base.name))?;
+        }
         if begun.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("knowledge base")) }
     }
 

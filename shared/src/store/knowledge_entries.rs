@@ -10,6 +10,7 @@ use futures_util::try_join;
 
 use super::{
     Cursor, KnowledgeBases, Page,
+    audit::Change,
     database::{Database, Item, key, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
@@ -18,11 +19,12 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
-    models::{EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
+    models::{Act, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, Noun, OrganizationId, Timestamp},
 };
 
-/// Entries per [`KnowledgeEntries::load`]: a transaction takes 100 items, one of them the base's row.
-pub const LARGEST_LOAD: usize = 99;
+/// Entries per [`KnowledgeEntries::load`]: a transaction takes 100 items, two of them the base's row and the
+/// audit entry.
+pub const LARGEST_LOAD: usize = 98;
 
 /// Between attempts when another change interferes.
 const PAUSE: Duration = Duration::from_millis(30);
@@ -42,7 +44,8 @@ impl KnowledgeEntries {
     }
 
     /// Inserts or replaces at most [`LARGEST_LOAD`] entries of one base, with distinct ids, in one transaction. Returns the ids
-    /// of entries that exceeded the base's capacity.
+    /// of entries that exceeded the base's capacity. `announced`: the rows of a request that begins with this load, for its audit
+    /// entry.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if other
@@ -52,6 +55,7 @@ impl KnowledgeEntries {
         organization: OrganizationId,
         base: KnowledgeBaseId,
         entries: &[KnowledgeEntry],
+        announced: Option<usize>,
         deadline: Deadline,
     ) -> Result<Vec<EntryId>> {
         let mut backoff = tries(deadline);
@@ -78,7 +82,13 @@ impl KnowledgeEntries {
             }
             let most = i64::try_from(KnowledgeBase::MOST_ENTRIES.saturating_sub(added)).unwrap_or(i64::MAX);
             let added = i64::try_from(added).unwrap_or(i64::MAX);
-            writes.push(self.bases.count_in_transaction(organization, base, added, most));
+            let counted = self.bases.count_in_transaction(organization, base, added, most);
+            writes.push(match announced {
+                Some(rows) => counted.audited(
+                    Change::of(Act::Loaded, Noun::KnowledgeBase, base).named(&before.name).with("rows", rows),
+                )?,
+                None => counted,
+            });
             match transact(writes).await {
                 Ok(()) => return Ok(no_room),
                 Err(Refused::Other(error)) => return Err(error),
@@ -98,9 +108,10 @@ impl KnowledgeEntries {
         deadline: Deadline,
     ) -> Result<()> {
         let mut backoff = tries(deadline);
+        let edited = Change::of(Act::Edited, Noun::KnowledgeBase, base).with("deleted_entries", 1);
         loop {
             let deleted = self.table.delete(entry_key(base, entry)).when("#organization_id = :organization");
-            let deleted = deleted.with([(":organization", text(organization))]);
+            let deleted = deleted.with([(":organization", text(organization))]).audited(edited.clone())?;
             match transact(vec![deleted, self.bases.count_in_transaction(organization, base, -1, i64::MAX)]).await {
                 Ok(()) => return Ok(()),
                 Err(Refused::Condition(0)) => return Err(Error::NotFound("entry")),

@@ -11,13 +11,14 @@ use serde_json::{Map, Value};
 
 use super::{
     Cursor, Page,
+    audit::Change,
     database::{Database, Item, key, rows, text},
     table::{Table, index_follows},
     write::{Refused, Write, transact},
 };
 use crate::{
     Error, Result,
-    models::{Contact, Member, Membership, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
+    models::{Act, Contact, Member, Membership, Noun, OrganizationId, OrganizationMember, Role, Timestamp, UserId},
 };
 
 /// Candidates for the remaining owner; the index may lag.
@@ -85,7 +86,11 @@ impl OrganizationMembers {
             // A transaction takes no two operations on one row.
             return Ok(false);
         }
-        let writes = vec![self.put_in_transaction(new)?, self.is_still(organization, by, least_to_change(new.role))];
+        let added = member(Act::Created, &new.user_id).with("role", new.role.as_str());
+        let writes = vec![
+            self.put_in_transaction(new)?.audited(added)?,
+            self.is_still(organization, by, least_to_change(new.role)),
+        ];
         match transact(writes).await {
             Ok(()) => {}
             Err(Refused::Condition(0)) => return Ok(false),
@@ -136,6 +141,8 @@ impl OrganizationMembers {
         }
         let update =
             self.table.update(row(organization, &before.user_id), change).with_all(values.into_iter().collect());
+        let edited = member(Act::Edited, &before.user_id).with("role_before", before.role.as_str());
+        let update = update.audited(edited.with("role", role.as_str()))?;
         let gives_up = before.role == Role::Owner && role != Role::Owner;
         let least = least_to_change(before.role.max(role));
         self.write(organization, by, before, update, least, gives_up).await?;
@@ -149,7 +156,8 @@ impl OrganizationMembers {
     /// # Errors
     /// As [`OrganizationMembers::change`].
     pub async fn remove(&self, organization: OrganizationId, by: &Member, before: &OrganizationMember) -> Result<()> {
-        let deletion = self.table.delete(row(organization, &before.user_id));
+        let deleted = member(Act::Deleted, &before.user_id).with("role", before.role.as_str());
+        let deletion = self.table.delete(row(organization, &before.user_id)).audited(deleted)?;
         let is_owner = before.role == Role::Owner;
         self.write(organization, by, before, deletion, least_to_change(before.role), is_owner).await?;
         self.index_follows(organization, &before.user_id, |shown| shown.is_none()).await;
@@ -260,6 +268,11 @@ pub const fn least_to_change(role: Role) -> Role {
         Role::Owner => Role::Owner,
         Role::Viewer | Role::Member | Role::Admin => Role::Admin,
     }
+}
+
+/// Without the name: it is the person's to change.
+fn member(action: Act, user: &UserId) -> Change {
+    Change::of(action, Noun::Member, user)
 }
 
 fn row(organization: OrganizationId, user: &UserId) -> Item {

@@ -18,6 +18,7 @@ use serde_json::Number;
 
 use super::{
     Intents, OrganizationMembers,
+    audit::{AuditLog, Change},
     database::{Database, Item, from_item, id, text, to_attribute},
     table::{Table, index_follows},
     write::{transact, transact_unless_refused},
@@ -25,8 +26,8 @@ use super::{
 use crate::{
     Error, Result, invocation,
     models::{
-        Budget, Intent, IntentId, KeyService, Organization, OrganizationId, OrganizationMember, OwnBudgets, OwnKey,
-        OwnKeys, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
+        Act, Budget, Intent, IntentId, KeyService, Noun, Organization, OrganizationId, OrganizationMember, OwnBudgets,
+        OwnKey, OwnKeys, Service, ServiceCredential, ServiceCredentials, ServiceId, Slug, Timestamp,
     },
 };
 
@@ -39,6 +40,7 @@ pub struct Organizations {
     table: Table,
     members: OrganizationMembers,
     intents: Intents,
+    audit: AuditLog,
     seen: OwnCache,
 }
 
@@ -104,6 +106,7 @@ impl Organizations {
             table: database.table("organizations"),
             members: OrganizationMembers::new(database),
             intents: Intents::new(database),
+            audit: AuditLog::new(database),
             seen: OwnCache::default(),
         }
     }
@@ -201,18 +204,25 @@ impl Organizations {
     pub async fn set_service_account(
         &self,
         before: &Organization,
-        service: ServiceId,
+        service: &Service,
+        action: Act,
         account: Option<String>,
     ) -> Result<()> {
         let mut accounts = before.service_accounts.clone();
         match account {
-            Some(account) => drop(accounts.insert(service, account)),
-            None => drop(accounts.remove(&service)),
+            Some(account) => drop(accounts.insert(service.id, account)),
+            None => drop(accounts.remove(&service.id)),
         }
         let change = "SET #service_accounts = :value, #updated_at = :now";
-        let changed_at = self.set(before, change, to_attribute(&accounts)?, None, None).await?;
+        let changed_at =
+            self.set(before, change, to_attribute(&accounts)?, Some(connection(action, service)), None, None).await?;
         self.seen.put(before.id, Instant::now(), Own { accounts, changed_at, ..Own::of(before) });
         Ok(())
+    }
+
+    /// Notes an account that was removed at Pipedream when another request wrote the row at the same moment.
+    pub async fn note_disconnected(&self, service: &Service) -> Result<()> {
+        self.audit.note(connection(Act::Disconnected, service)).await
     }
 
     /// Sets or removes the key of a service in a row read as `before`. The same transaction closes the intent `made` of the new
@@ -228,9 +238,11 @@ impl Organizations {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
+        let action = if key.is_some() { Act::Edited } else { Act::Deleted };
+        let entry = Some(Change::of(action, Noun::Key, service));
         let keys = before.own_keys.clone().with(service, key);
         let change = "SET #own_keys = :value, #updated_at = :now";
-        let changed_at = self.set(before, change, to_attribute(&keys)?, made, left).await?;
+        let changed_at = self.set(before, change, to_attribute(&keys)?, entry, made, left).await?;
         self.seen.put(before.id, Instant::now(), Own { keys, changed_at, ..Own::of(before) });
         Ok(())
     }
@@ -239,18 +251,21 @@ impl Organizations {
     pub async fn set_service_credential(
         &self,
         before: &Organization,
-        service: ServiceId,
+        service: &Service,
         credential: Option<ServiceCredential>,
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
         let mut credentials = before.service_credentials.clone();
+        let action = if credential.is_some() { Act::Connected } else { Act::Disconnected };
         match credential {
-            Some(credential) => drop(credentials.insert(service, credential)),
-            None => drop(credentials.remove(&service)),
+            Some(credential) => drop(credentials.insert(service.id, credential)),
+            None => drop(credentials.remove(&service.id)),
         }
         let change = "SET #service_credentials = :value, #updated_at = :now";
-        let changed_at = self.set(before, change, to_attribute(&credentials)?, made, left).await?;
+        let changed_at = self
+            .set(before, change, to_attribute(&credentials)?, Some(connection(action, service)), made, left)
+            .await?;
         self.seen.put(before.id, Instant::now(), Own { credentials, changed_at, ..Own::of(before) });
         Ok(())
     }
@@ -277,7 +292,7 @@ impl Organizations {
             }
         }
         let change = "SET #budgets = :value, #updated_at = :now";
-        self.set(&before, change, AttributeValue::M(budgets), None, None).await?;
+        self.set(&before, change, AttributeValue::M(budgets), None, None, None).await?;
         self.get_consistent(organization).await
     }
 
@@ -291,22 +306,31 @@ impl Organizations {
         before: &Organization,
         change: &str,
         value: AttributeValue,
+        entry: Option<Change>,
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<Timestamp> {
         // Strictly later than before on any clock: `updated_at` distinguishes changes.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
-        let mut writes = vec![self.table.update(id(before.id), change).when("#updated_at = :seen").with([
+        let update = self.table.update(id(before.id), change).when("#updated_at = :seen").with([
             (":value", value),
             (":now", text(updated_at)),
             (":seen", text(before.updated_at)),
-        ])];
+        ]);
+        let mut writes = vec![match entry {
+            Some(entry) => update.audited(entry)?,
+            None => update,
+        }];
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let written = transact(writes).await;
         written.map_err(|refused| refused.or("another change of this organization came in between; try again"))?;
         Ok(updated_at)
     }
+}
+
+fn connection(action: Act, service: &Service) -> Change {
+    Change::of(action, Noun::Service, service.id).named(&service.name)
 }
 
 fn guard(slug: &Slug) -> Item {

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use super::{
     Agents, Cursor, Intents, Page,
+    audit::Change,
     database::{Database, Item, id, rows, text},
     table::{Table, index_follows},
     write::{Refused, Write, transact},
 };
 use crate::{
     Error, Result,
-    models::{AgentId, E164, Intent, IntentId, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp, Unowned},
+    models::{
+        Act, AgentId, E164, Intent, IntentId, Noun, OrganizationId, PhoneNumber, PhoneNumberId, Timestamp, Unowned,
+    },
 };
 
 const OVERTAKEN: &str = "another change of this phone number came in between; try again";
@@ -89,7 +92,7 @@ impl PhoneNumbers {
         let mut guard = guard(&row.number);
         guard.insert("phone_number_id".into(), text(row.id));
         let mut writes = vec![
-            self.table.put(row)?.when("attribute_not_exists(#id)"),
+            self.table.put(row)?.when("attribute_not_exists(#id)").audited(change(Act::Created, row))?,
             self.table.put_item(guard).when("attribute_not_exists(#id)"),
             // Before the agent's write: conditions are identified by position.
             self.intents.close_in_transaction(secret),
@@ -146,7 +149,7 @@ impl PhoneNumbers {
         if !gone.is_empty() {
             update = update.and(&format!(" REMOVE {}", gone.join(", ")));
         }
-        let mut writes = vec![update];
+        let mut writes = vec![update.audited(change(Act::Edited, after))?];
         writes.extend(made.map(|made| self.intents.close_in_transaction(made)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         let moved = before.agent_id != after.agent_id;
@@ -172,7 +175,7 @@ impl PhoneNumbers {
         // Rows written by hand have no guard.
         let guard = self.table.delete(guard(&row.number));
         let guard = guard.when("attribute_not_exists(#id) OR #phone_number_id = :row").with([(":row", text(row.id))]);
-        let mut writes = vec![deleted, guard];
+        let mut writes = vec![deleted.audited(change(Act::Deleted, row))?, guard];
         writes.extend(secret.map(|secret| self.intents.open_in_transaction(secret)).transpose()?);
         let left = row.agent_id.map(|agent| self.rings(row, agent, false));
         transact_leaving(writes, left).await.map_err(|refused| match refused {
@@ -193,6 +196,10 @@ async fn transact_leaving(writes: Vec<Write>, left: Option<Write>) -> Result<(),
         Err(Refused::Condition(refused)) if refused == place => transact(writes).await,
         done => done,
     }
+}
+
+fn change(action: Act, row: &PhoneNumber) -> Change {
+    Change::of(action, Noun::PhoneNumber, row.id).named(&row.label)
 }
 
 fn guard(number: &E164) -> Item {

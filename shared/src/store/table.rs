@@ -27,14 +27,20 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(800);
 pub(super) struct Table {
     pub(super) client: Client,
     pub(super) name: String,
+    prefix: String,
 }
 
 pub(super) type Names = HashMap<String, String>;
 pub(super) type Values = HashMap<String, AttributeValue>;
 
 impl Table {
-    pub(super) fn new(client: Client, name: String) -> Self {
-        Self { client, name }
+    pub(super) fn new(client: Client, prefix: &str, name: &str) -> Self {
+        Self { client, name: format!("{prefix}{name}"), prefix: prefix.to_owned() }
+    }
+
+    /// Another table of the same stack.
+    pub(super) fn beside(&self, name: &str) -> Self {
+        Self::new(self.client.clone(), &self.prefix, name)
     }
 
     /// An eventually consistent read.
@@ -162,6 +168,11 @@ impl Query {
         self
     }
 
+    pub(super) fn with_all(mut self, values: Values) -> Self {
+        self.values.extend(values);
+        self
+    }
+
     pub(super) fn attributes(self, attributes: &'static str) -> Self {
         Self { attributes: Some(attributes), ..self }
     }
@@ -209,7 +220,7 @@ impl Query {
 
     /// The items of one page and the key to continue after. At most `limit` items are read before filtering.
     pub(super) async fn page(&self, start: Option<Item>, limit: Option<i32>) -> Result<(Vec<Item>, Option<Item>)> {
-        let Table { client, name } = &self.table;
+        let Table { client, name, .. } = &self.table;
         let names = aliased([self.condition, self.filter.as_deref(), self.attributes].into_iter().flatten());
         let values = Some(self.values.clone()).filter(|values| !values.is_empty());
         let Some(condition) = self.condition else {

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
+    audit::Change,
     database::{Database, Item, from_item, id, is_of, number, rows, text, to_item},
     table::Table,
     write::{Refused, Write, set_all, transact, transact_unless_refused},
@@ -16,8 +17,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        AgentTool, Intent, IntentId, KnowledgeBaseId, OrganizationId, Timestamp, Tool, ToolId, ToolName, ToolType,
-        VerifiedTool,
+        Act, AgentTool, Intent, IntentId, KnowledgeBaseId, Noun, OrganizationId, Timestamp, Tool, ToolId, ToolName,
+        ToolType, VerifiedTool,
     },
 };
 
@@ -153,7 +154,7 @@ impl Tools {
         secret: Option<IntentId>,
         base: Option<&Lease>,
     ) -> Result<()> {
-        let row = self.table.put(tool)?.when("attribute_not_exists(#id)");
+        let row = audited(self.table.put(tool)?.when("attribute_not_exists(#id)"), Act::Created, tool)?;
         let mut writes = vec![row, self.confirmed_name(tool), self.intents.close_in_transaction(intent)];
         writes.extend(base.map(|lease| KnowledgeBases::note_tool_in_transaction(lease, tool.id)));
         writes.extend(secret.map(|secret| self.intents.close_in_transaction(secret)));
@@ -200,7 +201,8 @@ impl Tools {
         tool.updated_at = Timestamp::now();
         tool.follows(before);
         let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for", "values_secret"]);
-        let mut writes = vec![lease.update_in_transaction(change).with_all(values)];
+        let row = lease.update_in_transaction(change).with_all(values);
+        let mut writes = vec![audited(row, Act::Edited, tool)?];
         if tool.name != before.name {
             writes.push(self.confirmed_name(tool));
             writes.push(self.table.delete(guard(tool.organization_id, &before.name)));
@@ -229,11 +231,21 @@ impl Tools {
     ) -> Result<()> {
         let row = self.table.delete(id(tool.id)).when("#lease_token = :token").with([(":token", lease.token())]);
         let name = self.table.delete(guard(tool.organization_id, &tool.name));
+        let row = audited(row, Act::Deleted, tool)?;
         let mut writes = vec![row, name, self.intents.close_in_transaction(intent)];
         writes.extend(attachments.iter().map(|attachment| self.attachments.delete_in_transaction(attachment)));
         writes.extend(left.map(|left| self.intents.open_in_transaction(left)).transpose()?);
         transact(writes).await.map_err(|refused| refused.or("another change of this tool came in between; try again"))
     }
+}
+
+/// A query tool that attaching a knowledge base makes is part of that attachment.
+fn audited(write: Write, action: Act, tool: &Tool) -> Result<Write> {
+    if tool.automatic_for.is_some() {
+        return Ok(write);
+    }
+    let change = Change::of(action, Noun::Tool, tool.id).named(&tool.label);
+    write.audited(change.with("type", tool.kind.as_str()))
 }
 
 fn guard(organization: OrganizationId, name: &ToolName) -> Item {

@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    audit,
     database::{Item, failed, from_item, to_item},
     table::{Names, Table, Values, aliased},
 };
@@ -25,6 +26,8 @@ pub(super) struct Write {
     /// Aliases that differ from `#` and the name.
     names: Names,
     values: Values,
+    /// The audit entry, put in the same transaction.
+    entry: Option<Item>,
 }
 
 #[derive(Clone)]
@@ -86,7 +89,7 @@ impl Table {
     }
 
     fn write(&self, action: Action) -> Write {
-        Write { table: self.clone(), action, condition: None, names: Names::new(), values: Values::new() }
+        Write { table: self.clone(), action, condition: None, names: Names::new(), values: Values::new(), entry: None }
     }
 }
 
@@ -153,7 +156,32 @@ impl Write {
         Box::pin(self.sent(true)).await
     }
 
+    pub(super) fn along_with(self, entry: Item) -> Self {
+        Self { entry: Some(entry), ..self }
+    }
+
+    /// Sends a write and its audit entry in one transaction, which returns no row: a wanted row is read afterwards.
+    async fn sent_with_entry(self, with_row: bool) -> Result<Attempt> {
+        let row = match &self.action {
+            Action::Update(key, _) if with_row => Some((self.table.clone(), key.clone())),
+            _ => None,
+        };
+        let done = transact_unless_refused(vec![self]).await?;
+        let item = match row {
+            Some((table, key)) => table.item(key, true).await?,
+            None => Some(Item::new()),
+        };
+        match item {
+            Some(item) if done => Ok(Attempt::Done(item)),
+            None if done => Err(Error::Conflict("it was changed, and deleted a moment later".into())),
+            item => Ok(Attempt::Refused(item.unwrap_or_default())),
+        }
+    }
+
     async fn sent(self, with_row: bool) -> Result<Attempt> {
+        if self.entry.is_some() {
+            return Box::pin(self.sent_with_entry(with_row)).await;
+        }
         let (client, action, rule) = self.split();
         match action {
             Action::Put(item) => {
@@ -217,7 +245,7 @@ impl Write {
             names.extend(self.names);
         }
         let values = Some(self.values).filter(|values| !values.is_empty());
-        let Table { client, name } = self.table;
+        let Table { client, name, .. } = self.table;
         (client, self.action, Rule { table: name, condition: self.condition, names, values })
     }
 }
@@ -254,7 +282,12 @@ impl Refused {
 /// All writes or none. The SDK's retries are idempotent.
 pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
     let Some(client) = writes.first().map(|write| write.table.client.clone()) else { return Ok(()) };
-    let actions = writes.into_iter().map(Write::into_action).collect::<Result<_>>().map_err(Refused::Other)?;
+    // After the writes: conditions are identified by position.
+    let entries =
+        writes.iter().filter_map(|write| Some(write.table.beside(audit::TABLE).put_item(write.entry.clone()?)));
+    let entries: Vec<Write> = entries.collect();
+    let actions = writes.into_iter().chain(entries).map(Write::into_action);
+    let actions = actions.collect::<Result<_>>().map_err(Refused::Other)?;
     let sent = Box::pin(client.transact_write_items().set_transact_items(Some(actions)).send()).await;
     let Err(error) = sent else {
         return Ok(());

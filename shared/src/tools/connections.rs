@@ -32,7 +32,7 @@ use crate::{
     fields::Fields,
     lifecycle::StoredSecrets,
     models::{
-        ConnectionKind, CredentialField, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service,
+        Act, ConnectionKind, CredentialField, Intent, OrganizationId, PhoneNumber, SecretId, SecretOwner, Service,
         ServiceCredential, ServiceCredentials, ServiceId, Timestamp,
     },
     store::{Organizations, PhoneNumbers},
@@ -280,7 +280,7 @@ impl Connections {
                 if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
             return Err(Error::invalid("account_id", format!("is not a working account at {}; {known}", service.name)));
         }
-        self.organizations.set_service_account(&before, service.id, account.clone()).await?;
+        self.organizations.set_service_account(&before, service, Act::Edited, account.clone()).await?;
         let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
         self.organizations.index_follows(&before, shows).await;
         Ok(connection.led_by(account.as_ref()))
@@ -324,7 +324,7 @@ impl Connections {
             }
             ConnectionKind::Credential { fields } => {
                 let (content, name) = credential(fields, body)?;
-                let account = self.store(organization, service.id, &content, name, deadline).await?;
+                let account = self.store(organization, service, &content, name, deadline).await?;
                 Ok(Connecting::Connected { accounts: vec![account] })
             }
         }
@@ -365,9 +365,12 @@ impl Connections {
                 let chosen = before.service_accounts.get(&service.id).cloned();
                 let chosen = chosen.filter(|chosen| !meant.iter().any(|account| account.id == *chosen));
                 // Written even without a choice: the changed row invalidates other processes' caches.
-                match self.organizations.set_service_account(&before, service.id, chosen.clone()).await {
+                let act = Act::Disconnected;
+                match self.organizations.set_service_account(&before, service, act, chosen.clone()).await {
                     // Another request changed the row, which invalidates the caches too.
-                    Err(Error::Conflict(_)) if chosen.as_ref() == before.service_accounts.get(&service.id) => {}
+                    Err(Error::Conflict(_)) if chosen.as_ref() == before.service_accounts.get(&service.id) => {
+                        self.organizations.note_disconnected(service).await?;
+                    }
                     written => written?,
                 }
                 self.organizations.index_follows(&before, |row| row.updated_at != before.updated_at).await;
@@ -379,7 +382,7 @@ impl Connections {
                 let stored = stored.filter(|stored| account.is_none_or(|id| stored.id.to_string() == id));
                 let stored = stored.ok_or(Error::NotFound(WHAT))?;
                 let left = self.intent(organization, service.id, stored.id, deadline);
-                let set = self.organizations.set_service_credential(&before, service.id, None, None, Some(&left));
+                let set = self.organizations.set_service_credential(&before, service, None, None, Some(&left));
                 if let Err(error) = set.await {
                     let now = self.organizations.get_consistent(organization).await;
                     if !now.is_ok_and(|row| !row.service_credentials.contains_key(&service.id)) {
@@ -443,7 +446,7 @@ impl Connections {
     async fn store(
         &self,
         organization: OrganizationId,
-        service: ServiceId,
+        service: &Service,
         content: &SecretString,
         name: String,
         deadline: Deadline,
@@ -452,15 +455,15 @@ impl Connections {
         let credential =
             ServiceCredential { id: SecretId::generate(), name, updated_at: Timestamp::now(), newer: Map::new() };
         let account = of_credential(&credential);
-        let made = self.intent(organization, service, credential.id, deadline);
-        let old = before.service_credentials.get(&service);
-        let left = old.map(|old| self.intent(organization, service, old.id, deadline));
+        let made = self.intent(organization, service.id, credential.id, deadline);
+        let old = before.service_credentials.get(&service.id);
+        let left = old.map(|old| self.intent(organization, service.id, old.id, deadline));
         let (id, organizations) = (credential.id, &self.organizations);
         let write =
             organizations.set_service_credential(&before, service, Some(credential), Some(made.id), left.as_ref());
         self.stored.store(&made, content, write).await?;
         let names_it = |row: &crate::models::Organization| {
-            row.service_credentials.get(&service).is_some_and(|stored| stored.id == id)
+            row.service_credentials.get(&service.id).is_some_and(|stored| stored.id == id)
         };
         self.organizations.index_follows(&before, names_it).await;
         if let Some(left) = left {

@@ -15,7 +15,7 @@ use tests::{Event, Tenant, World, ai_sms, declared, standins::llm::Turn, templat
 use uuid::Uuid;
 
 /// Knowledge bases of the home organization and of the other one.
-const BASE: &str = "01930f5e-0000-7000-8000-0000000000b1";
+pub(super) const BASE: &str = "01930f5e-0000-7000-8000-0000000000b1";
 const THEIR_BASE: &str = "01930f5e-0000-7000-8000-0000000000b2";
 
 /// Calls of the home organization and of the other one.
@@ -23,15 +23,15 @@ const CALL: &str = "01930f5e-0000-7000-8000-0000000000c1";
 const THEIR_CALL: &str = "01930f5e-0000-7000-8000-0000000000c2";
 
 /// Runs of automations of the home organization and of the other one.
-const RUN: &str = "01930f5e-0000-7000-8000-0000000000d1";
+pub(super) const RUN: &str = "01930f5e-0000-7000-8000-0000000000d1";
 const THEIR_RUN: &str = "01930f5e-0000-7000-8000-0000000000d2";
 
 /// Automations of the home organization and of the other one.
-const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
+pub(super) const AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e1";
 const THEIR_AUTOMATION: &str = "01930f5e-0000-7000-8000-0000000000e2";
 
 /// Approvals of the home organization and of the other one.
-const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f5";
+pub(super) const APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f5";
 const THEIR_APPROVAL: &str = "01930f5e-0000-7000-8000-0000000000f6";
 /// Hooks and events of the home organization and of the other one.
 const HOOK: &str = "01930f5e-0000-7000-8000-0000000000f1";
@@ -43,7 +43,7 @@ const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
 const MEMBER: &str = "auth0|7";
 
 /// A valid request to a route, with slug and ids of `owner`; `tool` is one of its tools.
-fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
+pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
     let path = path.replace("/agent/{id}", "/agent/default").replace("{thread}", "main");
@@ -160,6 +160,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "hooks",
         "events",
         "threads",
+        "audit_entries",
     ];
     let mut footprint: BTreeMap<&str, String> =
         tables.into_iter().map(|table| (table, json!(world.aws.rows(table)).to_string())).collect();
@@ -181,7 +182,7 @@ fn problem(body: &Value) -> Value {
     body
 }
 
-async fn world_with_tools() -> (World, String, String) {
+pub(super) async fn world_with_tools() -> (World, String, String) {
     let world = World::start().await;
     world.service("Slack", Some("slack"));
     world.service_tool("Slack", "slack_post_message", "Posts a message.", &["text"]);
@@ -333,7 +334,7 @@ fn verifies(route: &Route) -> bool {
     route.path == "/api/{slug}/mcp" && route.method != "OPTIONS" || route.function == "stream"
 }
 
-fn routes(world: &World) -> Vec<Route> {
+pub(super) fn routes(world: &World) -> Vec<Route> {
     world.template.routes().into_iter().chain(world.template.rest_routes()).collect()
 }
 
@@ -343,7 +344,7 @@ fn of_users(world: &World) -> impl Iterator<Item = Route> {
 }
 
 /// The request as this user: with the authorizer's claims, or with a token for the function to verify.
-fn by(world: &World, route: &Route, event: Event, user: &str) -> Event {
+pub(super) fn by(world: &World, route: &Route, event: Event, user: &str) -> Event {
     if route.jwt {
         return event.user(user);
     }

@@ -1,6 +1,7 @@
 //! Guarantees: once only, separate tenants, access by role, few round trips, complete settling.
 
 mod access;
+mod audit;
 mod costs;
 mod faults;
 mod idempotency;

@@ -203,6 +203,10 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
             "created_at": now, "expires_at": 4_000_000_000_u64,
         }),
     );
+    world.aws.put(
+        "audit_entries",
+        &json!({"organization_id": world.home.organization_id, "place": format!("{now}#1"), "name": phone(8)}),
+    );
     let organization = world.home.organization_id.parse().unwrap();
     execution(json!({"caller": CallerHash::of(organization, &phone(8)).as_str()}));
     let mut runs = Vec::new();
@@ -999,6 +1003,7 @@ async fn members(world: &World) {
     }
     ask(world, "members", "GET", "members", &Value::Null).await.expect(200);
     ask(world, "members", "GET", "members/one", &Value::Null).await.expect(200);
+    ask(world, "members", "GET", "audit", &Value::Null).await.expect(200);
     ask(world, "members", "PATCH", "members/one", &json!({"role": "owner"})).await.expect(200);
     ask(world, "members", "DELETE", "members/one", &Value::Null).await.expect(200);
     ask(world, "members", "DELETE", &format!("members/{}", world.home.user_id), &Value::Null).await.expect(200);

@@ -249,7 +249,7 @@ async fn attach_waits_for_lock_and_read_then_vapi_twice_then_one_transaction() {
             vec!["Query organization_members", "Query organizations"],
             vec!["GetItem agent_tools", "GetItem tools", "UpdateItem agents"],
             vec!["PutItem intents"],
-            vec!["TransactWriteItems agent_tools+agents+intents+tools"],
+            vec!["TransactWriteItems agent_tools+agents+audit_entries+intents+tools"],
         ],
     );
     assert_eq!(all.len(), waited.len(), "nothing follows the answer");
@@ -275,7 +275,7 @@ async fn create_waits_for_access_name_vapi_and_one_transaction() {
     let expected = [
         vec!["Query organization_members", "Query organizations"],
         vec!["TransactWriteItems intents+tools"],
-        vec!["TransactWriteItems intents+tools"],
+        vec!["TransactWriteItems audit_entries+intents+tools"],
     ];
     assert_eq!(summary(&waited), expected);
     assert_eq!(world.vapi.requests().len(), 1);
@@ -409,7 +409,7 @@ async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
     let Asked { answer, waited, .. } = measured(&world, "runs", &event).await;
     answer.expect(202);
     let access = vec!["Query organization_members", "Query organizations"];
-    assert_eq!(summary(&waited), [access, vec!["TransactWriteItems automation_runs+usage"]]);
+    assert_eq!(summary(&waited), [access, vec!["TransactWriteItems audit_entries+automation_runs+usage"]]);
 }
 
 /// The tools of services take one query, in parallel with services and capabilities; several services add only their

@@ -273,7 +273,7 @@ async fn an_outage_half_way_is_reported_row_by_row() {
     assert_eq!(held(&world, &base).await.0, 4);
     world.aws.inject(Fault::throttled("TransactWriteItems", "*").after(1));
     let report = load(&world, &base, rows.clone()).await;
-    assert_eq!((&report["loaded"], &report["refused_rows"]), (&json!(99), &json!(51)));
+    assert_eq!((&report["loaded"], &report["refused_rows"]), (&json!(98), &json!(52)));
     assert!(text(&report["refused"][0]["problem"]).contains("send it again"));
     world.aws.clear_faults();
     assert_eq!(load(&world, &base, rows).await["loaded"], 150);

@@ -5,6 +5,7 @@ mod agents;
 mod api_request;
 mod async_tools;
 mod attach;
+mod audit;
 mod automation_checks;
 mod automation_control;
 mod automation_runs;

@@ -235,6 +235,20 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 let row = world.aws.row(&table, text(&id)).unwrap();
                 assert_eq!((&row["status"], &row["newer"]), (&json!("dispatched"), &json!(CONTENT)));
             }
+            "audit_entries" => {
+                let tool = world.tool(&ai_sms()).await;
+                let entry = world.aws.rows(&table).remove(0);
+                world.aws.put(&table, &extended(entry.clone(), &json!({"noun": "bicycle", "newer": CONTENT})));
+                let shown = get(world, "members", "/audit").await.expect(200);
+                assert_eq!((&shown["items"][0]["id"], &shown["items"][0]["noun"]), (&tool["id"], &json!("other")));
+                assert!(!shown.to_string().contains(CONTENT));
+                world
+                    .aws
+                    .put(&table, &extended(entry, &json!({"place": "2026-01-01T00:00:00.000Z#7", "actor": [CONTENT]})));
+                let logs = Logs::capture();
+                assert_eq!(get(world, "members", "/audit").await.expect(200)["items"], shown["items"]);
+                assert_eq!(reported(&logs).len(), 1);
+            }
             "usage" => a_count(world).await,
             "idempotency" => {
                 let tool = world.attached(&ai_sms()).await;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentId, AutomationId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId, SecretId,
-    ServiceId, Timestamp, ToolId, ToolName,
+    Actor, AgentId, AutomationId, HookId, IntentId, KeyService, KnowledgeBaseId, OrganizationId, PhoneNumberId,
+    SecretId, ServiceId, Timestamp, ToolId, ToolName,
 };
 
 /// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted by the transaction that ends the
@@ -21,6 +21,9 @@ pub struct Intent {
     pub created_at: Timestamp,
     /// The end of the owner's time; milliseconds since 1970.
     pub owner_until: i64,
+    /// For the audit entries of a change that is completed after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Actor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +135,7 @@ impl Intent {
     pub fn new(organization_id: OrganizationId, change: Change, time: Duration) -> Self {
         let created_at = Timestamp::now();
         let owner_until = created_at.plus(time).as_millis();
-        Self { id: IntentId::generate(), organization_id, change, created_at, owner_until }
+        let actor = Actor::present();
+        Self { id: IntentId::generate(), organization_id, change, created_at, owner_until, actor }
     }
 }

@@ -11,9 +11,9 @@ use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
     models::{
-        AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId, ExecutionId,
-        ExecutionStatus, Fault, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, Role,
-        RunId, Slug, Timestamp, ToolId, ToolType, Trigger, UserId,
+        Actor, AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId,
+        ExecutionId, ExecutionStatus, Fault, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId,
+        Role, RunId, Slug, Timestamp, ToolId, ToolType, Trigger, UserId, acting,
     },
     store::{CreatedAt, Cursor, ExecutionFilter, OfOrganization, Page},
 };
@@ -137,6 +137,11 @@ impl<'a> Asked<'a> {
     pub async fn person(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let Person { member, slug, email } = access.person(found.request, least).await?;
         Ok(Self { member, email, slug: Some(slug), found })
+    }
+
+    /// Carries out `work` with the member as the actor of its audit entries.
+    pub async fn acting<F: Future>(&self, work: F) -> F::Output {
+        acting(Some(Actor::of(&self.member)), work).await
     }
 
     pub const fn organization(&self) -> OrganizationId {

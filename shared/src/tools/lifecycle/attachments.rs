@@ -196,7 +196,7 @@ impl Attachments {
         let row = self.agent_tools.find(agent.organization_id, agent.id, tool.id).await?;
         let Some(external) = &tool.external_tool_id else {
             let row = row.ok_or(Error::NotFound("attached tool"))?;
-            return self.agent_tools.detach(&row, lease, None).await;
+            return self.agent_tools.detach(&row, Some(tool), lease, None).await;
         };
         let change = Change::DetachTool { agent_id: agent.id, tool_id: tool.id, external_tool_id: external.clone() };
         let intent = Intent::new(agent.organization_id, change, ownership(deadline));
@@ -216,7 +216,7 @@ impl Attachments {
             }
             // Only VAPI may have had the tool: deleting a missing row is harmless.
             let row = row.unwrap_or_else(|| AgentTool::new(agent.organization_id, agent.id, tool.id, true));
-            self.agent_tools.detach(&row, lease, Some(intent.id)).await
+            self.agent_tools.detach(&row, Some(tool), lease, Some(intent.id)).await
         };
         let detached = detached.await;
         if let Err(error) = &detached {
@@ -257,7 +257,8 @@ impl Attachments {
             Change::DetachTool { tool_id, external_tool_id, .. } => {
                 self.assistants.compare(agent, &[], &[external_tool_id], deadline).await?;
                 if let Some(row) = self.agent_tools.find(organization, agent.id, *tool_id).await? {
-                    self.agent_tools.detach(&row, lease, None).await?;
+                    let tool = found(self.tools.get(organization, *tool_id).await)?;
+                    self.agent_tools.detach(&row, tool.as_ref(), lease, None).await?;
                 }
                 "the tool was detached"
             }

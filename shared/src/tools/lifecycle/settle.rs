@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Lifecycle, SETTLING, found, ownership, release};
 use crate::{
     Deadline, Error, Result, error,
-    models::{AutomationId, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, Change, Intent, IntentId, OrganizationId, Timestamp, ToolId, acting},
     store::{Intents, unreadable},
 };
 
@@ -147,7 +147,7 @@ impl Lifecycle {
             }
             // Shorter than a lease, so that it cannot expire during one change.
             let one = deadline.at_most(share.clamp(LEAST, ONE));
-            match Box::pin(self.settle_abandoned(&intent, above, one)).await {
+            match Box::pin(acting(intent.actor.clone(), self.settle_abandoned(&intent, above, one))).await {
                 Ok(Some(Settled(outcome))) => {
                     tracing::info!(intent.id = %id, change, "settled: {outcome}");
                     report.settled.push(line(outcome.into()));
