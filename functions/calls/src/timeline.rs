@@ -36,6 +36,12 @@ enum Event {
         /// The sentence that the model got.
         error: Option<String>,
     },
+    /// The result was a variable of the call from its creation.
+    VariableSet {
+        #[serde(flatten)]
+        run: Run,
+        name: String,
+    },
     /// The model got the results of the tools of the call's start.
     ContextInjected,
     /// The model got a late result by itself.
@@ -88,15 +94,16 @@ impl Event {
             Self::ToolQueued(_) => 3,
             Self::ToolStarted(_) => 4,
             Self::ToolFinished { .. } => 5,
-            Self::ContextInjected => 6,
-            Self::ResultInjected(_) => 7,
-            Self::ContextFailed { .. } => 8,
-            Self::AgentSpoke => 9,
-            Self::CallerSpoke => 10,
-            Self::AgentHung => 11,
-            Self::CallTransferred { .. } => 12,
-            Self::CallEnded { .. } => 13,
-            Self::CostReported { .. } => 14,
+            Self::VariableSet { .. } => 6,
+            Self::ContextInjected => 7,
+            Self::ResultInjected(_) => 8,
+            Self::ContextFailed { .. } => 9,
+            Self::AgentSpoke => 10,
+            Self::CallerSpoke => 11,
+            Self::AgentHung => 12,
+            Self::CallTransferred { .. } => 13,
+            Self::CallEnded { .. } => 14,
+            Self::CostReported { .. } => 15,
         }
     }
 }
@@ -142,6 +149,13 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     }
     if let Some(at) = call.context_injected_at {
         add(at, Event::ContextInjected);
+    }
+    for variable in &call.variables {
+        let tool = call.on_call_start.iter().find(|tool| tool.execution_id == variable.execution_id);
+        if let Some(tool) = tool {
+            let set = Event::VariableSet { run: Run::set_off(tool), name: variable.name.clone() };
+            add(call.twiml_at.unwrap_or(call.created_at), set);
+        }
     }
     for told in &call.told_later {
         let tool = call.on_call_start.iter().find(|tool| tool.execution_id == told.execution_id);

@@ -223,6 +223,7 @@ async fn enqueue(
         called: context.conversation.called.clone(),
         arguments: request.arguments.clone(),
         trigger: context.trigger,
+        before_call: false,
         significant: Some(tool.significant(&checked.arguments, context.conversation)),
         tool_call_id: context.delivery.map(str::to_owned),
         queued_at,

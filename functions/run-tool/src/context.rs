@@ -13,8 +13,8 @@ use shared::{
     clients::call_control::NotAccepted,
     cut::{fit, instead_of},
     error::{self, upstream},
-    models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
-    store::Added,
+    models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, StartedTool, StartingCall, Tool, Unowned},
+    store::{Added, AddedEarly},
 };
 
 use crate::Deps;
@@ -29,6 +29,8 @@ const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// A call's row may be written a moment after its tools are queued.
 const ROW_WITHIN: Duration = Duration::from_secs(3);
+/// VAPI's time to create a call.
+const CREATED_WITHIN: Duration = Duration::from_secs(12);
 /// How long a call is tried that does not take messages yet: its media connects a moment after the TwiML.
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -49,8 +51,7 @@ pub(crate) async fn add(
     deadline: Deadline,
 ) -> Result<()> {
     let organization = tool.organization_id;
-    let line = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)));
-    let line = line.map(|result| self::line(&tool.label, result));
+    let line = json(&tool.label, answer).map(|json| StartedTool::line(&tool.label, json));
     let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
     let added = loop {
         match deps.calls.add_result(organization, call, execution, line.as_deref()).await? {
@@ -78,6 +79,57 @@ pub(crate) async fn add(
             send_results(deps, organization, &call.id, deadline).await
         }
         Added::Now(_) | Added::Before(_) => Ok(()),
+    }
+}
+
+/// Adds the result of a tool that began before its call, and returns the call once there is one. A result that comes after the
+/// creation of the call is added to the call.
+///
+/// # Errors
+/// As [`add`].
+pub(crate) async fn add_early(
+    deps: &Deps,
+    tool: &Tool,
+    starting: &CallId,
+    execution: ExecutionId,
+    answer: &Map<String, Value>,
+    deadline: Deadline,
+) -> Result<Option<CallId>> {
+    let organization = tool.organization_id;
+    let json = json(&tool.label, answer);
+    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
+    let added = loop {
+        match deps.calls.add_early_result(organization, starting, execution, json.as_deref()).await? {
+            AddedEarly::NoCall if backoff.pause().await => {}
+            added => break added,
+        }
+    };
+    match added {
+        AddedEarly::Begun(call) => {
+            add(deps, tool, &call, execution, answer, deadline).await?;
+            Ok(Some(call))
+        }
+        AddedEarly::Waits => Ok(begun(deps, organization, starting, deadline).await),
+        AddedEarly::NoCall => {
+            tracing::warn!(tool.id = %tool.id, "a tool of a call's start ran, and VAPI created no call");
+            Ok(None)
+        }
+    }
+}
+
+/// Waits for the call, so that the history can name it.
+async fn begun(deps: &Deps, organization: OrganizationId, starting: &CallId, deadline: Deadline) -> Option<CallId> {
+    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(CREATED_WITHIN));
+    loop {
+        match deps.calls.starting(organization, starting).await {
+            Ok(Some(StartingCall { call_id: None, .. })) => {}
+            Ok(Some(StartingCall { call_id, .. })) => return call_id,
+            Ok(None) => return None,
+            Err(error) => tracing::warn!("the call of an execution could not be read: {}", error::chain(&error)),
+        }
+        if !backoff.pause().await {
+            return None;
+        }
     }
 }
 
@@ -191,11 +243,10 @@ fn message(call: &Call) -> Option<String> {
     (lines > 0).then_some(message)
 }
 
-/// `label: JSON`, cut to its budget.
-fn line(label: &str, result: &Value) -> String {
-    let label = label.replace(['\r', '\n'], " ");
-    let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", fit(result.clone(), budget))
+/// The JSON of a result, cut so that its line keeps the budget; `None` for a failure.
+fn json(label: &str, answer: &Map<String, Value>) -> Option<String> {
+    let result = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)))?;
+    Some(fit(result.clone(), LINE_BUDGET.saturating_sub(label.len() + 2)).to_string())
 }
 
 #[cfg(test)]
@@ -204,6 +255,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn line(label: &str, result: &Value) -> String {
+        let answer = json!({"success": true, "result": result});
+        StartedTool::line(label, super::json(label, answer.as_object().unwrap()).unwrap())
+    }
 
     #[test]
     fn a_line_is_label_and_json() {

@@ -95,6 +95,12 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         return Err(outage);
     }
     let told = match &queued.call_id {
+        Some(starting) if queued.before_call => {
+            let answer = &executed.outcome.answer;
+            let call = context::add_early(deps, &row, starting, queued.execution_id, answer, deadline).await?;
+            deps.executor.record(&[executed.execution.in_call(call)]).await;
+            return Ok(());
+        }
         Some(call) if queued.trigger == Trigger::CallStart => {
             context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
@@ -144,7 +150,7 @@ async fn drop_deleted(
         id: queued.execution_id,
         organization_id: queued.organization_id,
         tool_id: queued.tool_id,
-        call_id: queued.call_id.clone(),
+        call_id: queued.call_id.clone().filter(|_| !queued.before_call),
         run_id: None,
         caller: queued.caller.as_ref().map(|caller| CallerHash::of(queued.organization_id, caller)),
         recipients: Vec::new(),
@@ -164,7 +170,7 @@ async fn drop_deleted(
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {
-    let Some(id) = &queued.call_id else { return Ok(None) };
+    let Some(id) = queued.call_id.as_ref().filter(|_| !queued.before_call) else { return Ok(None) };
     let call: Option<Unowned<Call>> = deps.calls.find(id).await?;
     Ok(call.and_then(|call| call.for_owner(queued.organization_id)))
 }

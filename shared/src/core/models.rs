@@ -51,7 +51,7 @@ pub use automation_run::{
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
-pub use call::{Call, CallId, CallStatus, FirstTime, StartedTool, ToldLater, Transfer};
+pub use call::{Call, CallId, CallStatus, CallVariable, FirstTime, StartedTool, StartingCall, ToldLater, Transfer};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};

@@ -6,6 +6,10 @@
 //! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
 //! control URL.
 
+mod starting;
+
+pub use starting::AddedEarly;
+
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -355,6 +355,19 @@ async fn call_start(asked: &mut Permissions, world: &mut World) {
         let forged = world.incoming(&world.caller(&phone(1))).header("x-twilio-signature", "");
         world.send("call-start", &forged).await.expect(403);
     }
+    // A tool that only reads begins before the call, with VAPI there and without.
+    let lookup = json!({
+        "type": "api_request", "label": "Look up", "method": "GET", "url": "https://example.com/", "attach_to_agent": false,
+        "execute_on_call_start": true,
+    });
+    world.attached(&lookup).await;
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"wait_ms": 300}));
+    for up in [true, false] {
+        if !up {
+            world.vapi.inject(Fault::status(404));
+        }
+        world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
+    }
     note(asked, "call-start", world);
     assert_eq!(world.run_queued().await, 0);
     note(asked, "run-tool", world);

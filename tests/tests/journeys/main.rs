@@ -11,6 +11,7 @@ mod automation_runs;
 mod automations;
 mod budgets;
 mod call_start;
+mod call_variables;
 mod calls;
 mod catalogue;
 mod chat;

@@ -18,6 +18,11 @@ crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}
 pub struct NotACallId;
 
 impl CallId {
+    /// For a call that VAPI has not created yet.
+    pub fn provisional() -> Self {
+        Self(format!("starting-{}", ExecutionId::generate()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -91,6 +96,9 @@ pub struct Call {
     /// By execution id: the line for the model; null if none is needed, or already sent.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
+    /// The results that were variables of the call when it was created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<CallVariable>,
     /// When the results were taken for the model, once. Later results are sent one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
@@ -178,6 +186,37 @@ pub struct StartedTool {
     pub execution_id: ExecutionId,
     pub tool_id: ToolId,
     pub label: String,
+}
+
+/// The value is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallVariable {
+    pub execution_id: ExecutionId,
+    pub name: String,
+}
+
+/// A call that VAPI has not created yet, under a provisional id. Its results wait for the call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartingCall {
+    pub id: CallId,
+    pub organization_id: OrganizationId,
+    /// For the erasure of a number; removed with the results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller_phone_number: Option<String>,
+    /// By execution id: the result's JSON; null without one.
+    #[serde(default)]
+    pub results: BTreeMap<String, Option<String>>,
+    /// VAPI's id, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    pub expires_at: i64,
+}
+
+impl StartedTool {
+    /// The line for the model.
+    pub fn line(label: &str, json: impl fmt::Display) -> String {
+        format!("{}: {json}", label.replace(['\r', '\n'], " "))
+    }
 }
 
 impl Call {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::Value;
 
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
-use crate::models::{Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
+use crate::models::{CallId, Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
 
 /// Replaces an argument that the tool lacks.
 const IGNORED: &str = "[ignored]";
@@ -36,6 +36,13 @@ impl Unredacted {
         let properties = parameters.get("properties").and_then(Value::as_object);
         let declared = properties.map(|properties| properties.keys().cloned().collect());
         Self { execution, marks, secrets: hidden, declared }
+    }
+
+    /// The same execution, in this call.
+    #[must_use]
+    pub fn in_call(mut self, call: Option<CallId>) -> Self {
+        self.execution.call_id = call;
+        self
     }
 
     pub fn id(&self) -> ExecutionId {
