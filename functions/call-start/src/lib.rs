@@ -167,11 +167,8 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
 
     let mut finding = pin!(on_call_start(deps, &number));
     let waits = number.wait_ms > 0 && ticket.is_some() && creates_calls(&number).is_some();
-    let (found, mut early) = if waits {
-        early::begin(deps, &number, &incoming, finding.as_mut()).await
-    } else {
-        (None, Early::default())
-    };
+    let (found, mut early) =
+        if waits { early::begin(deps, &number, &incoming, finding.as_mut()).await } else { (None, Early::default()) };
     let tools = async {
         match found {
             Some(found) => found,

@@ -6,6 +6,8 @@ mod bearer;
 mod invocation;
 mod numbers;
 
+use std::time::Duration;
+
 use futures_util::{future::join_all, join};
 use shared::{
     Deadline, Error, Platform, Result,
@@ -13,13 +15,15 @@ use shared::{
     actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
     described::{Described, Json, Schemas, json, reference},
+    error,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        Call, ExecutionStatus, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned, VerifiedTool,
+        Call, Change, ExecutionStatus, Intent, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp, Tool,
+        ToolId, Trigger, Unowned, VerifiedTool,
     },
     platform,
-    store::{Calls, Tools},
+    store::{Calls, Intents, Tools},
     telemetry,
     tool::{CallContext, Conversation, ToolOutcome},
 };
@@ -35,6 +39,8 @@ pub struct Deps {
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
     pub executor: Executor,
+    /// For changes at VAPI that executions ask for.
+    pub intents: Intents,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
 }
@@ -48,6 +54,7 @@ impl Deps {
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
             executor: platform.executor(platform.idempotency()?)?,
+            intents: Intents::new(database),
             executions: platform.executions_queue()?,
         })
     }
@@ -163,10 +170,33 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             }
         }
     });
+    let executed = join_all(executions).await;
+    let derives = executed.iter().any(|executed| contradicts_speech(&row, executed));
     let (answers, history): (Vec<_>, Vec<_>) =
-        join_all(executions).await.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
-    let executor = deps.executor.clone();
-    Ok(Told(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await })))
+        executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
+    let (executor, intents, tool_id) = (deps.executor.clone(), deps.intents.clone(), row.id);
+    Ok(Told(invocation.answer(answers)?.afterwards(async move {
+        executor.record(&history).await;
+        if derives {
+            derive_speech(&intents, organization, tool_id).await;
+        }
+    })))
+}
+
+/// Whether what callers hear at the start of the tool may be wrong by now. One of sixteen executions is looked at.
+fn contradicts_speech(row: &Tool, executed: &Executed) -> bool {
+    let looked_at = executed.execution.id().to_string().ends_with('0');
+    let ran = !row.is_async && executed.execution.counts_for().is_some();
+    let took = Duration::from_millis(executed.duration_ms);
+    looked_at && ran && row.speech().contradicts(row.spoken_at_start.as_ref(), took)
+}
+
+/// Has `settle` derive it anew, and tell VAPI.
+async fn derive_speech(intents: &Intents, organization: OrganizationId, tool_id: ToolId) {
+    let intent = Intent::new(organization, Change::UpdateTool { tool_id, name: None }, Duration::ZERO);
+    if let Err(error) = intents.open(&intent).await {
+        tracing::warn!(tool.id = %tool_id, "the speech of a tool is not derived anew: {}", error::chain(&error));
+    }
 }
 
 impl Described for ToolCall {

@@ -27,6 +27,7 @@ mod reissue;
 mod schedule;
 mod service;
 mod slug;
+mod speech;
 mod thread;
 mod timestamp;
 mod tool;
@@ -77,6 +78,7 @@ pub use service::{
     TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
+pub use speech::{Sentence, Speech, SpokenAtStart};
 pub use thread::{
     ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread, ThreadMessage,
     ThreadSummary, ToolResult, TurnCall, WaitsFor,

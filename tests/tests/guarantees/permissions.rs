@@ -345,6 +345,11 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
 /// Incoming calls, forwarded and bypassed, each also with a forged signature.
 async fn call_start(asked: &mut Permissions, world: &mut World) {
     world.attached(&preemptive_sms()).await;
+    let lookup = json!({
+        "type": "api_request", "label": "Look up", "method": "GET", "url": "https://example.com/", "attach_to_agent": false,
+        "execute_on_call_start": true,
+    });
+    world.attached(&lookup).await;
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     world.restart();
     world.aws.clear_operations();
@@ -355,12 +360,7 @@ async fn call_start(asked: &mut Permissions, world: &mut World) {
         let forged = world.incoming(&world.caller(&phone(1))).header("x-twilio-signature", "");
         world.send("call-start", &forged).await.expect(403);
     }
-    // A tool that only reads begins before the call, with VAPI there and without.
-    let lookup = json!({
-        "type": "api_request", "label": "Look up", "method": "GET", "url": "https://example.com/", "attach_to_agent": false,
-        "execute_on_call_start": true,
-    });
-    world.attached(&lookup).await;
+    // The lookup begins before the call, with VAPI there and without.
     world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"wait_ms": 300}));
     for up in [true, false] {
         if !up {

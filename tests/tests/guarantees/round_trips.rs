@@ -369,7 +369,8 @@ async fn a_call_that_waits_for_its_tools_is_begun_in_one_round_trip_more() {
     let summary = summary(&waited);
     assert_eq!(summary[0], ["GetItem phone_numbers", "UpdateItem idempotency"]);
     assert_eq!(summary[1..4], [["Query agent_tools"], ["BatchGetItem tools"], ["PutItem calls"]]);
-    let agent = summary.iter().position(|wave| *wave == ["GetItem agents", "GetItem organizations"]).unwrap();
+    let agent = summary.iter().position(|wave| wave.contains(&"GetItem agents".to_owned()));
+    let agent = agent.unwrap_or_else(|| panic!("{summary:?}"));
     assert!(summary[4..agent].iter().all(|wave| *wave == ["GetItem calls"]), "{summary:?}");
     assert_eq!(summary[agent + 1..], [vec!["UpdateItem calls"], vec!["PutItem calls", "UpdateItem idempotency"]]);
 }

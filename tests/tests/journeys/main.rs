@@ -45,6 +45,7 @@ mod runs;
 mod runs_api;
 mod schedules;
 mod service_tools;
+mod speech;
 mod stream;
 mod sync;
 mod tool_secrets;

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
+use super::{KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named};
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
@@ -92,6 +92,9 @@ pub struct Tool {
     /// The secret with the configuration's masked values (`actions::SecretValues`). Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
+    /// Whether callers hear a sentence at the start, unless the configuration says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoken_at_start: Option<SpokenAtStart>,
     /// The knowledge base whose attaching made this tool, which is deleted with its last agent.
     #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
@@ -113,7 +116,7 @@ pub struct Unchanged {
 }
 
 /// Fields that do not change the behavior of a call.
-const BESIDE_THE_BINDING: [&str; 6] = ["label", "description", "repeatable", "limits", "chat", "redact"];
+const BESIDE_THE_BINDING: [&str; 7] = ["label", "description", "repeatable", "limits", "chat", "redact", "speech"];
 
 impl Tool {
     /// The last change of name, parameters or behavior, to which automations are bound.
@@ -131,6 +134,12 @@ impl Tool {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
         self.unchanged = Some(Unchanged { version: self.version, since });
+    }
+
+    /// Automatic where it is unreadable.
+    pub fn speech(&self) -> Speech {
+        let speech = self.config_metadata.get("speech").and_then(|speech| Speech::deserialize(speech).ok());
+        speech.unwrap_or_default()
     }
 
     fn binding(&self) -> Value {

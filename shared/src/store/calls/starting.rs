@@ -3,11 +3,11 @@
 //! Their rows have provisional ids and no `created_at`, so no list shows them.
 
 use super::{
-    Calls,
     super::{
         database::{Item, from_item, id, text},
         write::Attempt,
     },
+    Calls,
 };
 use crate::{
     Result,
@@ -52,10 +52,7 @@ impl Calls {
                  AND attribute_not_exists(#results.#execution)",
             )
             .alias("#execution", &execution.to_string())
-            .with([
-                (":json", json.map_or(AttributeValue::Null(true), text)),
-                (":organization", text(organization)),
-            ]);
+            .with([(":json", json.map_or(AttributeValue::Null(true), text)), (":organization", text(organization))]);
         match added.attempt().await? {
             Attempt::Done(_) => Ok(AddedEarly::Waits),
             Attempt::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(AddedEarly::NoCall),

@@ -1,5 +1,7 @@
 //! `ToolConfig`, the configuration that an author edits.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +20,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{ChatRules, Limits, Role, Tool, ToolEffect, ToolName, ToolType},
+    models::{ChatRules, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -60,6 +62,8 @@ pub struct ToolConfig {
     pub chat: ChatRules,
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
+    #[serde(default, skip_serializing_if = "Speech::none")]
+    pub speech: Speech,
 }
 
 const fn yes() -> bool {
@@ -88,7 +92,7 @@ pub enum ToolAction {
 
 impl ToolConfig {
     /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all problems.
@@ -144,6 +148,7 @@ impl ToolConfig {
         let declared_effect = fields.parse::<ToolEffect>("effect");
         let limits = Limits::read(&mut fields);
         let chat = chat_rules(&mut fields);
+        let speech = speech(&mut fields);
         // Without a type the other fields cannot be checked.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
@@ -198,6 +203,7 @@ impl ToolConfig {
             limits,
             chat,
             redact,
+            speech,
         })
     }
 
@@ -239,6 +245,50 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let consent = of_chat.boolean("consent", false);
     of_chat.finish();
     ChatRules { least_role, consent }
+}
+
+/// `speech`: `{"start"?, "delayed"?, "failed"?}`.
+fn speech(fields: &mut Fields<'_>) -> Speech {
+    let Some(value) = fields.get("speech") else { return Speech::default() };
+    let path = fields.path("speech");
+    let Some(mut said) = Fields::of(value, path, fields.problems()) else { return Speech::default() };
+    let [start, delayed, failed] = ["start", "delayed", "failed"].map(|name| sentence(&mut said, name));
+    said.finish();
+    Speech { start, delayed, failed }
+}
+
+/// `"auto"`, which is `None`, a text, or texts by language.
+fn sentence(fields: &mut Fields<'_>, name: &'static str) -> Option<Sentence> {
+    let is_short = |text: &str| text.chars().count() <= Speech::LONGEST;
+    match fields.get(name)? {
+        Value::String(text) if text == "auto" => None,
+        Value::String(text) if is_short(text) => Some(Sentence::Any(text.trim().to_owned())),
+        Value::Object(texts) => {
+            let mut said = BTreeMap::new();
+            for (language, text) in texts {
+                let is_code = language.len() == 2 && language.bytes().all(|letter| letter.is_ascii_lowercase());
+                match text.as_str().map(str::trim).filter(|text| !text.is_empty() && is_short(text)) {
+                    Some(text) if is_code => drop(said.insert(language.clone(), text.to_owned())),
+                    Some(_) => fields
+                        .problem(name, format!("names \"{language}\"; write a language as two letters, such as en")),
+                    None => fields
+                        .problem(name, format!("needs a text of 1 to {} characters for {language}", Speech::LONGEST)),
+                }
+            }
+            if texts.is_empty() || texts.len() > Speech::MOST_LANGUAGES {
+                fields.problem(name, format!("must name 1 to {} languages", Speech::MOST_LANGUAGES));
+            }
+            Some(Sentence::Languages(said))
+        }
+        _ => {
+            let most = Speech::LONGEST;
+            fields.problem(
+                name,
+                format!("must be auto, a text of at most {most} characters (empty for silence), or an object of texts by language"),
+            );
+            None
+        }
+    }
 }
 
 impl ToolAction {
