@@ -43,7 +43,7 @@ pub use agents::Agents;
 pub use approvals::{Approvals, Decided, OpenApproval};
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step, Waits};
 pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
-pub use calls::{Added, AddedEarly, Calls, End};
+pub use calls::{Added, AddedEarly, AddedToCall, Calls, End};
 pub use cursor::{CreatedAt, Cursor, NotAPlace, Page};
 pub use database::Database;
 pub(crate) use database::unreadable;

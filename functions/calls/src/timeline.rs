@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
-use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger};
+use shared::models::{
+    BackgroundResult, Call, Execution, ExecutionId, ExecutionStatus, StartedTool, Timestamp, ToolId, Trigger,
+};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct TimelineEntry {
@@ -46,6 +48,12 @@ enum Event {
     ContextInjected,
     /// The model got a late result by itself.
     ResultInjected(Run),
+    /// The model did not get the result of a background tool.
+    ResultFailed {
+        #[serde(flatten)]
+        run: Run,
+        reason: String,
+    },
     ContextFailed {
         reason: String,
     },
@@ -96,7 +104,7 @@ impl Event {
             Self::ToolFinished { .. } => 5,
             Self::VariableSet { .. } => 6,
             Self::ContextInjected => 7,
-            Self::ResultInjected(_) => 8,
+            Self::ResultInjected(_) | Self::ResultFailed { .. } => 8,
             Self::ContextFailed { .. } => 9,
             Self::AgentSpoke => 10,
             Self::CallerSpoke => 11,
@@ -123,6 +131,11 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
     }
     for run in runs.iter().rev() {
         of_run(run, started.iter().find(|tool| tool.execution_id == run.id), &mut add);
+    }
+    if let Some(call) = call {
+        for run in runs.iter().rev().filter(|run| call.background.contains(&run.id.to_string())) {
+            of_result(call, run, &mut add);
+        }
     }
     moments.sort_by_key(|moment| (moment.at, moment.event.rank()));
     moments
@@ -173,6 +186,23 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     // Rows of an older version lack the time of the report.
     if let (Some(cost), Some(at)) = (call.cost, call.cost_at.or(call.ended_at)) {
         add(at, Event::CostReported { cost, parts: call.cost_parts.clone() });
+    }
+}
+
+/// The result of a background tool: told, not told, or none of both while the call goes on.
+fn of_result(call: &Call, execution: &Execution, add: &mut impl FnMut(Timestamp, Event)) {
+    let run = Run { execution_id: execution.id, tool_id: execution.tool_id, label: None, trigger: execution.trigger };
+    match call.background_told.iter().find(|told| told.execution_id == execution.id) {
+        Some(BackgroundResult { at, error: None, .. }) => add(*at, Event::ResultInjected(run)),
+        Some(BackgroundResult { at, error: Some(reason), .. }) => {
+            add(*at, Event::ResultFailed { run, reason: reason.clone() });
+        }
+        None => {
+            if let Some(ended) = call.ended_at {
+                let done = execution.started_at.plus(Duration::from_millis(execution.duration_ms));
+                add(done.max(ended), Event::ResultFailed { run, reason: "the call is over".to_owned() });
+            }
+        }
     }
 }
 

@@ -19,8 +19,8 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        Call, Change, ExecutionStatus, Intent, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp, Tool,
-        ToolId, Trigger, Unowned, VerifiedTool,
+        AsyncResult, Call, Change, ExecutionStatus, Intent, OrganizationId, PhoneNumber, Queued, QueuedExecution,
+        Timestamp, Tool, ToolId, Trigger, Unowned, VerifiedTool,
     },
     platform,
     store::{Calls, Intents, Tools},
@@ -161,11 +161,11 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             trigger: Trigger::Conversation,
             deadline,
         };
-        let tool = &tool;
+        let (tool, row) = (&tool, &row);
         async move {
             match refused {
                 Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
-                None if row.is_async => enqueue(deps, tool, request, &context, claim).await,
+                None if row.is_async => enqueue(deps, row, tool, request, &context, claim).await,
                 None => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
@@ -188,7 +188,7 @@ fn contradicts_speech(row: &Tool, executed: &Executed) -> bool {
     let looked_at = executed.execution.id().to_string().ends_with('0');
     let ran = !row.is_async && executed.execution.counts_for().is_some();
     let took = Duration::from_millis(executed.duration_ms);
-    looked_at && ran && row.speech().contradicts(row.spoken_at_start.as_ref(), took)
+    looked_at && ran && row.speech().contradicts(row.spoken_at_start.as_ref(), row.created_at, took)
 }
 
 /// Has `settle` derive it anew, and tell VAPI.
@@ -232,6 +232,7 @@ fn refused(
 /// Puts an execution on the queue. `run-tool` claims the effect, so the claim made ahead is released.
 async fn enqueue(
     deps: &Deps,
+    row: &Tool,
     tool: &ActionTool,
     request: ExecutionRequest<'_>,
     context: &CallContext<'_>,
@@ -261,8 +262,12 @@ async fn enqueue(
     let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));
     let told = match sent {
         Ok(()) => {
-            let told =
-                "It is being done in the background; its result will not be shown. Do not call it again for the same.";
+            let told = if context.conversation.call.is_some() && row.async_result() != AsyncResult::None {
+                "It is being done in the background; its result will be told when it is there. Do not call it again for the \
+                 same."
+            } else {
+                "It is being done in the background; its result will not be shown. Do not call it again for the same."
+            };
             ToolOutcome::succeeded(told).status(ExecutionStatus::Queued)
         }
         // If it is on the queue, its outcome takes the place of this in the history.

@@ -151,7 +151,7 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
         let agent_id = Setting::read(&mut fields, "agent_id");
         let fallback_number = Setting::read(&mut fields, "fallback_number");
         let vapi_phone_number_id = Setting::read(&mut fields, "vapi_phone_number_id");
-        let wait_ms = fields.whole("wait_ms", 0..=LONGEST_WAIT_MS);
+        let wait_ms = if fields.cleared("wait_ms") { Some(0) } else { fields.whole("wait_ms", 0..=LONGEST_WAIT_MS) };
         let account = if fields.cleared("twilio") {
             fields.problem("twilio", "cannot be cleared; remove the phone number instead");
             None

@@ -20,7 +20,7 @@ use shared::{
 use crate::Deps;
 
 /// The reason why nothing is sent any more.
-const OVER: &str = "the call is over";
+pub(crate) const OVER: &str = "the call is over";
 
 const HEADING: &str = "Customer context from CRM lookup:";
 /// Bytes of one tool's line, and of the whole message.
@@ -153,15 +153,30 @@ pub(crate) async fn send_results(
 /// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
+    let told = tell_live(deps, call, message.text, false, deadline).await;
+    note(deps, call, executions, message.late, told.as_ref().copied().map_err(String::as_str)).await;
+}
+
+/// Sends a system message into the conversation, with retries while the call does not take it yet. `answers`: the model answers
+/// at once.
+///
+/// # Errors
+/// The reason, for people who look at the call.
+pub(crate) async fn tell_live(
+    deps: &Deps,
+    call: &Call,
+    message: &str,
+    answers: bool,
+    deadline: Deadline,
+) -> Result<(), String> {
     let told = match &call.control_url {
-        Some(url) => insist(deps, call, url, message.text, deadline.at_most(TOLD_WITHIN)).await,
+        Some(url) => insist(deps, call, url, (message, answers), deadline.at_most(TOLD_WITHIN)).await,
         None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
-    if let Err(untold) = &told {
-        tracing::error!(call.id = %call.id, "the context of a call could not be sent: {}", untold.chain);
-    }
-    let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
-    note(deps, call, executions, message.late, told).await;
+    told.map_err(|untold| {
+        tracing::error!(call.id = %call.id, "a message could not be sent to a call: {}", untold.chain);
+        untold.words
+    })
 }
 
 /// A message, and whether the other results went before it.
@@ -193,10 +208,16 @@ async fn note(deps: &Deps, call: &Call, executions: &[String], late: bool, told:
     }
 }
 
-async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), Untold> {
+async fn insist(
+    deps: &Deps,
+    call: &Call,
+    url: &ControlUrl,
+    (message, answers): (&str, bool),
+    deadline: Deadline,
+) -> Result<(), Untold> {
     let (mut backoff, mut tried) = (Backoff::new(PAUSE, LONGEST_PAUSE, deadline), 0);
     loop {
-        let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
+        let why = match deps.executor.services.call_control.add_message(url, message, answers, deadline).await {
             Ok(()) => return Ok(()),
             // The control URL answers 5xx while the call is being set up.
             Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
@@ -244,7 +265,7 @@ fn message(call: &Call) -> Option<String> {
 }
 
 /// The JSON of a result, cut so that its line keeps the budget; `None` for a failure.
-fn json(label: &str, answer: &Map<String, Value>) -> Option<String> {
+pub(crate) fn json(label: &str, answer: &Map<String, Value>) -> Option<String> {
     let result = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)))?;
     Some(fit(result.clone(), LINE_BUDGET.saturating_sub(label.len() + 2)).to_string())
 }

@@ -4,6 +4,7 @@
 //! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
 //! has it under the message's execution id.
 
+mod background;
 mod context;
 
 use std::time::Duration;
@@ -16,8 +17,8 @@ use shared::{
     error,
     execution::{ExecutionRequest, Executor},
     models::{
-        Call, CallerHash, Execution, ExecutionStatus, OrganizationId, PhoneNumber, Queued, QueuedExecution, Timestamp,
-        Trigger, Unowned,
+        AsyncResult, Call, CallerHash, Execution, ExecutionStatus, OrganizationId, PhoneNumber, Queued,
+        QueuedExecution, Timestamp, Trigger, Unowned,
     },
     platform,
     store::{Calls, Tools},
@@ -103,6 +104,9 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         }
         Some(call) if queued.trigger == Trigger::CallStart => {
             context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
+        }
+        Some(call) if conversation.call.is_some() && row.async_result() != AsyncResult::None => {
+            background::tell(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
         _ => Ok(()),
     };

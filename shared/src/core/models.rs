@@ -4,6 +4,7 @@ mod agent;
 mod agent_tool;
 mod allowed_hosts;
 mod approval;
+mod async_result;
 mod automation;
 mod automation_quotas;
 mod automation_run;
@@ -45,6 +46,7 @@ pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
 };
+pub use async_result::AsyncResult;
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
@@ -52,7 +54,10 @@ pub use automation_run::{
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
-pub use call::{Call, CallId, CallStatus, CallVariable, FirstTime, StartedTool, StartingCall, ToldLater, Transfer};
+pub use call::{
+    BackgroundResult, Call, CallId, CallStatus, CallVariable, FirstTime, ResultToTell, StartedTool, StartingCall,
+    ToldLater, Transfer,
+};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};

@@ -152,6 +152,15 @@ async fn asked(own: bool) -> Permissions {
     let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
+    // What callers hear at the start of an old tool is derived anew, if one of its executions is looked at.
+    world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"created_at": "2026-01-01T00:00:00.000Z"}));
+    while world.aws.rows("intents").is_empty() {
+        world.call_tool(&world.call(&sms, json!({"text": "Hi"}))).await.result();
+    }
+    world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"created_at": Timestamp::now().to_string()}));
+    for intent in world.aws.rows("intents") {
+        world.aws.delete("intents", intent["id"].as_str().unwrap());
+    }
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;

@@ -112,6 +112,8 @@ async fn the_automatic_start_follows_the_tools_own_record() {
 async fn a_record_that_changes_is_heard_without_an_edit() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
+    let id = tool["id"].as_str().unwrap();
+    world.aws.change("tools", id, json!({"created_at": "2026-01-01T00:00:00.000Z"}));
     let mut executions = 0;
     while world.aws.rows("intents").is_empty() {
         world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
@@ -122,7 +124,7 @@ async fn a_record_that_changes_is_heard_without_an_edit() {
     world.settle().await;
     assert!(world.aws.rows("intents").is_empty());
     assert_eq!(messages(&world, &tool), silent_start());
-    let row = world.aws.row("tools", tool["id"].as_str().unwrap()).unwrap();
+    let row = world.aws.row("tools", id).unwrap();
     assert_eq!((&row["version"], &row["spoken_at_start"]["speaks"]), (&json!(0), &json!(false)));
     assert_eq!(agreement::differences(&world), [""; 0]);
     // It fits now.

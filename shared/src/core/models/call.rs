@@ -108,6 +108,14 @@ pub struct Call {
     /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
+    /// Results of background tools that wait to be told, in the order of their arrival.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_tell: Vec<ResultToTell>,
+    /// The executions of background tools whose results came, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background_told: Vec<BackgroundResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +201,25 @@ pub struct StartedTool {
 pub struct CallVariable {
     pub execution_id: ExecutionId,
     pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultToTell {
+    pub execution_id: ExecutionId,
+    /// The line for the model.
+    pub text: String,
+    /// The model answers at once.
+    #[serde(default)]
+    pub speaks: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundResult {
+    pub execution_id: ExecutionId,
+    pub at: Timestamp,
+    /// Why the call was not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A call that VAPI has not created yet, under a provisional id. Its results wait for the call.

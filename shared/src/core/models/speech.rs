@@ -14,7 +14,7 @@ const NEXT_WORD: Duration = Duration::from_secs(4);
 const AT_START: &str = "One moment, please.";
 const DELAYED: &str = "This is taking a moment.";
 /// A choice is derived anew at most this often.
-const DERIVED_FOR: Duration = Duration::from_secs(60 * 60);
+const DERIVED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Sentences of a tool; absent ones are automatic.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +92,10 @@ impl Speech {
     }
 
     /// Whether an execution of this length contradicts the choice, so that it may be derived anew.
-    pub fn contradicts(&self, at_start: Option<&SpokenAtStart>, took: Duration) -> bool {
-        let is_old = |choice: &SpokenAtStart| choice.derived_at.plus(DERIVED_FOR) < Timestamp::now();
-        let other = |choice: &SpokenAtStart| choice.speaks != (took >= SILENCE) && is_old(choice);
-        self.start.is_none() && at_start.is_none_or(other)
+    /// Without a choice callers have heard a sentence since `made_at`.
+    pub fn contradicts(&self, at_start: Option<&SpokenAtStart>, made_at: Timestamp, took: Duration) -> bool {
+        let (speaks, since) = at_start.map_or((true, made_at), |choice| (choice.speaks, choice.derived_at));
+        self.start.is_none() && speaks != (took >= SILENCE) && since.plus(DERIVED_FOR) < Timestamp::now()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named};
+use super::{AsyncResult, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named};
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
@@ -116,7 +116,8 @@ pub struct Unchanged {
 }
 
 /// Fields that do not change the behavior of a call.
-const BESIDE_THE_BINDING: [&str; 7] = ["label", "description", "repeatable", "limits", "chat", "redact", "speech"];
+const BESIDE_THE_BINDING: [&str; 8] =
+    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result"];
 
 impl Tool {
     /// The last change of name, parameters or behavior, to which automations are bound.
@@ -138,8 +139,15 @@ impl Tool {
 
     /// Automatic where it is unreadable.
     pub fn speech(&self) -> Speech {
-        let speech = self.config_metadata.get("speech").and_then(|speech| Speech::deserialize(speech).ok());
-        speech.unwrap_or_default()
+        self.configured("speech")
+    }
+
+    pub fn async_result(&self) -> AsyncResult {
+        self.configured("async_result")
+    }
+
+    fn configured<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+        self.config_metadata.get(name).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
     }
 
     fn binding(&self) -> Value {

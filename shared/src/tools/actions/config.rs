@@ -20,7 +20,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{ChatRules, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
+    models::{AsyncResult, ChatRules, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -64,6 +64,9 @@ pub struct ToolConfig {
     pub redact: Marks,
     #[serde(default, skip_serializing_if = "Speech::none")]
     pub speech: Speech,
+    /// Of an `async` tool.
+    #[serde(default, skip_serializing_if = "AsyncResult::is_default")]
+    pub async_result: AsyncResult,
 }
 
 const fn yes() -> bool {
@@ -92,7 +95,7 @@ pub enum ToolAction {
 
 impl ToolConfig {
     /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`, `async_result`.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all problems.
@@ -142,6 +145,10 @@ impl ToolConfig {
         let label = fields.required_name("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let is_async = fields.boolean("async", false);
+        let async_result = fields.parse::<AsyncResult>("async_result");
+        if async_result.is_some() && !is_async {
+            fields.problem("async_result", "is for a tool with async; leave it out");
+        }
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
@@ -204,6 +211,7 @@ impl ToolConfig {
             chat,
             redact,
             speech,
+            async_result: async_result.unwrap_or_default(),
         })
     }
 

@@ -19,8 +19,8 @@ use crate::{
     actions::{ToolAction, ToolConfig, query::Query},
     cut::cut,
     models::{
-        AgentId, AgentTool, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Speech,
-        Tool, ToolId, ToolName,
+        AgentId, AgentTool, AsyncResult, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits,
+        OrganizationId, Speech, Tool, ToolId, ToolName,
     },
     ranking::folded,
     redaction::Marks,
@@ -293,6 +293,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         limits: Limits::default(),
         redact: Marks::default(),
         speech: Speech::default(),
+        async_result: AsyncResult::default(),
     })
 }
 
