@@ -405,6 +405,7 @@ fn begun(
         to_tell: Vec::new(),
         background: Vec::new(),
         background_told: Vec::new(),
+        read_back: None,
         context_error: None,
         context_failed_at: None,
         ended_at: None,

@@ -5,6 +5,7 @@
 mod bearer;
 mod invocation;
 mod numbers;
+mod read_back;
 
 use std::time::Duration;
 
@@ -163,7 +164,11 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
         };
         let (tool, row) = (&tool, &row);
         async move {
-            match refused {
+            let told = match refused {
+                None => read_back::answer(deps, row, tool, request, &context).await,
+                refused => refused,
+            };
+            match told {
                 Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
                 None if row.is_async => enqueue(deps, row, tool, request, &context, claim).await,
                 None => deps.executor.execute(tool, request, &context, claim).await,
@@ -186,7 +191,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
 /// Whether what callers hear at the start of the tool may be wrong by now. One of sixteen executions is looked at.
 fn contradicts_speech(row: &Tool, executed: &Executed) -> bool {
     let looked_at = executed.execution.id().to_string().ends_with('0');
-    let ran = !row.is_async && executed.execution.counts_for().is_some();
+    let ran = !row.is_async && row.confirms().is_none() && executed.execution.counts_for().is_some();
     let took = Duration::from_millis(executed.duration_ms);
     looked_at && ran && row.speech().contradicts(row.spoken_at_start.as_ref(), row.created_at, took)
 }

@@ -23,6 +23,7 @@ mod organization;
 mod own_key;
 mod phone_number;
 mod queued_execution;
+mod read_back;
 mod recipient_state;
 mod reissue;
 mod schedule;
@@ -74,6 +75,7 @@ pub use organization::{Contact, Member, Membership, NotARole, Organization, Orga
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
+pub use read_back::{Confirm, ReadBack, SecondRequest, SpeechTurn};
 pub use recipient_state::RecipientState;
 pub use reissue::{Reissue, ToolToReissue};
 pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};

@@ -7,6 +7,7 @@
 //! control URL.
 
 mod background;
+mod read_backs;
 mod starting;
 
 pub use background::AddedToCall;
@@ -235,7 +236,7 @@ impl Calls {
         if !end.cost_parts.is_empty() {
             change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);
         }
-        let change = change.and(" REMOVE #control_url, #to_tell");
+        let change = change.and(" REMOVE #control_url, #to_tell, #read_back");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
     }
 

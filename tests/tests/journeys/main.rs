@@ -40,6 +40,7 @@ mod phone_numbers;
 mod pipedream;
 mod polling;
 mod privacy;
+mod read_back;
 mod references;
 mod runs;
 mod runs_api;

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, Timestamp, ToolId};
+use super::{
+    AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId,
+};
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -116,6 +118,8 @@ pub struct Call {
     pub background: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background_told: Vec<BackgroundResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<ReadBack>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

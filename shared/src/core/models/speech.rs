@@ -109,8 +109,13 @@ impl SpokenAtStart {
     /// From the tool's latest executions.
     pub fn derive(executions: &[Execution]) -> Self {
         let ran = |run: &&Execution| {
-            let waits =
-                matches!(run.status, ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited);
+            let waits = matches!(
+                run.status,
+                ExecutionStatus::Queued
+                    | ExecutionStatus::Replayed
+                    | ExecutionStatus::Limited
+                    | ExecutionStatus::ReadBack
+            );
             !waits && run.trigger != Trigger::Test
         };
         let mut took: Vec<u64> = executions.iter().filter(ran).map(|run| run.duration_ms).collect();
@@ -120,8 +125,8 @@ impl SpokenAtStart {
         Self { speaks, usual_ms, executions: took.len(), derived_at: Timestamp::now() }
     }
 
-    /// The caller of a tool that goes on in the background waits for its queue only.
-    pub fn in_background() -> Self {
+    /// For a tool whose caller waits for no upstream.
+    pub fn silent() -> Self {
         Self { speaks: false, usual_ms: None, executions: 0, derived_at: Timestamp::now() }
     }
 }
@@ -157,7 +162,7 @@ mod tests {
 
     #[test]
     fn nobody_hears_more_than_a_second_of_silence() {
-        let silent = SpokenAtStart::in_background();
+        let silent = SpokenAtStart::silent();
         let messages = Speech::default().messages(Some(&silent), str::to_owned);
         let delayed = json!([{"type": "text", "text": DELAYED, "language": "en"}]);
         let expected = json!([

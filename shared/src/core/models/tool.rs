@@ -5,7 +5,9 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{AsyncResult, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named};
+use super::{
+    AsyncResult, Confirm, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named,
+};
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
@@ -116,8 +118,8 @@ pub struct Unchanged {
 }
 
 /// Fields that do not change the behavior of a call.
-const BESIDE_THE_BINDING: [&str; 8] =
-    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result"];
+const BESIDE_THE_BINDING: [&str; 9] =
+    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result", "confirm"];
 
 impl Tool {
     /// The last change of name, parameters or behavior, to which automations are bound.
@@ -144,6 +146,10 @@ impl Tool {
 
     pub fn async_result(&self) -> AsyncResult {
         self.configured("async_result")
+    }
+
+    pub fn confirms(&self) -> Option<Confirm> {
+        self.configured("confirm")
     }
 
     fn configured<T: DeserializeOwned + Default>(&self, name: &str) -> T {

@@ -49,11 +49,11 @@ impl Unredacted {
         self.execution.id
     }
 
-    /// The organization whose budget it counts against. Waiting, replayed and limited executions do not count.
+    /// The organization whose budget it counts against. Waiting, replayed, limited and unconfirmed executions do not count.
     pub fn counts_for(&self) -> Option<OrganizationId> {
         let begun = !matches!(
             self.execution.status,
-            ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited
+            ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited | ExecutionStatus::ReadBack
         );
         begun.then_some(self.execution.organization_id)
     }

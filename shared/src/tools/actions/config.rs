@@ -20,7 +20,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{AsyncResult, ChatRules, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
+    models::{AsyncResult, ChatRules, Confirm, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -67,6 +67,8 @@ pub struct ToolConfig {
     /// Of an `async` tool.
     #[serde(default, skip_serializing_if = "AsyncResult::is_default")]
     pub async_result: AsyncResult,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
 }
 
 const fn yes() -> bool {
@@ -95,7 +97,8 @@ pub enum ToolAction {
 
 impl ToolConfig {
     /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`, `async_result`.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`, `async_result`,
+    /// `confirm`.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all problems.
@@ -150,6 +153,13 @@ impl ToolConfig {
             fields.problem("async_result", "is for a tool with async; leave it out");
         }
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
+        let confirm = fields.parse::<Confirm>("confirm");
+        if confirm.is_some() && execute_on_call_start {
+            fields.problem(
+                "confirm",
+                "cannot be had at the start of a call, when nobody has spoken; leave out one of both",
+            );
+        }
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
         let declared_effect = fields.parse::<ToolEffect>("effect");
@@ -170,6 +180,9 @@ impl ToolConfig {
                 "execute_on_call_start",
                 "must be true for a tool that is not attached to agents, or it never runs",
             );
+        }
+        if confirm.is_some() && action.as_ref().is_some_and(|action| !action.has_effect()) {
+            fields.problem("confirm", "is for a tool that changes something; this one only reads");
         }
         if let (Some(action), Some(effect)) = (&action, declared_effect) {
             check_effect(action, effect, &mut fields);
@@ -212,6 +225,7 @@ impl ToolConfig {
             redact,
             speech,
             async_result: async_result.unwrap_or_default(),
+            confirm,
         })
     }
 

@@ -304,8 +304,8 @@ impl Lifecycle {
     /// Derives whether callers of the tool hear a sentence at its start, from its latest executions. What cannot be derived now
     /// stays as it is.
     async fn spoken_at_start(&self, tool: &Tool) -> Option<SpokenAtStart> {
-        if tool.is_async {
-            return Some(SpokenAtStart::in_background());
+        if tool.is_async || tool.confirms().is_some() {
+            return Some(SpokenAtStart::silent());
         }
         let latest = ExecutionFilter { limit: Speech::LOOKS_AT, after: None, status: None };
         match self.executions.of_tool(tool.organization_id, tool.id, &latest).await {
@@ -563,7 +563,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
         attach_to_agent: config.attach_to_agent,
         data: json!({}),
         values_secret: None,
-        spoken_at_start: config.is_async.then(SpokenAtStart::in_background),
+        spoken_at_start: (config.is_async || config.confirm.is_some()).then(SpokenAtStart::silent),
         automatic_for: None,
         unchanged: None,
         version: 0,

@@ -289,6 +289,7 @@ fn sms_changes(world: &World) -> Vec<FieldChange> {
         field("chat", json!({"least_role": "admin", "consent": true}), "/config_metadata/chat", GONE),
         field("redact", json!(["text"]), "/config_metadata/redact", GONE),
         field("speech", json!({"start": "One moment."}), "/config_metadata/speech", GONE),
+        field("confirm", json!("read_back"), "/config_metadata/confirm", GONE),
         field("from", sender, "/config_metadata/from", Refused),
         field("text", written, "/config_metadata/text", Refused),
         field(
