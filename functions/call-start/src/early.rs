@@ -37,7 +37,7 @@ pub(crate) struct Early {
     pub(crate) variables: Map<String, Value>,
 }
 
-/// The tools of the call's start, if they were found, and the ones that began.
+/// The tools of the call's start, if they were found, and the early ones.
 pub(crate) async fn begin<F>(
     deps: &Deps,
     number: &PhoneNumber,

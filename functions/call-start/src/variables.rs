@@ -1,7 +1,7 @@
 //! Results of tools as variables of a call: `Hello {{ look_up_customer.name }}`.
 //!
-//! VAPI renders them as Liquid into the assistant's texts, and a voice may read markup. A caller can choose what a result
-//! says, so a value holds no delimiter of either.
+//! VAPI renders them as Liquid into the assistant's texts, and a voice may read markup. A caller may control a result,
+//! so its value holds no delimiter of Liquid or markup.
 
 use serde_json::{Map, Value};
 use shared::models::ToolName;

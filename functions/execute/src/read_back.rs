@@ -26,7 +26,7 @@ pub(crate) async fn answer(
     context: &CallContext<'_>,
 ) -> Option<ToolOutcome> {
     row.confirms()?;
-    // The execution tells what is wrong with the arguments.
+    // The execution names the problem of the arguments.
     let checked = tool.check(request.arguments).ok()?;
     let Some(call) = &context.conversation.call else {
         return Some(ToolOutcome::failed(

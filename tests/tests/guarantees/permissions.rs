@@ -152,12 +152,16 @@ async fn asked(own: bool) -> Permissions {
     let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
-    // What callers hear at the start of an old tool is derived anew, if one of its executions is looked at.
-    world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"created_at": "2026-01-01T00:00:00.000Z"}));
+    // An old choice of what callers hear is derived anew, if one of the tool's executions is looked at.
+    let choice = |derived_at: &str| {
+        let choice = json!({"speaks": true, "usual_ms": null, "executions": 0, "derived_at": derived_at});
+        world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"spoken_at_start": choice}));
+    };
+    choice("2026-01-01T00:00:00.000Z");
     while world.aws.rows("intents").is_empty() {
         world.call_tool(&world.call(&sms, json!({"text": "Hi"}))).await.result();
     }
-    world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"created_at": Timestamp::now().to_string()}));
+    choice(&Timestamp::now().to_string());
     for intent in world.aws.rows("intents") {
         world.aws.delete("intents", intent["id"].as_str().unwrap());
     }

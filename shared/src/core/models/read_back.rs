@@ -53,7 +53,7 @@ pub struct SpeechTurn {
     pub at: Timestamp,
 }
 
-/// What a second request means.
+/// The meaning of a second request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondRequest {
     /// It counts.

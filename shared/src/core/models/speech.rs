@@ -1,4 +1,4 @@
-//! What a caller hears while a tool runs.
+//! The sentences that a caller hears while a tool runs.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Results of background tools, on their way to the live call.
 //!
-//! Each is added once. One worker at a time takes all that wait, before it sends them: a result is told in the order of its
-//! arrival, and at most once.
+//! Each result is added once. One worker at a time takes all waiting results, before it sends them: a result is told in the
+//! order of its arrival, and at most once.
 
 use std::time::Duration;
 

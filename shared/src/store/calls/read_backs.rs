@@ -1,4 +1,4 @@
-//! What a call has read back to its caller.
+//! The request that the agent reads back to the caller.
 
 use super::{
     super::database::{number, text, to_attribute},
