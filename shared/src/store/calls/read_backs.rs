@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Result,
-    models::{CallId, OrganizationId, ReadBack, SpeechTurn, Timestamp},
+    models::{CallId, OrganizationId, ReadBack, SpeechTurn},
 };
 
 const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
@@ -48,7 +48,6 @@ impl Calls {
         request: &ReadBack,
         turn: SpeechTurn,
     ) -> Result<()> {
-        debug_assert!(turn.at <= Timestamp::now());
         self.update(
             organization,
             call,
