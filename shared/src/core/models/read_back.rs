@@ -111,11 +111,10 @@ impl ReadBack {
         let mut heard = Heard::Nothing;
         for turn in turns {
             heard = match (heard, turn.agent, turn.started) {
-                (Heard::Nothing, true, true) => Heard::Beginning,
+                // The agent begins, or reads on.
+                (Heard::Nothing | Heard::Sentence, true, true) => Heard::Beginning,
                 (Heard::Beginning, true, false) => Heard::Sentence,
                 (Heard::Sentence, false, true) => Heard::Answer,
-                // The agent reads on.
-                (Heard::Sentence, true, true) => Heard::Beginning,
                 (Heard::Answer, true, true) => Heard::Further,
                 (Heard::Further, false, true) => return false,
                 (heard, ..) => heard,
