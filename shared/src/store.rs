@@ -45,7 +45,7 @@ pub use approvals::{Approvals, Decided, OpenApproval};
 pub use audit::{AuditFilter, AuditLog};
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, Saved, Step, Waits};
 pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
-pub use calls::{Added, Calls, End};
+pub use calls::{Added, AddedEarly, AddedToCall, Calls, End};
 pub use cursor::{CreatedAt, Cursor, NotAPlace, Page};
 pub use database::Database;
 pub(crate) use database::unreadable;

@@ -6,13 +6,15 @@
 //! comes again: a signature has no time in it. Every refusal is the same, and takes the same time, whether or not
 //! there is such a number.
 
+mod early;
 mod incoming;
 pub mod twiml;
+mod variables;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use futures_util::{FutureExt, join};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
@@ -22,15 +24,15 @@ use shared::{
     http::{self, Answers, Found, Id, Operation, Part, Reply, Request, operation},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        Call, CallStatus, ExecutionId, PhoneNumber, PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp,
-        Tool, Trigger, Unowned,
+        AgentId, Call, CallId, CallStatus, E164, ExecutionId, OrganizationId, PhoneNumber, PhoneNumberId, Queued,
+        QueuedExecution, StartedTool, Timestamp, Tool, Trigger, Unowned,
     },
     platform,
     store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
     telemetry,
 };
 
-use crate::incoming::Incoming;
+use crate::{early::Early, incoming::Incoming};
 
 shared::routes!(Deps, "calls": incoming_call);
 
@@ -40,6 +42,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(13);
 const VAPI_WITHIN: Duration = Duration::from_secs(10);
 /// The share of everything else, which must not keep the caller waiting.
 const ASIDE_WITHIN: Duration = Duration::from_secs(2);
+/// A call's row is written beside the messages about it.
+const ROW_WITHIN: Duration = Duration::from_secs(1);
 /// Kept back for VAPI when a twin of the request is waited for.
 const TWIN_RESERVE: Duration = Duration::from_secs(5);
 /// Twilio tries again within this time, five times at most. A claim that was given up is taken for its twin's until then:
@@ -107,6 +111,10 @@ struct Twiml(Reply);
 /// answer. The agent's tools with `execute_on_call_start` start. Their results go to the model in one system message,
 /// after three seconds at the latest.
 ///
+/// With `wait_ms` such tools that change nothing start before the call is created, and it is created when they have
+/// finished or the time is over. Results by then are variables of the call, under the names of their tools:
+/// `Hello {{ look_up_customer.name }}`. The rest is told as without it.
+///
 /// If VAPI is down, slower than ten seconds or answers no `TwiML`, the number's `fallback_number` is dialled, or a sentence
 /// is said. The same `CallSid` again gets the same `TwiML`, and nothing is started twice, for 90 days.
 #[operation(POST "/api/phone-number/{id}/incoming", by(twilioSignature), also(403, 422), resource(CallStart), throttle(Twilio))]
@@ -157,10 +165,19 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
         }
     };
 
-    let (answered, tools) = join!(
-        ask_vapi(deps, &number, &incoming, http::body(request).to_vec(), deadline.at_most(VAPI_WITHIN)),
-        on_call_start(deps, &number),
-    );
+    let mut finding = pin!(on_call_start(deps, &number));
+    let waits = number.wait_ms > 0 && ticket.is_some() && creates_calls(&number).is_some();
+    let (found, mut early) =
+        if waits { early::begin(deps, &number, &incoming, finding.as_mut()).await } else { (None, Early::default()) };
+    let tools = async {
+        match found {
+            Some(found) => found,
+            None => finding.await,
+        }
+    };
+    let form = http::body(request).to_vec();
+    let (answered, tools) =
+        join!(ask_vapi(deps, &number, &incoming, &early.variables, form, deadline.at_most(VAPI_WITHIN)), tools);
     let fallback = answered.is_err();
     // A call that a twin of the request has begun is counted there.
     let counts = ticket.is_some() || unclaimed;
@@ -169,18 +186,30 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
     let (twiml, call) = match answered {
         Ok((twiml, Some(stream))) => {
             let expires_at = received_at.plus(deps.calls_kept).as_seconds();
-            let call = ticket.as_ref().map(|_| begun(&number, &incoming, stream, &tools, received_at, expires_at));
+            let call = match &ticket {
+                Some(_) => {
+                    let (results, variables) = early.hand_over(deps, &number, &stream.call_id).await;
+                    let started = tools.iter().map(|tool| early.of(tool).unwrap_or_else(|| started(tool))).collect();
+                    let call = begun(&number, &incoming, stream, started, received_at, expires_at);
+                    Some(Call { results, variables, ..call })
+                }
+                None => None,
+            };
             (twiml, call)
         }
-        Ok((twiml, None)) => (twiml, None),
+        Ok((twiml, None)) => {
+            early.give_up(deps, &number).await;
+            (twiml, None)
+        }
         Err(failure) => {
+            early.give_up(deps, &number).await;
             tracing::error!(phone_number.id = %number.id, "VAPI could not take a call: {}", error::chain(&failure));
             (twiml::fallback(number.fallback_number.as_ref()), None)
         }
     };
     let started = async {
         match &call {
-            Some(call) => start(deps, call, &tools).await,
+            Some(call) => start(deps, call, &early).await,
             None => true,
         }
     };
@@ -284,16 +313,22 @@ async fn record(deps: &Deps, ticket: Option<Ticket>, twiml: &str) {
     }
 }
 
+/// VAPI's id of the number and the agent, if calls are created at VAPI; otherwise Twilio's form is forwarded.
+fn creates_calls(number: &PhoneNumber) -> Option<(&str, AgentId)> {
+    number.vapi_phone_number_id.as_deref().zip(number.agent_id)
+}
+
 /// VAPI's TwiML, and the call behind it.
 async fn ask_vapi(
     deps: &Deps,
     number: &PhoneNumber,
     incoming: &Incoming,
+    variables: &Map<String, Value>,
     form: Vec<u8>,
     deadline: Deadline,
 ) -> Result<(String, Option<twiml::Stream>)> {
-    let twiml = match (&number.vapi_phone_number_id, number.agent_id) {
-        (Some(at_vapi), Some(agent)) => {
+    let twiml = match creates_calls(number) {
+        Some((at_vapi, agent)) => {
             let organization = number.organization_id;
             let (agent, account) = join!(deps.agents.get(organization, agent), deps.accounts.vapi(organization));
             let (agent, account) = (agent?, account?);
@@ -302,10 +337,11 @@ async fn ask_vapi(
                 assistant_id: &agent.external_assistant_id,
                 caller: &incoming.caller,
                 call_sid: &incoming.call_sid,
+                variables,
             };
             deps.vapi.create_inbound_call(&account, call, deadline).await?
         }
-        _ => deps.vapi.inbound_call(form, deadline).await?,
+        None => deps.vapi.inbound_call(form, deadline).await?,
     };
     let read = twiml::read(&twiml).map_err(|why| {
         Error::Upstream(clients::Error::new(Service::Vapi, Failure::Undecodable(format!("no TwiML: {why}"))))
@@ -344,16 +380,11 @@ fn begun(
     number: &PhoneNumber,
     incoming: &Incoming,
     stream: twiml::Stream,
-    tools: &[Tool],
+    on_call_start: Vec<StartedTool>,
     received_at: Timestamp,
     expires_at: i64,
 ) -> Call {
     let now = Timestamp::now();
-    let started = |tool: &Tool| StartedTool {
-        execution_id: ExecutionId::generate(),
-        tool_id: tool.id,
-        label: tool.label.clone(),
-    };
     Call {
         id: stream.call_id,
         organization_id: number.organization_id,
@@ -365,11 +396,16 @@ fn begun(
         call_sid: Some(incoming.call_sid.clone()),
         phone_number_id: Some(number.id),
         twiml_at: Some(now),
-        on_call_start: tools.iter().map(started).collect(),
-        results: std::collections::BTreeMap::new(),
+        on_call_start,
+        results: BTreeMap::new(),
+        variables: Vec::new(),
         context_taken_at: None,
         context_injected_at: None,
         told_later: Vec::new(),
+        to_tell: Vec::new(),
+        background: Vec::new(),
+        background_told: Vec::new(),
+        read_back: None,
         context_error: None,
         context_failed_at: None,
         ended_at: None,
@@ -389,30 +425,45 @@ fn begun(
     }
 }
 
-/// Writes the call down and sets its tools off, beside each other. False: something failed, which is logged; Twilio gets its
-/// TwiML all the same.
-async fn start(deps: &Deps, call: &Call, tools: &[Tool]) -> bool {
-    let queued_at = Timestamp::now();
-    let runs = call.on_call_start.iter().map(|started| {
-        let run = QueuedExecution {
-            execution_id: started.execution_id,
-            organization_id: call.organization_id,
-            tool_id: started.tool_id,
-            call_id: Some(call.id.clone()),
-            caller: Some(call.caller_phone_number.clone()),
-            called: Some(call.called_phone_number.clone()),
-            arguments: serde_json::Map::new(),
-            trigger: Trigger::CallStart,
-            significant: None,
-            tool_call_id: None,
-            queued_at,
-        };
-        (Queued::Execution(run), Duration::ZERO)
-    });
-    let mut messages: Vec<(Queued, Duration)> = runs.collect();
-    if !tools.is_empty() {
+fn started(tool: &Tool) -> StartedTool {
+    StartedTool { execution_id: ExecutionId::generate(), tool_id: tool.id, label: tool.label.clone() }
+}
+
+fn queued(
+    organization_id: OrganizationId,
+    call: &CallId,
+    caller: &str,
+    called: &E164,
+    started: &StartedTool,
+) -> QueuedExecution {
+    QueuedExecution {
+        execution_id: started.execution_id,
+        organization_id,
+        tool_id: started.tool_id,
+        call_id: Some(call.clone()),
+        caller: Some(caller.to_owned()),
+        called: Some(called.clone()),
+        arguments: Map::new(),
+        trigger: Trigger::CallStart,
+        before_call: false,
+        significant: None,
+        tool_call_id: None,
+        queued_at: Timestamp::now(),
+    }
+}
+
+/// Writes the call down and sets off the tools that have not begun, beside each other. False: something failed, which is logged;
+/// Twilio gets its TwiML all the same.
+async fn start(deps: &Deps, call: &Call, early: &Early) -> bool {
+    let not_begun = call.on_call_start.iter().filter(|tool| !early.has_begun(tool));
+    let run = |tool| queued(call.organization_id, &call.id, &call.caller_phone_number, &call.called_phone_number, tool);
+    let mut messages: Vec<(Queued, Duration)> =
+        not_begun.map(|tool| (Queued::Execution(run(tool)), Duration::ZERO)).collect();
+    let has_untold = call.results.values().any(Option::is_some);
+    if has_untold || !call.has_all_results() {
         let due = Queued::ContextDue { organization_id: call.organization_id, call_id: call.id.clone() };
-        messages.push((due, deps.context_due));
+        // With all results there, nothing is waited for but the row.
+        messages.push((due, if call.has_all_results() { ROW_WITHIN } else { deps.context_due }));
     }
     let written = tokio::time::timeout(ASIDE_WITHIN, deps.calls.put(call)).map(|written| match written {
         Ok(Ok(())) => true,
@@ -425,19 +476,23 @@ async fn start(deps: &Deps, call: &Call, tools: &[Tool]) -> bool {
             false
         }
     });
-    let sent = tokio::time::timeout(ASIDE_WITHIN, deps.executions.send_all(&messages)).map(|sent| match sent {
+    let (written, sent) = join!(written, set_off(deps, &call.id, &messages));
+    written && sent
+}
+
+/// False: some message was not sent, which is logged.
+async fn set_off(deps: &Deps, call: &CallId, messages: &[(Queued, Duration)]) -> bool {
+    match tokio::time::timeout(ASIDE_WITHIN, deps.executions.send_all(messages)).await {
         Ok(Ok(())) => true,
         Ok(Err(unsent)) => {
             let (count, of) = (unsent.places.len(), messages.len());
             let chain = error::chain(&unsent.error);
-            tracing::error!(call.id = %call.id, "{count} of {of} messages at the start of a call were not sent: {chain}");
+            tracing::error!(call.id = %call, "{count} of {of} messages at the start of a call were not sent: {chain}");
             false
         }
         Err(_elapsed) => {
-            tracing::error!(call.id = %call.id, "the tools of a call's start were not queued in time");
+            tracing::error!(call.id = %call, "the tools of a call's start were not queued in time");
             false
         }
-    });
-    let (written, sent) = join!(written, sent);
-    written && sent
+    }
 }

@@ -1,7 +1,7 @@
 //! POST /api/vapi/events: VAPI's messages about a call.
 //!
 //! The call's row takes status, control URL, end and cost from `status-update` and `end-of-call-report`; the first words of
-//! agent and caller and the agent's first silence from `speech-update` and `hang`; time and kind of place from
+//! agent and caller and the agent's first silence from `speech-update` and `hang`; who speaks while a request is read back; time and kind of place from
 //! `transfer-update`. The rest, above all the transcript, is neither stored nor logged. A `speech-update` comes with every
 //! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
 //! 200, because VAPI repeats anything else.
@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::join;
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
@@ -20,7 +21,9 @@ use shared::{
     cut::cut,
     described::Described,
     http::{self, Found, Sent, Shown, operation},
-    models::{Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, Timestamp, Transfer, Unowned},
+    models::{
+        Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, SpeechTurn, Timestamp, Transfer, Unowned,
+    },
     store::End,
 };
 
@@ -53,6 +56,10 @@ const COST_PARTS: [(&str, &str); 10] = [
 enum CallUpdate {
     Status(CallStatus, Option<ControlUrl>),
     First(FirstTime),
+    Speech {
+        agent: bool,
+        started: bool,
+    },
     /// The kind of place, if the message has it.
     Transfer(Option<String>),
     End(End),
@@ -119,9 +126,14 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
             }
             Some(CallUpdate::First(what)) => {
                 let at = told_at(message, &call);
-                if call.first(what).is_none_or(|known| at < known) {
-                    deps.calls.note_first(owner, &call.id, what, at).await?;
-                }
+                first(deps, &call, what, at).await?;
+            }
+            Some(CallUpdate::Speech { agent, started }) => {
+                let turn = SpeechTurn { agent, started, at: told_at(message, &call) };
+                let what = if agent { FirstTime::AgentSpoke } else { FirstTime::CallerSpoke };
+                let first = async { if started { first(deps, &call, what, turn.at).await } else { Ok(()) } };
+                let (first, heard) = join!(first, heard(deps, &call, turn));
+                first.and(heard)?;
             }
             Some(CallUpdate::Transfer(to)) => {
                 let at = told_at(message, &call);
@@ -132,6 +144,21 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         }
     }
     Ok(Shown(Taken {}))
+}
+
+async fn first(deps: &Deps, call: &Call, what: FirstTime, at: Timestamp) -> Result<()> {
+    if call.first(what).is_none_or(|known| at < known) {
+        deps.calls.note_first(call.organization_id, &call.id, what, at).await?;
+    }
+    Ok(())
+}
+
+/// Records who speaks while a request is read back.
+async fn heard(deps: &Deps, call: &Call, turn: SpeechTurn) -> Result<()> {
+    match call.read_back.as_ref().filter(|request| request.listens() && !request.heard.contains(&turn)) {
+        Some(request) => deps.calls.note_turn(call.organization_id, &call.id, request, turn).await,
+        None => Ok(()),
+    }
 }
 
 /// Adds a transfer, unless it is known or the row is full.
@@ -213,11 +240,18 @@ fn news(message: &Value) -> Option<CallUpdate> {
                 told_at: message.get("timestamp").and_then(Value::as_i64).map(Timestamp::from_millis).or(to),
             }))
         }
-        "speech-update" if message.get("status")?.as_str()? == "started" => match message.get("role")?.as_str()? {
-            "assistant" => Some(CallUpdate::First(FirstTime::AgentSpoke)),
-            "user" => Some(CallUpdate::First(FirstTime::CallerSpoke)),
-            _ => None,
-        },
+        "speech-update" => {
+            let started = match message.get("status")?.as_str()? {
+                "started" => true,
+                "stopped" => false,
+                _ => return None,
+            };
+            match message.get("role")?.as_str()? {
+                "assistant" => Some(CallUpdate::Speech { agent: true, started }),
+                "user" => Some(CallUpdate::Speech { agent: false, started }),
+                _ => None,
+            }
+        }
         "hang" => Some(CallUpdate::First(FirstTime::AgentHung)),
         "transfer-update" => Some(CallUpdate::Transfer(place(message))),
         _ => None,

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
-use shared::models::{Call, Execution, ExecutionId, ExecutionStatus, Fault, StartedTool, Timestamp, ToolId, Trigger};
+use shared::models::{
+    BackgroundResult, Call, Execution, ExecutionId, ExecutionStatus, Fault, StartedTool, Timestamp, ToolId, Trigger,
+};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct TimelineEntry {
@@ -37,10 +39,22 @@ enum Event {
         error: Option<String>,
         fault: Option<Fault>,
     },
+    /// The result was a variable of the call from its creation.
+    VariableSet {
+        #[serde(flatten)]
+        run: Run,
+        name: String,
+    },
     /// The model got the results of the tools of the call's start.
     ContextInjected,
     /// The model got a late result by itself.
     ResultInjected(Run),
+    /// The model did not get the result of a background tool.
+    ResultFailed {
+        #[serde(flatten)]
+        run: Run,
+        reason: String,
+    },
     ContextFailed {
         reason: String,
     },
@@ -89,15 +103,16 @@ impl Event {
             Self::ToolQueued(_) => 3,
             Self::ToolStarted(_) => 4,
             Self::ToolFinished { .. } => 5,
-            Self::ContextInjected => 6,
-            Self::ResultInjected(_) => 7,
-            Self::ContextFailed { .. } => 8,
-            Self::AgentSpoke => 9,
-            Self::CallerSpoke => 10,
-            Self::AgentHung => 11,
-            Self::CallTransferred { .. } => 12,
-            Self::CallEnded { .. } => 13,
-            Self::CostReported { .. } => 14,
+            Self::VariableSet { .. } => 6,
+            Self::ContextInjected => 7,
+            Self::ResultInjected(_) | Self::ResultFailed { .. } => 8,
+            Self::ContextFailed { .. } => 9,
+            Self::AgentSpoke => 10,
+            Self::CallerSpoke => 11,
+            Self::AgentHung => 12,
+            Self::CallTransferred { .. } => 13,
+            Self::CallEnded { .. } => 14,
+            Self::CostReported { .. } => 15,
         }
     }
 }
@@ -117,6 +132,11 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
     }
     for run in runs.iter().rev() {
         of_run(run, started.iter().find(|tool| tool.execution_id == run.id), &mut add);
+    }
+    if let Some(call) = call {
+        for run in runs.iter().rev().filter(|run| call.background.contains(&run.id.to_string())) {
+            of_result(call, run, &mut add);
+        }
     }
     moments.sort_by_key(|moment| (moment.at, moment.event.rank()));
     moments
@@ -144,6 +164,13 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     if let Some(at) = call.context_injected_at {
         add(at, Event::ContextInjected);
     }
+    for variable in &call.variables {
+        let tool = call.on_call_start.iter().find(|tool| tool.execution_id == variable.execution_id);
+        if let Some(tool) = tool {
+            let set = Event::VariableSet { run: Run::set_off(tool), name: variable.name.clone() };
+            add(call.twiml_at.unwrap_or(call.created_at), set);
+        }
+    }
     for told in &call.told_later {
         let tool = call.on_call_start.iter().find(|tool| tool.execution_id == told.execution_id);
         if let Some(tool) = tool {
@@ -160,6 +187,23 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     // Rows of an older version lack the time of the report.
     if let (Some(cost), Some(at)) = (call.cost, call.cost_at.or(call.ended_at)) {
         add(at, Event::CostReported { cost, parts: call.cost_parts.clone() });
+    }
+}
+
+/// The result of a background tool: told, not told, or none of both while the call goes on.
+fn of_result(call: &Call, execution: &Execution, add: &mut impl FnMut(Timestamp, Event)) {
+    let run = Run { execution_id: execution.id, tool_id: execution.tool_id, label: None, trigger: execution.trigger };
+    match call.background_told.iter().find(|told| told.execution_id == execution.id) {
+        Some(BackgroundResult { at, error: None, .. }) => add(*at, Event::ResultInjected(run)),
+        Some(BackgroundResult { at, error: Some(reason), .. }) => {
+            add(*at, Event::ResultFailed { run, reason: reason.clone() });
+        }
+        None => {
+            if let Some(ended) = call.ended_at {
+                let done = execution.started_at.plus(Duration::from_millis(execution.duration_ms));
+                add(done.max(ended), Event::ResultFailed { run, reason: "the call is over".to_owned() });
+            }
+        }
     }
 }
 

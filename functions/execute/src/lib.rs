@@ -5,6 +5,9 @@
 mod bearer;
 mod invocation;
 mod numbers;
+mod read_back;
+
+use std::time::Duration;
 
 use futures_util::{future::join_all, join};
 use shared::{
@@ -13,14 +16,15 @@ use shared::{
     actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
     clients::Queue,
     described::{Described, Json, Schemas, json, reference},
+    error,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        Call, ExecutionStatus, Fault, PhoneNumber, Queued, QueuedExecution, Timestamp, ToolId, Trigger, Unowned,
-        VerifiedTool,
+        AsyncResult, Call, Change, ExecutionStatus, Fault, Intent, OrganizationId, PhoneNumber, Queued,
+        QueuedExecution, Timestamp, Tool, ToolId, Trigger, Unowned, VerifiedTool,
     },
     platform,
-    store::{Calls, Tools},
+    store::{Calls, Intents, Tools},
     telemetry,
     tool::{CallContext, Conversation, ToolOutcome},
 };
@@ -36,6 +40,8 @@ pub struct Deps {
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
     pub executor: Executor,
+    /// For changes at VAPI that executions ask for.
+    pub intents: Intents,
     /// Where asynchronous executions wait for `run-tool`.
     pub executions: Queue<Queued>,
 }
@@ -49,6 +55,7 @@ impl Deps {
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
             executor: platform.executor(platform.idempotency()?)?,
+            intents: Intents::new(database),
             executions: platform.executions_queue()?,
         })
     }
@@ -155,19 +162,46 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             trigger: Trigger::Conversation,
             deadline,
         };
-        let tool = &tool;
+        let (tool, row) = (&tool, &row);
         async move {
-            match refused {
+            let told = match refused {
+                None => read_back::answer(deps, row, tool, request, &context).await,
+                refused => refused,
+            };
+            match told {
                 Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
-                None if row.is_async => enqueue(deps, tool, request, &context, claim).await,
+                None if row.is_async => enqueue(deps, row, tool, request, &context, claim).await,
                 None => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
     });
+    let executed = join_all(executions).await;
+    let derives = executed.iter().any(|executed| contradicts_speech(&row, executed));
     let (answers, history): (Vec<_>, Vec<_>) =
-        join_all(executions).await.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
-    let executor = deps.executor.clone();
-    Ok(Told(invocation.answer(answers)?.afterwards(async move { executor.record(&history).await })))
+        executed.into_iter().map(|executed| (executed.outcome.answer, executed.execution)).unzip();
+    let (executor, intents, tool_id) = (deps.executor.clone(), deps.intents.clone(), row.id);
+    Ok(Told(invocation.answer(answers)?.afterwards(async move {
+        executor.record(&history).await;
+        if derives {
+            derive_speech(&intents, organization, tool_id).await;
+        }
+    })))
+}
+
+/// Whether what callers hear at the start of the tool may be wrong by now. One of sixteen executions is looked at.
+fn contradicts_speech(row: &Tool, executed: &Executed) -> bool {
+    let looked_at = executed.execution.id().to_string().ends_with('0');
+    let ran = !row.is_async && row.confirms().is_none() && executed.execution.counts_for().is_some();
+    let took = Duration::from_millis(executed.duration_ms);
+    looked_at && ran && row.speech().contradicts(row.spoken_at_start.as_ref(), row.created_at, took)
+}
+
+/// Has `settle` derive it anew, and tell VAPI.
+async fn derive_speech(intents: &Intents, organization: OrganizationId, tool_id: ToolId) {
+    let intent = Intent::new(organization, Change::UpdateTool { tool_id, name: None }, Duration::ZERO);
+    if let Err(error) = intents.open(&intent).await {
+        tracing::warn!(tool.id = %tool_id, "the speech of a tool is not derived anew: {}", error::chain(&error));
+    }
 }
 
 impl Described for ToolCall {
@@ -205,6 +239,7 @@ fn refused(
 /// Puts an execution on the queue. `run-tool` claims the effect, so the claim made ahead is released.
 async fn enqueue(
     deps: &Deps,
+    row: &Tool,
     tool: &ActionTool,
     request: ExecutionRequest<'_>,
     context: &CallContext<'_>,
@@ -226,6 +261,7 @@ async fn enqueue(
         called: context.conversation.called.clone(),
         arguments: request.arguments.clone(),
         trigger: context.trigger,
+        before_call: false,
         significant: Some(tool.significant(&checked.arguments, context.conversation)),
         tool_call_id: context.delivery.map(str::to_owned),
         queued_at,
@@ -233,8 +269,12 @@ async fn enqueue(
     let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));
     let told = match sent {
         Ok(()) => {
-            let told =
-                "It is being done in the background; its result will not be shown. Do not call it again for the same.";
+            let told = if context.conversation.call.is_some() && row.async_result() != AsyncResult::None {
+                "It is being done in the background; its result will be told when it is there. Do not call it again for the \
+                 same."
+            } else {
+                "It is being done in the background; its result will not be shown. Do not call it again for the same."
+            };
             ToolOutcome::succeeded(told).status(ExecutionStatus::Queued)
         }
         // If it is on the queue, its outcome takes the place of this in the history.

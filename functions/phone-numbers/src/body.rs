@@ -19,6 +19,8 @@ use shared::{
 };
 use uuid::Uuid;
 
+const LONGEST_WAIT_MS: u32 = 4_000;
+
 /// In characters.
 const LONGEST_LABEL: usize = 100;
 const LONGEST_SECRET: usize = 200;
@@ -30,6 +32,7 @@ pub(crate) struct NewNumber {
     pub(crate) agent_id: Option<AgentId>,
     pub(crate) fallback_number: Option<E164>,
     pub(crate) vapi_phone_number_id: Option<Uuid>,
+    pub(crate) wait_ms: u32,
     pub(crate) account: Account,
 }
 
@@ -91,6 +94,7 @@ pub(crate) struct Change {
     pub(crate) agent_id: Setting<AgentId>,
     pub(crate) fallback_number: Setting<E164>,
     pub(crate) vapi_phone_number_id: Setting<Uuid>,
+    pub(crate) wait_ms: Option<u32>,
     pub(crate) account: Option<Account>,
 }
 
@@ -105,6 +109,10 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
             fields.problem("fallback_number", SAME_NUMBER);
         }
         let vapi_phone_number_id = fields.parse("vapi_phone_number_id");
+        let wait_ms = fields.whole("wait_ms", 0..=LONGEST_WAIT_MS).unwrap_or_default();
+        if wait_ms > 0 && vapi_phone_number_id.is_none() {
+            fields.problem("wait_ms", NO_VARIABLES);
+        }
         let account = fields.required("twilio").and_then(|value| account(value, &mut fields));
         fields.finish();
         Some(NewNumber {
@@ -113,6 +121,7 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
             agent_id,
             fallback_number,
             vapi_phone_number_id,
+            wait_ms,
             account: account?,
         })
     });
@@ -121,6 +130,10 @@ pub(crate) fn new_number(body: &Value) -> Result<NewNumber> {
 
 /// The problem of a fallback number that equals the number.
 pub(crate) const SAME_NUMBER: &str = "must be another number: a call that cannot be taken would come back";
+
+/// The problem of a wait without VAPI's id of the number.
+pub(crate) const NO_VARIABLES: &str =
+    "needs vapi_phone_number_id: only a call that we create at VAPI has variables; give the id, or leave wait_ms at 0";
 
 pub(crate) fn change(body: &Value) -> Result<Change> {
     let mut problems = Problems::default();
@@ -138,6 +151,7 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
         let agent_id = Setting::read(&mut fields, "agent_id");
         let fallback_number = Setting::read(&mut fields, "fallback_number");
         let vapi_phone_number_id = Setting::read(&mut fields, "vapi_phone_number_id");
+        let wait_ms = if fields.cleared("wait_ms") { Some(0) } else { fields.whole("wait_ms", 0..=LONGEST_WAIT_MS) };
         let account = if fields.cleared("twilio") {
             fields.problem("twilio", "cannot be cleared; remove the phone number instead");
             None
@@ -147,11 +161,11 @@ pub(crate) fn change(body: &Value) -> Result<Change> {
         if body.as_object().is_some_and(serde_json::Map::is_empty) {
             fields.problem(
                 "body",
-                "changes nothing; send label, agent_id, fallback_number, vapi_phone_number_id or twilio",
+                "changes nothing; send label, agent_id, fallback_number, vapi_phone_number_id, wait_ms or twilio",
             );
         }
         fields.finish();
-        Change { label, agent_id, fallback_number, vapi_phone_number_id, account }
+        Change { label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, account }
     });
     problems.into_result(read)
 }
@@ -247,6 +261,24 @@ mod tests {
         let body =
             json!({"number": "+15550100001", "label": "x", "twilio": twilio, "fallback_number": "+1 555 010-0001"});
         assert_eq!(wrong(new_number(&body)), ["fallback_number"]);
+    }
+
+    #[test]
+    fn a_wait_is_short_and_needs_a_call_that_we_create() {
+        let with = |more: Value| {
+            let mut body =
+                json!({"number": "+15550100001", "label": "x", "twilio": {"account_sid": SID, "auth_token": "t"}});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            new_number(&body)
+        };
+        let id = "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f";
+        assert_eq!(with(json!({})).unwrap().wait_ms, 0);
+        assert_eq!(with(json!({"wait_ms": 4_000, "vapi_phone_number_id": id})).unwrap().wait_ms, 4_000);
+        for bad in [json!(4_001), json!(-1), json!("1"), json!(1.5)] {
+            assert_eq!(wrong(with(json!({"wait_ms": bad, "vapi_phone_number_id": id}))), ["wait_ms"], "{bad}");
+        }
+        assert_eq!(wrong(with(json!({"wait_ms": 1}))), ["wait_ms"]);
+        assert_eq!(change(&json!({"wait_ms": 0})).unwrap().wait_ms, Some(0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use shared::{
 
 use uuid::Uuid;
 
-use crate::body::{Change, NewNumber, SAME_NUMBER};
+use crate::body::{Change, NO_VARIABLES, NewNumber, SAME_NUMBER};
 
 shared::routes!(
     Deps,
@@ -79,6 +79,7 @@ struct PhoneNumberView {
     fallback_number: Option<E164>,
     #[schema(format = "uuid")]
     vapi_phone_number_id: Option<String>,
+    wait_ms: u32,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -93,6 +94,7 @@ impl From<PhoneNumber> for PhoneNumberView {
             agent_id,
             fallback_number,
             vapi_phone_number_id,
+            wait_ms,
             created_at,
             updated_at,
             ..
@@ -105,6 +107,7 @@ impl From<PhoneNumber> for PhoneNumberView {
             agent_id,
             fallback_number,
             vapi_phone_number_id,
+            wait_ms,
             created_at,
             updated_at,
         }
@@ -198,7 +201,7 @@ async fn register(
     new: NewNumber,
     deadline: Deadline,
 ) -> Result<PhoneNumber> {
-    let NewNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, account } = new;
+    let NewNumber { number, label, agent_id, fallback_number, vapi_phone_number_id, wait_ms, account } = new;
     let (checked, present) = join!(
         check(
             deps,
@@ -224,6 +227,7 @@ async fn register(
         agent_id,
         fallback_number,
         vapi_phone_number_id: vapi_phone_number_id.map(|id| id.to_string()),
+        wait_ms,
         credentials_secret: secret_name(deps, id),
         created_at: now,
         updated_at: now,
@@ -256,8 +260,12 @@ async fn update(
         agent_id: change.agent_id.after(before.agent_id),
         fallback_number: change.fallback_number.after(before.fallback_number.clone()),
         vapi_phone_number_id: change.vapi_phone_number_id.text().after(before.vapi_phone_number_id.clone()),
+        wait_ms: change.wait_ms.unwrap_or(before.wait_ms),
         ..before.clone()
     };
+    if after.wait_ms > 0 && after.vapi_phone_number_id.is_none() {
+        return Err(Error::invalid("wait_ms", NO_VARIABLES));
+    }
     let Some(account) = change.account else {
         deps.phone_numbers.update(organization, &before, &mut after, None, None).await.map_err(no_agent)?;
         return Ok(after);

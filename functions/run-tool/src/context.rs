@@ -13,14 +13,14 @@ use shared::{
     clients::call_control::NotAccepted,
     cut::{fit, instead_of},
     error::{self, upstream},
-    models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, Tool, Unowned},
-    store::Added,
+    models::{Call, CallId, ControlUrl, ExecutionId, OrganizationId, StartedTool, StartingCall, Tool, Unowned},
+    store::{Added, AddedEarly},
 };
 
 use crate::Deps;
 
 /// The reason why nothing is sent any more.
-const OVER: &str = "the call is over";
+pub(crate) const OVER: &str = "the call is over";
 
 const HEADING: &str = "Customer context from CRM lookup:";
 /// Bytes of one tool's line, and of the whole message.
@@ -29,6 +29,8 @@ const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// A call's row may be written a moment after its tools are queued.
 const ROW_WITHIN: Duration = Duration::from_secs(3);
+/// VAPI's time to create a call.
+const CREATED_WITHIN: Duration = Duration::from_secs(12);
 /// How long a call is tried that does not take messages yet: its media connects a moment after the TwiML.
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -49,8 +51,7 @@ pub(crate) async fn add(
     deadline: Deadline,
 ) -> Result<()> {
     let organization = tool.organization_id;
-    let line = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)));
-    let line = line.map(|result| self::line(&tool.label, result));
+    let line = json(&tool.label, answer).map(|json| StartedTool::line(&tool.label, json));
     let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
     let added = loop {
         match deps.calls.add_result(organization, call, execution, line.as_deref()).await? {
@@ -81,6 +82,57 @@ pub(crate) async fn add(
     }
 }
 
+/// Adds the result of a tool that began before its call, and returns the call once there is one. A result that comes after the
+/// creation of the call is added to the call.
+///
+/// # Errors
+/// As [`add`].
+pub(crate) async fn add_early(
+    deps: &Deps,
+    tool: &Tool,
+    starting: &CallId,
+    execution: ExecutionId,
+    answer: &Map<String, Value>,
+    deadline: Deadline,
+) -> Result<Option<CallId>> {
+    let organization = tool.organization_id;
+    let json = json(&tool.label, answer);
+    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(ROW_WITHIN));
+    let added = loop {
+        match deps.calls.add_early_result(organization, starting, execution, json.as_deref()).await? {
+            AddedEarly::NoCall if backoff.pause().await => {}
+            added => break added,
+        }
+    };
+    match added {
+        AddedEarly::Begun(call) => {
+            add(deps, tool, &call, execution, answer, deadline).await?;
+            Ok(Some(call))
+        }
+        AddedEarly::Waits => Ok(begun(deps, organization, starting, deadline).await),
+        AddedEarly::NoCall => {
+            tracing::warn!(tool.id = %tool.id, "a tool of a call's start ran, and VAPI created no call");
+            Ok(None)
+        }
+    }
+}
+
+/// Waits for the call, so that the history can name it.
+async fn begun(deps: &Deps, organization: OrganizationId, starting: &CallId, deadline: Deadline) -> Option<CallId> {
+    let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(CREATED_WITHIN));
+    loop {
+        match deps.calls.starting(organization, starting).await {
+            Ok(Some(StartingCall { call_id: None, .. })) => {}
+            Ok(Some(StartingCall { call_id, .. })) => return call_id,
+            Ok(None) => return None,
+            Err(error) => tracing::warn!("the call of an execution could not be read: {}", error::chain(&error)),
+        }
+        if !backoff.pause().await {
+            return None;
+        }
+    }
+}
+
 /// Sends the results so far, unless they were sent.
 pub(crate) async fn send_results(
     deps: &Deps,
@@ -101,15 +153,30 @@ pub(crate) async fn send_results(
 /// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
+    let told = tell_live(deps, call, message.text, false, deadline).await;
+    note(deps, call, executions, message.late, told.as_ref().copied().map_err(String::as_str)).await;
+}
+
+/// Sends a system message into the conversation, with retries while the call does not take it yet. `answers`: the model answers
+/// at once.
+///
+/// # Errors
+/// The reason, for people who look at the call.
+pub(crate) async fn tell_live(
+    deps: &Deps,
+    call: &Call,
+    message: &str,
+    answers: bool,
+    deadline: Deadline,
+) -> Result<(), String> {
     let told = match &call.control_url {
-        Some(url) => insist(deps, call, url, message.text, deadline.at_most(TOLD_WITHIN)).await,
+        Some(url) => insist(deps, call, url, (message, answers), deadline.at_most(TOLD_WITHIN)).await,
         None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
-    if let Err(untold) = &told {
-        tracing::error!(call.id = %call.id, "the context of a call could not be sent: {}", untold.chain);
-    }
-    let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
-    note(deps, call, executions, message.late, told).await;
+    told.map_err(|untold| {
+        tracing::error!(call.id = %call.id, "a message could not be sent to a call: {}", untold.chain);
+        untold.words
+    })
 }
 
 /// A message, and whether the other results went before it.
@@ -141,10 +208,16 @@ async fn note(deps: &Deps, call: &Call, executions: &[String], late: bool, told:
     }
 }
 
-async fn insist(deps: &Deps, call: &Call, url: &ControlUrl, message: &str, deadline: Deadline) -> Result<(), Untold> {
+async fn insist(
+    deps: &Deps,
+    call: &Call,
+    url: &ControlUrl,
+    (message, answers): (&str, bool),
+    deadline: Deadline,
+) -> Result<(), Untold> {
     let (mut backoff, mut tried) = (Backoff::new(PAUSE, LONGEST_PAUSE, deadline), 0);
     loop {
-        let why = match deps.executor.services.call_control.add_message(url, message, deadline).await {
+        let why = match deps.executor.services.call_control.add_message(url, message, answers, deadline).await {
             Ok(()) => return Ok(()),
             // The control URL answers 5xx while the call is being set up.
             Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
@@ -191,11 +264,10 @@ fn message(call: &Call) -> Option<String> {
     (lines > 0).then_some(message)
 }
 
-/// `label: JSON`, cut to its budget.
-fn line(label: &str, result: &Value) -> String {
-    let label = label.replace(['\r', '\n'], " ");
-    let budget = LINE_BUDGET.saturating_sub(label.len() + 2);
-    format!("{label}: {}", fit(result.clone(), budget))
+/// The JSON of a result, cut so that its line keeps the budget; `None` for a failure.
+pub(crate) fn json(label: &str, answer: &Map<String, Value>) -> Option<String> {
+    let result = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)))?;
+    Some(fit(result.clone(), LINE_BUDGET.saturating_sub(label.len() + 2)).to_string())
 }
 
 #[cfg(test)]
@@ -204,6 +276,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn line(label: &str, result: &Value) -> String {
+        let answer = json!({"success": true, "result": result});
+        StartedTool::line(label, super::json(label, answer.as_object().unwrap()).unwrap())
+    }
 
     #[test]
     fn a_line_is_label_and_json() {

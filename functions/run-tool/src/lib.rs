@@ -4,6 +4,7 @@
 //! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
 //! has it under the message's execution id.
 
+mod background;
 mod context;
 
 use std::time::Duration;
@@ -16,8 +17,8 @@ use shared::{
     error,
     execution::{ExecutionRequest, Executor},
     models::{
-        Call, CallerHash, Execution, ExecutionStatus, Fault, OrganizationId, PhoneNumber, Queued, QueuedExecution,
-        Timestamp, Trigger, Unowned,
+        AsyncResult, Call, CallerHash, Execution, ExecutionStatus, Fault, OrganizationId, PhoneNumber, Queued,
+        QueuedExecution, Timestamp, Trigger, Unowned,
     },
     platform,
     store::{Calls, Tools},
@@ -95,8 +96,17 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         return Err(outage);
     }
     let told = match &queued.call_id {
+        Some(starting) if queued.before_call => {
+            let answer = &executed.outcome.answer;
+            let call = context::add_early(deps, &row, starting, queued.execution_id, answer, deadline).await?;
+            deps.executor.record(&[executed.execution.in_call(call)]).await;
+            return Ok(());
+        }
         Some(call) if queued.trigger == Trigger::CallStart => {
             context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
+        }
+        Some(call) if conversation.call.is_some() && row.async_result() != AsyncResult::None => {
+            background::tell(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
         _ => Ok(()),
     };
@@ -144,7 +154,7 @@ async fn drop_deleted(
         id: queued.execution_id,
         organization_id: queued.organization_id,
         tool_id: queued.tool_id,
-        call_id: queued.call_id.clone(),
+        call_id: queued.call_id.clone().filter(|_| !queued.before_call),
         run_id: None,
         caller: queued.caller.as_ref().map(|caller| CallerHash::of(queued.organization_id, caller)),
         recipients: Vec::new(),
@@ -165,7 +175,7 @@ async fn drop_deleted(
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {
-    let Some(id) = &queued.call_id else { return Ok(None) };
+    let Some(id) = queued.call_id.as_ref().filter(|_| !queued.before_call) else { return Ok(None) };
     let call: Option<Unowned<Call>> = deps.calls.find(id).await?;
     Ok(call.and_then(|call| call.for_owner(queued.organization_id)))
 }

@@ -120,13 +120,18 @@ impl CallControl {
         self.post(call, &json!({"type": "handoff", "destination": destination}), deadline).await
     }
 
-    /// Adds a system message to the conversation, without an immediate answer by the model.
-    pub async fn add_message(&self, call: &ControlUrl, content: &str, deadline: Deadline) -> Result<(), NotAccepted> {
-        // By default the model would speak at once.
+    /// Adds a system message to the conversation. `answers`: the model answers at once.
+    pub async fn add_message(
+        &self,
+        call: &ControlUrl,
+        content: &str,
+        answers: bool,
+        deadline: Deadline,
+    ) -> Result<(), NotAccepted> {
         let message = json!({
             "type": "add-message",
             "message": {"role": "system", "content": content},
-            "triggerResponseEnabled": false,
+            "triggerResponseEnabled": answers,
         });
         self.post(call, &message, deadline).await
     }

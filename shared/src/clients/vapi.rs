@@ -62,6 +62,8 @@ pub struct NewTool<'a> {
     pub body: &'a Value,
     /// Hidden from the model, resolved as Liquid, merged last: `[{key, value}]`.
     pub parameters: Value,
+    /// Sentences for the caller while it runs.
+    pub messages: Value,
     /// 1 to 300.
     #[serde(rename = "timeoutSeconds")]
     pub timeout_seconds: u32,

@@ -4,6 +4,7 @@ mod agent;
 mod agent_tool;
 mod allowed_hosts;
 mod approval;
+mod async_result;
 mod audit;
 mod automation;
 mod automation_quotas;
@@ -23,11 +24,13 @@ mod organization;
 mod own_key;
 mod phone_number;
 mod queued_execution;
+mod read_back;
 mod recipient_state;
 mod reissue;
 mod schedule;
 mod service;
 mod slug;
+mod speech;
 mod thread;
 mod timestamp;
 mod tool;
@@ -45,6 +48,7 @@ pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
 };
+pub use async_result::AsyncResult;
 pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_quotas::AutomationQuotas;
@@ -53,7 +57,10 @@ pub use automation_run::{
     RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
-pub use call::{Call, CallId, CallStatus, FirstTime, StartedTool, ToldLater, Transfer};
+pub use call::{
+    BackgroundResult, Call, CallId, CallStatus, CallVariable, FirstTime, ResultToTell, StartedTool, StartingCall,
+    ToldLater, Transfer,
+};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
@@ -72,6 +79,7 @@ pub use organization::{Contact, Member, Membership, NotARole, Organization, Orga
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
 pub use phone_number::{E164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
+pub use read_back::{Confirm, ReadBack, SecondRequest, SpeechTurn};
 pub use recipient_state::RecipientState;
 pub use reissue::{Reissue, ToolToReissue};
 pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
@@ -81,6 +89,7 @@ pub use service::{
     TriggerComponent, WebhookPayload, folded_name, service_tool_id,
 };
 pub use slug::Slug;
+pub use speech::{Sentence, Speech, SpokenAtStart};
 pub use thread::{
     ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread, ThreadMessage,
     ThreadSummary, ToolResult, TurnCall, WaitsFor,

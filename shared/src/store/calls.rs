@@ -6,6 +6,13 @@
 //! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
 //! control URL.
 
+mod background;
+mod read_backs;
+mod starting;
+
+pub use background::AddedToCall;
+pub use starting::AddedEarly;
+
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -230,7 +237,7 @@ impl Calls {
         if !end.cost_parts.is_empty() {
             change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);
         }
-        let change = change.and(" REMOVE #control_url");
+        let change = change.and(" REMOVE #control_url, #to_tell, #read_back");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
     }
 

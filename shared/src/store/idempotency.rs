@@ -177,6 +177,11 @@ impl Idempotency {
         Self { table: database.table("idempotency"), window, retention: RETENTION }
     }
 
+    /// How long the record answers a repetition.
+    pub const fn window(&self) -> Duration {
+        self.window
+    }
+
     #[must_use]
     pub fn kept_for(self, retention: Duration) -> Self {
         Self { retention, ..self }

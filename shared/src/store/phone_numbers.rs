@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{
     Agents, Cursor, Intents, Page,
     audit::Change,
-    database::{Database, Item, id, rows, text},
+    database::{Database, Item, id, number, rows, text},
     table::{Table, index_follows},
     write::{Refused, Write, transact},
 };
@@ -105,7 +105,7 @@ impl PhoneNumbers {
         })
     }
 
-    /// Updates label, agent, fallback number, VAPI's id and secret of a row read as `before`, and sets `updated_at`. The same
+    /// Updates label, agent, fallback number, VAPI's id, wait and secret of a row read as `before`, and sets `updated_at`. The same
     /// transaction updates both agents' rows, closes the intent `made` of a new secret and opens the intent `left` of the old
     /// one.
     ///
@@ -136,6 +136,7 @@ impl PhoneNumbers {
             ("agent_id", after.agent_id.map(text)),
             ("fallback_number", after.fallback_number.as_ref().map(text)),
             ("vapi_phone_number_id", after.vapi_phone_number_id.as_ref().map(text)),
+            ("wait_ms", (after.wait_ms > 0).then(|| number(after.wait_ms.into()))),
         ];
         let mut gone = Vec::new();
         for (name, value) in optional {

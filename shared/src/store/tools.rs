@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use super::{
     AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
     audit::Change,
-    database::{Database, Item, from_item, id, is_of, number, rows, text, to_item},
+    database::{Database, Item, from_item, id, is_of, number, rows, text, to_attribute, to_item},
     table::Table,
     write::{Refused, Write, set_all, transact, transact_unless_refused},
 };
@@ -212,6 +212,20 @@ impl Tools {
         transact(writes)
             .await
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
+    }
+
+    /// Writes VAPI's object of a leased tool and the choice in it. The version stays: the author's configuration is the same.
+    pub async fn note_at_vapi(&self, tool: &Tool) -> Result<()> {
+        let note = self.table.update(id(tool.id), "SET #spoken_at_start = :choice, #data = :data");
+        note.when("#organization_id = :organization")
+            .with([
+                (":choice", to_attribute(&tool.spoken_at_start)?),
+                (":data", to_attribute(&tool.data)?),
+                (":organization", text(tool.organization_id)),
+            ])
+            .unless_refused()
+            .await
+            .map(drop)
     }
 
     fn confirmed_name(&self, tool: &Tool) -> Write {

@@ -39,7 +39,7 @@ enum Action {
 }
 
 pub(super) enum Attempt {
-    /// Written; the new row.
+    /// Written; the requested row.
     Done(Item),
     /// The condition failed; the existing row, or empty if there is none.
     Refused(Item),
@@ -140,7 +140,7 @@ impl Write {
 
     /// False if the condition did not hold.
     pub(super) async fn unless_refused(self) -> Result<bool> {
-        Ok(matches!(Box::pin(self.sent(false)).await?, Attempt::Done(_)))
+        Ok(matches!(Box::pin(self.sent(None)).await?, Attempt::Done(_)))
     }
 
     /// The updated row; `None` if the condition did not hold.
@@ -153,7 +153,7 @@ impl Write {
 
     /// Sends an update and returns the new row, or the existing row if refused.
     pub(super) async fn attempt(self) -> Result<Attempt> {
-        Box::pin(self.sent(true)).await
+        Box::pin(self.sent(Some(ReturnValue::AllNew))).await
     }
 
     pub(super) fn along_with(self, entry: Item) -> Self {
@@ -178,9 +178,17 @@ impl Write {
         }
     }
 
-    async fn sent(self, with_row: bool) -> Result<Attempt> {
+    /// Sends an update and returns the row before it; `None` if the condition did not hold.
+    pub(super) async fn replaced<T: DeserializeOwned>(self) -> Result<Option<T>> {
+        match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
+            Attempt::Done(item) => from_item(item).map(Some),
+            Attempt::Refused(_) => Ok(None),
+        }
+    }
+
+    async fn sent(self, row: Option<ReturnValue>) -> Result<Attempt> {
         if self.entry.is_some() {
-            return Box::pin(self.sent_with_entry(with_row)).await;
+            return Box::pin(self.sent_with_entry(row.is_some())).await;
         }
         let (client, action, rule) = self.split();
         match action {
@@ -195,10 +203,10 @@ impl Write {
             Action::Update(key, change) => {
                 let update = conditional!(client.update_item().set_key(Some(key)).update_expression(change), rule);
                 let update = update
-                    .set_return_values(with_row.then_some(ReturnValue::AllNew))
                     .set_return_values_on_condition_check_failure(
-                        with_row.then_some(ReturnValuesOnConditionCheckFailure::AllOld),
-                    );
+                        row.is_some().then_some(ReturnValuesOnConditionCheckFailure::AllOld),
+                    )
+                    .set_return_values(row);
                 match update.send().await {
                     Ok(updated) => Ok(Attempt::Done(updated.attributes.unwrap_or_default())),
                     Err(error) => match error.as_service_error() {

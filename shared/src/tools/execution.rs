@@ -376,7 +376,9 @@ impl Executor {
             // The message about a queued execution is no result.
             result: answer
                 .get("result")
-                .filter(|result| !result.is_null() && status != ExecutionStatus::Queued)
+                .filter(|result| {
+                    !result.is_null() && !matches!(status, ExecutionStatus::Queued | ExecutionStatus::ReadBack)
+                })
                 .cloned(),
             ignored_arguments: ignored.clone(),
             queued_at: request.queued_at,

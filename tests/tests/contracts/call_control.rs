@@ -83,7 +83,7 @@ async fn messages_are_those_of_the_documentation() {
     let number = "+15550100003".parse().unwrap();
     let number = Destination::Number { number: &number };
     let sip = Destination::Sip { sip_uri: "sip:desk@example.com" };
-    line.control.add_message(&line.url, "Caller is Ana Ruiz, a returning customer.", ample()).await.unwrap();
+    line.control.add_message(&line.url, "Caller is Ana Ruiz, a returning customer.", false, ample()).await.unwrap();
     line.control.transfer(&line.url, &number, None, ample()).await.unwrap();
     line.control.transfer(&line.url, &sip, None, ample()).await.unwrap();
     line.control.transfer(&line.url, &number, Some("A caller about billing."), ample()).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_call_takes_messages_while_its_media_is_connected() {
     let line = Line::new(Media::Later);
     assert_eq!(kind(&line.transfer(ample()).await.unwrap_err()), "not there: rejected 404");
     line.vapi.connect_media(&line.call_id);
-    line.control.add_message(&line.url, "Ana", ample()).await.unwrap();
+    line.control.add_message(&line.url, "Ana", false, ample()).await.unwrap();
     line.vapi.end_call(&line.call_id);
     assert_eq!(kind(&line.transfer(ample()).await.unwrap_err()), "not there: rejected 404");
     assert_eq!((line.heard().len(), line.vapi.requests().len()), (1, 3), "nothing is tried again by itself");
@@ -146,7 +146,7 @@ async fn what_certainly_did_not_happen() {
     }
     let address = nowhere();
     let url = format!("{address}/x/control").parse().unwrap();
-    let error = client(&address).add_message(&url, "x", short()).await.unwrap_err();
+    let error = client(&address).add_message(&url, "x", false, short()).await.unwrap_err();
     assert_eq!(kind(&error), "not there: unreachable");
 }
 
@@ -218,7 +218,7 @@ async fn a_redirect_is_not_followed() {
 async fn an_address_at_another_host_is_not_sent_to() {
     let line = Line::new(Media::Connected);
     let elsewhere = Line::new(Media::Connected);
-    let error = line.control.add_message(&elsewhere.url, "x", ample()).await.unwrap_err();
+    let error = line.control.add_message(&elsewhere.url, "x", false, ample()).await.unwrap_err();
     assert_eq!(kind(&error), "declined: refused");
     assert!(!error.error().to_string().contains(&elsewhere.call_id), "{}", error.error());
     assert!(elsewhere.vapi.requests().is_empty());

@@ -67,6 +67,15 @@ fn static_parameters() -> Value {
     }}])
 }
 
+fn messages() -> Value {
+    let texts = json!([{"type": "text", "text": "One moment.", "language": "en"}]);
+    json!([
+        {"type": "request-start", "content": ""},
+        {"type": "request-response-delayed", "contents": texts, "timingMilliseconds": 1_000},
+        {"type": "request-failed", "content": "That did not work."},
+    ])
+}
+
 async fn create(url: &str, deadline: Deadline) -> Result<ExternalTool, Error> {
     let body = arguments();
     let tool = NewTool {
@@ -75,6 +84,7 @@ async fn create(url: &str, deadline: Deadline) -> Result<ExternalTool, Error> {
         url: CALLBACK,
         body: &body,
         parameters: static_parameters(),
+        messages: messages(),
         timeout_seconds: 20,
     };
     client(url).create_tool(&account(), &tool, deadline).await
@@ -93,7 +103,7 @@ async fn a_tool_is_made_with_exactly_this_request() {
         json!({
             "type": "apiRequest", "method": "POST", "url": CALLBACK,
             "name": "send_confirmation", "description": "Sends a confirmation.",
-            "body": arguments(), "parameters": static_parameters(), "timeoutSeconds": 20,
+            "body": arguments(), "parameters": static_parameters(), "messages": messages(), "timeoutSeconds": 20,
         }),
         "and no backoffPlan: VAPI must not repeat a call"
     );
@@ -214,6 +224,7 @@ async fn a_tool_whose_answer_was_lost_is_found_by_its_callback() {
         url: "https://api.example.com/api/tools/another/execute",
         body: &body,
         parameters: json!([]),
+        messages: messages(),
         timeout_seconds: 20,
     };
     client(&vapi.url).create_tool(&account(), &tool, ample()).await.unwrap();

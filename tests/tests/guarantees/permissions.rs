@@ -154,6 +154,19 @@ async fn asked(own: bool) -> Permissions {
     let message = json!({"message": {"type": "tool-calls", "toolCallList": []}});
     world.send("execute", &tests::Event::post(&path, &message).header("authorization", &bearer)).await.expect(200);
     world.call_tool(&world.call(&later, json!({"text": "Hi"}))).await.result();
+    // An old choice of what callers hear is derived anew, if one of the tool's executions is looked at.
+    let choice = |derived_at: &str| {
+        let choice = json!({"speaks": true, "usual_ms": null, "executions": 0, "derived_at": derived_at});
+        world.aws.change("tools", sms["id"].as_str().unwrap(), json!({"spoken_at_start": choice}));
+    };
+    choice("2026-01-01T00:00:00.000Z");
+    while world.aws.rows("intents").is_empty() {
+        world.call_tool(&world.call(&sms, json!({"text": "Hi"}))).await.result();
+    }
+    choice(&Timestamp::now().to_string());
+    for intent in world.aws.rows("intents") {
+        world.aws.delete("intents", intent["id"].as_str().unwrap());
+    }
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
@@ -351,6 +364,11 @@ async fn detach_update_delete(asked: &mut Permissions, world: &mut World) {
 /// Incoming calls, forwarded and bypassed, each also with a forged signature.
 async fn call_start(asked: &mut Permissions, world: &mut World) {
     world.attached(&preemptive_sms()).await;
+    let lookup = json!({
+        "type": "api_request", "label": "Look up", "method": "GET", "url": "https://example.com/", "attach_to_agent": false,
+        "execute_on_call_start": true,
+    });
+    world.attached(&lookup).await;
     let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
     world.restart();
     world.aws.clear_operations();
@@ -360,6 +378,14 @@ async fn call_start(asked: &mut Permissions, world: &mut World) {
         world.send("call-start", &incoming).await.expect(200);
         let forged = world.incoming(&world.caller(&phone(1))).header("x-twilio-signature", "");
         world.send("call-start", &forged).await.expect(403);
+    }
+    // The lookup begins before the call, with VAPI there and without.
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"wait_ms": 300}));
+    for up in [true, false] {
+        if !up {
+            world.vapi.inject(Fault::status(404));
+        }
+        world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await.expect(200);
     }
     note(asked, "call-start", world);
     assert_eq!(world.run_queued().await, 0);

@@ -352,6 +352,29 @@ async fn a_call_that_comes_in_waits_for_its_number_and_for_its_record() {
     assert_eq!(summary[1..summary.len() - 1], [["Query agent_tools"], ["BatchGetItem tools"]], "beside VAPI");
 }
 
+/// With `wait_ms` the caller waits for as long as it says, and then for one write more: the results of the start become the
+/// call's.
+#[tokio::test]
+async fn a_call_that_waits_for_its_tools_is_begun_in_one_round_trip_more() {
+    let world = World::start().await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    let number = json!({"vapi_phone_number_id": at_vapi, "wait_ms": 1_200});
+    world.aws.change("phone_numbers", &world.home.phone_number_id, number);
+    let mut lookup = api_request("GET", "https://example.com/");
+    lookup["attach_to_agent"] = json!(false);
+    lookup["execute_on_call_start"] = json!(true);
+    world.attached(&lookup).await;
+    let Asked { answer, waited, .. } = measured(&world, "call-start", &world.incoming(&world.caller(&phone(1)))).await;
+    answer.expect(200);
+    let summary = summary(&waited);
+    assert_eq!(summary[0], ["GetItem phone_numbers", "UpdateItem idempotency"]);
+    assert_eq!(summary[1..4], [["Query agent_tools"], ["BatchGetItem tools"], ["PutItem calls"]]);
+    let agent = summary.iter().position(|wave| wave.contains(&"GetItem agents".to_owned()));
+    let agent = agent.unwrap_or_else(|| panic!("{summary:?}"));
+    assert!(summary[4..agent].iter().all(|wave| *wave == ["GetItem calls"]), "{summary:?}");
+    assert_eq!(summary[agent + 1..], [vec!["UpdateItem calls"], vec!["PutItem calls", "UpdateItem idempotency"]]);
+}
+
 #[tokio::test]
 async fn the_runs_of_a_call_wait_for_access_and_one_query() {
     let world = World::start().await;

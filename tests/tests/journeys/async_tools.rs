@@ -1,7 +1,7 @@
 //! Asynchronous tools: execute queues them, run-tool runs them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
-use local::standins::Fault;
+use local::standins::{Fault, Standin, twilio};
 use serde_json::{Value, json};
 use tests::{World, ai_sms, aws, phone};
 
@@ -252,4 +252,157 @@ async fn twilios_refusal_is_an_outcome_and_not_tried_again() {
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(world.executions()[0]["status"], "failed");
     assert!(world.aws.messages("executions").is_empty());
+}
+
+/// A tool that reads in the background, and a live call that came in through Switchboard.
+async fn background(world: &World, crm: &Standin<twilio::Twilio>, label: &str, async_result: &str) -> Value {
+    let mut config = tests::api_request("GET", &format!("{}/{label}", crm.url));
+    config["label"] = json!(label);
+    config["async"] = json!(true);
+    config["async_result"] = json!(async_result);
+    world.attached(&config).await
+}
+
+async fn live_call(world: &World) -> String {
+    let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
+    let twiml = answer.expect(200).as_str().unwrap().to_owned();
+    twiml.split_once("/transport").unwrap().0.rsplit('/').next().unwrap().to_owned()
+}
+
+async fn crm_world() -> (World, Standin<twilio::Twilio>) {
+    let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
+    let world =
+        World::with(tests::Options { open_hosts: vec![crm.address().to_string()], ..tests::Options::default() }).await;
+    (world, crm)
+}
+
+async fn asked_for(world: &World, tool: &Value, call: &str) -> Value {
+    let mut asked = world.call(tool, json!({}));
+    asked.call_id = Some(call.to_owned());
+    world.call_tool(&asked).await.result().clone()
+}
+
+/// What the call was told, and whether the model answers.
+fn heard(world: &World, call: &str) -> Vec<(String, bool)> {
+    let of = |message: Value| {
+        let content = message["message"]["content"].as_str().unwrap().to_owned();
+        (content, message["triggerResponseEnabled"].as_bool().unwrap())
+    };
+    world.vapi.heard(call).into_iter().map(of).collect()
+}
+
+const HEADING: &str = "Results of tools that ran in the background:";
+
+fn answers(crm: &Standin<twilio::Twilio>, label: &str, fault: Fault) {
+    crm.inject(fault.on("GET", &format!("/{label}")));
+}
+
+async fn moments(world: &World, call: &str, event: &str) -> Vec<Value> {
+    let timeline = world.calls(&format!("/{call}")).await.expect(200)["timeline"].clone();
+    timeline.as_array().unwrap().iter().filter(|moment| moment["event"] == event).cloned().collect()
+}
+
+#[tokio::test]
+async fn a_live_call_is_told_the_result_once_as_the_tool_wishes() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    for (label, wish, speaks) in
+        [("orders", "speak", Some(true)), ("notes", "note", Some(false)), ("log", "none", None)]
+    {
+        let tool = background(&world, &crm, label, wish).await;
+        let before = heard(&world, &call).len();
+        answers(&crm, label, Fault::body(json!({"state": "shipped"})));
+        let told = asked_for(&world, &tool, &call).await;
+        assert_eq!(told.as_str().unwrap().contains("will be told"), speaks.is_some(), "{told}");
+        let message = world.aws.messages("executions").remove(0).to_string();
+        assert_eq!(world.run_queued().await, 0);
+        // SQS delivers at least once.
+        world.aws.post("executions", &message);
+        world.aws.post("executions", &message);
+        answers(&crm, label, Fault::body(json!({"state": "again"})).times(2));
+        assert_eq!(world.run_queued().await, 0);
+        crm.clear_faults();
+        let expected = speaks.map(|speaks| (format!("{HEADING}\n{label}: {{\"state\":\"shipped\"}}"), speaks));
+        assert_eq!(heard(&world, &call)[before..], expected.into_iter().collect::<Vec<_>>()[..], "{label}");
+    }
+    assert_eq!(moments(&world, &call, "result_injected").await.len(), 2);
+    let failing = background(&world, &crm, "failing", "speak").await;
+    asked_for(&world, &failing, &call).await;
+    answers(&crm, "failing", Fault::status(500).times(9));
+    assert_eq!(world.run_queued().await, 0);
+    let (told, speaks) = heard(&world, &call).pop().unwrap();
+    assert!(speaks && told.starts_with(&format!("{HEADING}\nfailing: ")) && told.len() > 80, "{told}");
+}
+
+#[tokio::test]
+async fn forty_results_at_once_are_told_once_each_and_in_order() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "order", "speak").await;
+    for _ in 0..40 {
+        asked_for(&world, &tool, &call).await;
+    }
+    for number in 0..40 {
+        answers(&crm, "order", Fault::body(json!(number)));
+    }
+    // The control URL stumbles in between.
+    world.vapi.inject(Fault::status(500).on("POST", &format!("/{call}/control")).times(3));
+    assert_eq!(world.run_queued().await, 0);
+    let lines: Vec<String> = heard(&world, &call)
+        .iter()
+        .flat_map(|(message, _)| message.lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let mut distinct = lines.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!((lines.len(), distinct.len()), (40, 40), "{lines:?}");
+    // The order of the record is the order in which the call was told.
+    let row = world.aws.row("calls", &call).unwrap();
+    assert_eq!((row["background"].as_array().unwrap().len(), &row["to_tell"]), (40, &json!([])));
+    assert!(row.get("telling_until").is_none(), "{row}");
+    assert_eq!(moments(&world, &call, "result_injected").await.len(), 40);
+}
+
+#[tokio::test]
+async fn a_call_that_is_over_is_told_nothing_and_its_timeline_says_so() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "orders", "speak").await;
+    asked_for(&world, &tool, &call).await;
+    asked_for(&world, &tool, &call).await;
+    let [one, other] = &world.aws.messages("executions")[..] else { panic!("two messages") };
+    let (one, other) = (one.to_string(), other.to_string());
+    while world.aws.receive("executions", 0).is_some() {}
+    answers(&crm, "orders", Fault::body(json!("A-1")).times(2));
+    // The call ends while its control URL is asked, and the record says so a moment later.
+    world.vapi.end_call(&call);
+    world.aws.post("executions", &one);
+    world.aws.change("calls", &call, json!({"status": "ended"}));
+    assert_eq!(world.run_queued().await, 0);
+    world.aws.change("calls", &call, json!({"ended_at": "2026-11-20T17:20:52.000Z"}));
+    world.aws.post("executions", &other);
+    assert_eq!(world.run_queued().await, 0);
+    assert!(heard(&world, &call).is_empty());
+    let failed = moments(&world, &call, "result_failed").await;
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed.iter().all(|moment| moment["reason"] == "the call is over"), "{failed:?}");
+}
+
+/// A worker that died took its results along; another does not tell them a second time.
+#[tokio::test]
+async fn who_dies_while_telling_blocks_nobody_for_long_and_nothing_is_told_twice() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "orders", "note").await;
+    world.aws.change("calls", &call, json!({"telling_until": 4_000_000_000_000_u64, "telling_worker": "dead"}));
+    answers(&crm, "orders", Fault::body(json!("A-1")));
+    asked_for(&world, &tool, &call).await;
+    let message = world.aws.messages("executions").remove(0).to_string();
+    assert_eq!(world.run_queued().await, 0);
+    assert!(heard(&world, &call).is_empty(), "the other one may still be telling");
+    world.aws.change("calls", &call, json!({"telling_until": 1}));
+    answers(&crm, "orders", Fault::body(json!("A-1")));
+    world.aws.post("executions", &message);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), false)]);
 }

@@ -90,7 +90,8 @@ async fn a_number_is_registered_and_its_credentials_are_in_its_secret_alone() {
             "number",
             "organization_id",
             "updated_at",
-            "vapi_phone_number_id"
+            "vapi_phone_number_id",
+            "wait_ms"
         ]
     );
     let (home, id) = (&world.home, text(&row["id"]));

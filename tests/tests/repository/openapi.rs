@@ -71,7 +71,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A valid request for each dashboard operation.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 22] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 23] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [

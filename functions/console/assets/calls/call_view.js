@@ -17,6 +17,7 @@ import { failedIn, isOver, lanesOf } from './timeline.js';
 import { callerOf } from './words.js';
 
 const EVERY = 1_500;
+const OF_RESULTS = ['result_injected', 'result_failed', 'variable_set'];
 const EVENTS = {
   call_received: 'Call received',
   twiml_answered: 'Answered',
@@ -24,6 +25,8 @@ const EVENTS = {
   context_injected: 'The model was told',
   context_failed: 'The model was not told',
   result_injected: 'The model was told a result',
+  result_failed: 'The model was not told a result',
+  variable_set: 'The agent began with a result',
   agent_spoke: 'Agent spoke',
   caller_spoke: 'Caller spoke',
   agent_hung: 'Agent did not answer',
@@ -145,7 +148,7 @@ function Moments({ call, lanes, nameOf, hrefOf, chosen }) {
   const bars = new Map(lanes.tools.flatMap(({ bars }) => bars).map((bar) => [bar.id, bar]));
   const seen = new Set();
   const rows = call.timeline.filter(({ execution_id: id, event }) => {
-    if (!id || event === 'result_injected') return true;
+    if (!id || OF_RESULTS.includes(event)) return true;
     if (seen.has(id)) return false;
     seen.add(id);
     return true;
@@ -154,7 +157,7 @@ function Moments({ call, lanes, nameOf, hrefOf, chosen }) {
     ${!call.timeline_complete && html`<p class="quiet small">There were more tools than the thousand that are shown.</p>`}
     <div class="sheet"><table class="rows moments">
       <thead><tr><th scope="col" class="num c-at">After</th><th scope="col">What</th><th scope="col" class="c-how">What came of it</th><th scope="col" class="num c-clock">Clock</th></tr></thead>
-      <tbody>${rows.map((moment) => html`<${Row} moment=${moment} bar=${moment.event === 'result_injected' ? null : bars.get(moment.execution_id)} from=${lanes.from} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />`)}</tbody>
+      <tbody>${rows.map((moment) => html`<${Row} moment=${moment} bar=${OF_RESULTS.includes(moment.event) ? null : bars.get(moment.execution_id)} from=${lanes.from} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />`)}</tbody>
     </table></div></section>`;
 }
 
@@ -176,5 +179,7 @@ function saysOf(moment, nameOf) {
   if (moment.event === 'cost_reported') return dollars(moment.cost);
   if (moment.event === 'call_transferred') return moment.to ? `to ${/^[as]/.test(moment.to) ? 'an' : 'a'} ${moment.to}` : '';
   if (moment.event === 'result_injected') return `what ${nameOf(moment)} found`;
+  if (moment.event === 'variable_set') return `${moment.name}: what ${nameOf(moment)} found`;
+  if (moment.event === 'result_failed') return `what ${nameOf(moment)} found: ${moment.reason}`;
   return moment.reason ?? '';
 }

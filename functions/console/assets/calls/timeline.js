@@ -24,7 +24,9 @@ export function lanesOf(call, now = Date.now()) {
     const { event, at } = moment;
     if (event === 'call_connected') connected = since(at);
     if (POINTS[event]) points.push({ who: POINTS[event], at: since(at) });
-    if (['context_injected', 'result_injected', 'context_failed'].includes(event)) told.push({ at: since(at), failed: event === 'context_failed' });
+    if (['context_injected', 'result_injected', 'context_failed', 'result_failed', 'variable_set'].includes(event)) {
+      told.push({ at: since(at), failed: event.endsWith('_failed') });
+    }
     if (!moment.execution_id) continue;
     const { execution_id: id, tool_id, label, trigger } = moment;
     const bar = bars.get(id) ?? { id, tool_id, label, trigger, queued: null, from: null, to: null, status: null, error: null };

@@ -31,6 +31,7 @@ const KNOWN = {
   replayed: ['Replayed', 'done', 'skip'],
   repeated: ['Repeated', 'done', 'skip'],
   limited: ['Limited', 'wait', 'part'],
+  read_back: ['Read back', 'wait', 'part'],
   // Calls
   scheduled: ['Scheduled', 'done', 'queued'],
   ringing: ['Ringing', 'live', 'live'],

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reqwest::{Method, header::CONTENT_TYPE};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Account, Vapi, text_at};
 use crate::{
@@ -31,6 +31,8 @@ pub struct InboundCall<'a> {
     pub caller: &'a str,
     /// Twilio's id of the call, used to find it again.
     pub call_sid: &'a str,
+    /// For Liquid in the assistant's texts.
+    pub variables: &'a Map<String, Value>,
 }
 
 impl Vapi {
@@ -53,13 +55,16 @@ impl Vapi {
         call: InboundCall<'_>,
         deadline: Deadline,
     ) -> Result<String, Error> {
-        let body = json!({
+        let mut body = json!({
             "phoneCallProviderBypassEnabled": true,
             "phoneNumberId": call.phone_number_id,
             "assistantId": call.assistant_id,
             "customer": customer(call.caller),
             "name": name(call.call_sid),
         });
+        if let Some(body) = body.as_object_mut().filter(|_| !call.variables.is_empty()) {
+            body.insert("assistantOverrides".into(), json!({"variableValues": call.variables}));
+        }
         let perhaps_made = &AtomicBool::new(false);
         let attempt = async || {
             if perhaps_made.load(Ordering::Relaxed)

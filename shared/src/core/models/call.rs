@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, Timestamp, ToolId};
+use super::{
+    AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId,
+};
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +20,11 @@ crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}
 pub struct NotACallId;
 
 impl CallId {
+    /// For a call that VAPI has not created yet.
+    pub fn provisional() -> Self {
+        Self(format!("starting-{}", ExecutionId::generate()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -91,6 +98,9 @@ pub struct Call {
     /// By execution id: the line for the model; null if none is needed, or already sent.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
+    /// The results that were variables of the call when it was created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<CallVariable>,
     /// When the results were taken for the model, once. Later results are sent one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
@@ -100,6 +110,16 @@ pub struct Call {
     /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
+    /// Results of background tools that wait to be told, in the order of their arrival.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_tell: Vec<ResultToTell>,
+    /// The executions of background tools whose results came, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background_told: Vec<BackgroundResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<ReadBack>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +198,56 @@ pub struct StartedTool {
     pub execution_id: ExecutionId,
     pub tool_id: ToolId,
     pub label: String,
+}
+
+/// The value is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallVariable {
+    pub execution_id: ExecutionId,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultToTell {
+    pub execution_id: ExecutionId,
+    /// The line for the model.
+    pub text: String,
+    /// The model answers at once.
+    #[serde(default)]
+    pub speaks: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundResult {
+    pub execution_id: ExecutionId,
+    pub at: Timestamp,
+    /// Why the call was not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A call that VAPI has not created yet, under a provisional id. Its results wait for the call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartingCall {
+    pub id: CallId,
+    pub organization_id: OrganizationId,
+    /// For the erasure of a number; removed with the results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller_phone_number: Option<String>,
+    /// By execution id: the result's JSON; null without one.
+    #[serde(default)]
+    pub results: BTreeMap<String, Option<String>>,
+    /// VAPI's id, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    pub expires_at: i64,
+}
+
+impl StartedTool {
+    /// The line for the model.
+    pub fn line(label: &str, json: impl fmt::Display) -> String {
+        format!("{}: {json}", label.replace(['\r', '\n'], " "))
+    }
 }
 
 impl Call {

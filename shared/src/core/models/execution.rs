@@ -245,10 +245,12 @@ pub enum ExecutionStatus {
     Replayed,
     /// A limit of the tool was reached, so it did not happen.
     Limited,
+    /// The caller has to confirm it; nothing happened.
+    ReadBack,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("must be one of queued, succeeded, partial, failed, unknown, replayed, limited")]
+#[error("must be one of queued, succeeded, partial, failed, unknown, replayed, limited, read_back")]
 pub struct NotAnExecutionStatus;
 
 impl FromStr for ExecutionStatus {
@@ -272,6 +274,7 @@ impl ExecutionStatus {
             Self::Unknown => "unknown",
             Self::Replayed => "replayed",
             Self::Limited => "limited",
+            Self::ReadBack => "read_back",
         }
     }
 }
@@ -331,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_status_reads_what_it_writes() {
-        for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed", "limited"] {
+        for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed", "limited", "read_back"] {
             assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
         }
         assert!("Failed".parse::<ExecutionStatus>().is_err());

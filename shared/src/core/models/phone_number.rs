@@ -79,10 +79,18 @@ pub struct PhoneNumber {
     /// and VAPI chooses the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vapi_phone_number_id: Option<String>,
+    /// Milliseconds to wait at the start of a call for results that become variables of the call.
+    #[serde(default, skip_serializing_if = "none")]
+    pub wait_ms: u32,
     /// Name or ARN of the secret with the number's Twilio account; the table holds no credentials.
     pub credentials_secret: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn none(wait_ms: &u32) -> bool {
+    *wait_ms == 0
 }
 
 impl Owned for PhoneNumber {

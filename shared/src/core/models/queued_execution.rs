@@ -28,6 +28,9 @@ pub struct QueuedExecution {
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: Trigger,
+    /// VAPI has not created the call yet; `call_id` is its provisional id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before_call: bool,
     /// The arguments that identify its effect; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant: Option<Map<String, Value>>,

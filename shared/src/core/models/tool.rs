@@ -2,10 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{KnowledgeBaseId, OrganizationId, Timestamp, ToolId, ToolName, named};
+use super::{
+    AsyncResult, Confirm, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named,
+};
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
@@ -92,6 +94,9 @@ pub struct Tool {
     /// The secret with the configuration's masked values (`actions::SecretValues`). Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
+    /// Whether callers hear a sentence at the start, unless the configuration says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoken_at_start: Option<SpokenAtStart>,
     /// The knowledge base whose attaching made this tool, which is deleted with its last agent.
     #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
@@ -113,7 +118,8 @@ pub struct Unchanged {
 }
 
 /// Fields that do not change the behavior of a call.
-const BESIDE_THE_BINDING: [&str; 6] = ["label", "description", "repeatable", "limits", "chat", "redact"];
+const BESIDE_THE_BINDING: [&str; 9] =
+    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result", "confirm"];
 
 impl Tool {
     /// The last change of name, parameters or behavior, to which automations are bound.
@@ -131,6 +137,23 @@ impl Tool {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
         self.unchanged = Some(Unchanged { version: self.version, since });
+    }
+
+    /// Automatic where it is unreadable.
+    pub fn speech(&self) -> Speech {
+        self.configured("speech")
+    }
+
+    pub fn async_result(&self) -> AsyncResult {
+        self.configured("async_result")
+    }
+
+    pub fn confirms(&self) -> Option<Confirm> {
+        self.configured("confirm")
+    }
+
+    fn configured<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+        self.config_metadata.get(name).and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
     }
 
     fn binding(&self) -> Value {

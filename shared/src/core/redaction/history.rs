@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::Value;
 
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
-use crate::models::{Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
+use crate::models::{CallId, Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
 
 /// Replaces an argument that the tool lacks.
 const IGNORED: &str = "[ignored]";
@@ -38,15 +38,22 @@ impl Unredacted {
         Self { execution, marks, secrets: hidden, declared }
     }
 
+    /// The same execution, in this call.
+    #[must_use]
+    pub fn in_call(mut self, call: Option<CallId>) -> Self {
+        self.execution.call_id = call;
+        self
+    }
+
     pub fn id(&self) -> ExecutionId {
         self.execution.id
     }
 
-    /// The organization whose budget it counts against. Waiting, replayed and limited executions do not count.
+    /// The organization whose budget it counts against. Waiting, replayed, limited and unconfirmed executions do not count.
     pub fn counts_for(&self) -> Option<OrganizationId> {
         let begun = !matches!(
             self.execution.status,
-            ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited
+            ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited | ExecutionStatus::ReadBack
         );
         begun.then_some(self.execution.organization_id)
     }

@@ -12,8 +12,8 @@ use crate::{
     described::{Described, Schemas, reference},
     models::{
         Actor, AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId,
-        ExecutionId, ExecutionStatus, Fault, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId, PhoneNumberId,
-        Role, RunId, Slug, Timestamp, ToolId, ToolType, Trigger, UserId, acting,
+        ExecutionId, ExecutionStatus, Fault, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId,
+        PhoneNumberId, Role, RunId, Slug, Timestamp, ToolId, ToolType, Trigger, UserId, acting,
     },
     store::{CreatedAt, Cursor, ExecutionFilter, OfOrganization, Page},
 };

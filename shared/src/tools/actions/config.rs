@@ -1,5 +1,7 @@
 //! `ToolConfig`, the configuration that an author edits.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +20,7 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{ChatRules, Limits, Role, Tool, ToolEffect, ToolName, ToolType},
+    models::{AsyncResult, ChatRules, Confirm, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -60,6 +62,13 @@ pub struct ToolConfig {
     pub chat: ChatRules,
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub redact: Marks,
+    #[serde(default, skip_serializing_if = "Speech::none")]
+    pub speech: Speech,
+    /// Of an `async` tool.
+    #[serde(default, skip_serializing_if = "AsyncResult::is_default")]
+    pub async_result: AsyncResult,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
 }
 
 const fn yes() -> bool {
@@ -88,7 +97,8 @@ pub enum ToolAction {
 
 impl ToolConfig {
     /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
-    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`.
+    /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`, `async_result`,
+    /// `confirm`.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all problems.
@@ -138,12 +148,24 @@ impl ToolConfig {
         let label = fields.required_name("label", LONGEST_LABEL);
         let description = fields.text("description", LONGEST_DESCRIPTION);
         let is_async = fields.boolean("async", false);
+        let async_result = fields.parse::<AsyncResult>("async_result");
+        if async_result.is_some() && !is_async {
+            fields.problem("async_result", "is for a tool with async; leave it out");
+        }
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
+        let confirm = fields.parse::<Confirm>("confirm");
+        if confirm.is_some() && execute_on_call_start {
+            fields.problem(
+                "confirm",
+                "cannot be had at the start of a call, when nobody has spoken; leave out one of both",
+            );
+        }
         let attach_to_agent = fields.boolean("attach_to_agent", true);
         let repeatable = fields.boolean("repeatable", true);
         let declared_effect = fields.parse::<ToolEffect>("effect");
         let limits = Limits::read(&mut fields);
         let chat = chat_rules(&mut fields);
+        let speech = speech(&mut fields);
         // Without a type the other fields cannot be checked.
         let kind: ToolType = fields.required_parse("type")?;
         let action = match kind {
@@ -158,6 +180,9 @@ impl ToolConfig {
                 "execute_on_call_start",
                 "must be true for a tool that is not attached to agents, or it never runs",
             );
+        }
+        if confirm.is_some() && action.as_ref().is_some_and(|action| !action.has_effect()) {
+            fields.problem("confirm", "is for a tool that changes something; this one only reads");
         }
         if let (Some(action), Some(effect)) = (&action, declared_effect) {
             check_effect(action, effect, &mut fields);
@@ -198,6 +223,9 @@ impl ToolConfig {
             limits,
             chat,
             redact,
+            speech,
+            async_result: async_result.unwrap_or_default(),
+            confirm,
         })
     }
 
@@ -239,6 +267,50 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let consent = of_chat.boolean("consent", false);
     of_chat.finish();
     ChatRules { least_role, consent }
+}
+
+/// `speech`: `{"start"?, "delayed"?, "failed"?}`.
+fn speech(fields: &mut Fields<'_>) -> Speech {
+    let Some(value) = fields.get("speech") else { return Speech::default() };
+    let path = fields.path("speech");
+    let Some(mut said) = Fields::of(value, path, fields.problems()) else { return Speech::default() };
+    let [start, delayed, failed] = ["start", "delayed", "failed"].map(|name| sentence(&mut said, name));
+    said.finish();
+    Speech { start, delayed, failed }
+}
+
+/// `"auto"`, which is `None`, a text, or texts by language.
+fn sentence(fields: &mut Fields<'_>, name: &'static str) -> Option<Sentence> {
+    let is_short = |text: &str| text.chars().count() <= Speech::LONGEST;
+    match fields.get(name)? {
+        Value::String(text) if text == "auto" => None,
+        Value::String(text) if is_short(text) => Some(Sentence::Any(text.trim().to_owned())),
+        Value::Object(texts) => {
+            let mut said = BTreeMap::new();
+            for (language, text) in texts {
+                let is_code = language.len() == 2 && language.bytes().all(|letter| letter.is_ascii_lowercase());
+                match text.as_str().map(str::trim).filter(|text| !text.is_empty() && is_short(text)) {
+                    Some(text) if is_code => drop(said.insert(language.clone(), text.to_owned())),
+                    Some(_) => fields
+                        .problem(name, format!("names \"{language}\"; write a language as two letters, such as en")),
+                    None => fields
+                        .problem(name, format!("needs a text of 1 to {} characters for {language}", Speech::LONGEST)),
+                }
+            }
+            if texts.is_empty() || texts.len() > Speech::MOST_LANGUAGES {
+                fields.problem(name, format!("must name 1 to {} languages", Speech::MOST_LANGUAGES));
+            }
+            Some(Sentence::Languages(said))
+        }
+        _ => {
+            let most = Speech::LONGEST;
+            fields.problem(
+                name,
+                format!("must be auto, a text of at most {most} characters (empty for silence), or an object of texts by language"),
+            );
+            None
+        }
+    }
 }
 
 impl ToolAction {

@@ -381,7 +381,7 @@ impl Target {
             Self::Sip { uri: sip_uri } => call_control::Destination::Sip { sip_uri },
             Self::Assistant { id } => {
                 if let Some(briefing) = briefing {
-                    let told = control.add_message(call, briefing, deadline).await;
+                    let told = control.add_message(call, briefing, false, deadline).await;
                     // Without the briefing no transfer is attempted, so nothing happened.
                     told.map_err(|not_accepted| match not_accepted {
                         NotAccepted::Unknown(error) => NotAccepted::Declined(error),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     Deadline, Error, Result,
     accounts::Accounts,
-    actions::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS},
+    actions::{ToolConfig, ToolTokens, VAPI_WAITS_SECONDS, to_liquid},
     clients::{self, Failure, Secrets, Vapi, vapi::NewTool},
     models::{OrganizationId, Tool, ToolId},
     redaction::HiddenTexts,
@@ -38,16 +38,20 @@ impl ExternalTools {
     /// Updates VAPI's tool from the row, or creates one if the row has no id or VAPI lost the tool. Returns VAPI's id and
     /// object, without the token. If the answer to a creation is lost, [`ExternalTools::others_calling`] finds the tool.
     pub(super) async fn upsert(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
-        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
-        self.upsert_as(tool, read_only, deadline).await
+        self.upsert_as(tool, &ToolConfig::stored(tool)?, deadline).await
     }
 
-    /// Like [`ExternalTools::upsert`], with a known effect.
-    pub(super) async fn upsert_as(&self, tool: &Tool, read_only: bool, deadline: Deadline) -> Result<(String, Value)> {
+    /// Like [`ExternalTools::upsert`], with a known configuration.
+    pub(super) async fn upsert_as(
+        &self,
+        tool: &Tool,
+        config: &ToolConfig,
+        deadline: Deadline,
+    ) -> Result<(String, Value)> {
         let account = self.accounts.vapi(tool.organization_id).await?;
         let token = self.tokens()?.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let definition = definition(tool, &url, &token, read_only);
+        let definition = definition(tool, config, &url, &token);
         let changed = match &tool.external_tool_id {
             Some(id) => self.vapi.update_tool(&account, id, &definition, deadline).await?,
             None => None,
@@ -67,12 +71,12 @@ impl ExternalTools {
     /// Whether VAPI's tool has the current address, token and static parameters. `None`: VAPI has no such tool.
     pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
         let Some(id) = &tool.external_tool_id else { return Ok(None) };
-        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        let config = ToolConfig::stored(tool)?;
         let account = self.accounts.vapi(tool.organization_id).await?;
         let Some(object) = self.vapi.tool(&account, id, deadline).await? else { return Ok(None) };
         let token = self.tokens()?.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let parameters = definition(tool, &url, &token, read_only).parameters;
+        let parameters = definition(tool, &config, &url, &token).parameters;
         let of = |name: &str| object.get(name).unwrap_or(&Value::Null);
         Ok(Some(*of("url") == url && *of("parameters") == parameters))
     }
@@ -80,11 +84,11 @@ impl ExternalTools {
     /// Updates VAPI's tool. False if VAPI has none; none is created.
     pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
         let Some(id) = &tool.external_tool_id else { return Ok(false) };
-        let read_only = !ToolConfig::stored(tool)?.action.has_effect();
+        let config = ToolConfig::stored(tool)?;
         let account = self.accounts.vapi(tool.organization_id).await?;
         let token = self.tokens()?.issue(tool.id).await?;
         let url = self.callback(tool.id);
-        let definition = definition(tool, &url, &token, read_only);
+        let definition = definition(tool, &config, &url, &token);
         Ok(self.vapi.update_tool(&account, id, &definition, deadline).await?.is_some())
     }
 
@@ -124,14 +128,15 @@ impl ExternalTools {
     }
 }
 
-fn definition<'a>(tool: &'a Tool, url: &'a str, token: &SecretString, read_only: bool) -> NewTool<'a> {
+fn definition<'a>(tool: &'a Tool, config: &ToolConfig, url: &'a str, token: &SecretString) -> NewTool<'a> {
     let at = |name: &str| tool.function_schema.get(name).unwrap_or(&Value::Null);
     NewTool {
         name: tool.name.as_str(),
         description: at("description").as_str().unwrap_or_default(),
         url,
         body: at("parameters"),
-        parameters: static_parameters(token, read_only, at("parameters")),
+        parameters: static_parameters(token, !config.action.has_effect(), at("parameters")),
+        messages: config.speech.messages(tool.spoken_at_start.as_ref(), to_liquid),
         timeout_seconds: VAPI_WAITS_SECONDS,
     }
 }

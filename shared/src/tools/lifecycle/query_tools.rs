@@ -19,8 +19,8 @@ use crate::{
     actions::{ToolAction, ToolConfig, query::Query},
     cut::cut,
     models::{
-        AgentId, AgentTool, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId, Tool,
-        ToolId, ToolName,
+        AgentId, AgentTool, AsyncResult, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits,
+        OrganizationId, Speech, Tool, ToolId, ToolName,
     },
     ranking::folded,
     redaction::Marks,
@@ -292,6 +292,9 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         chat: ChatRules::default(),
         limits: Limits::default(),
         redact: Marks::default(),
+        speech: Speech::default(),
+        async_result: AsyncResult::default(),
+        confirm: None,
     })
 }
 

@@ -17,10 +17,11 @@ use crate::{
     clients::vapi,
     error,
     models::{
-        AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, SecretOwner, Timestamp, Tool, ToolId, ToolName,
+        AgentId, Change, Intent, KnowledgeBaseId, OrganizationId, SecretOwner, Speech, SpokenAtStart, Timestamp, Tool,
+        ToolId, ToolName,
     },
     redaction::HiddenTexts,
-    store::{Database, Intents, KnowledgeBases, Lease, Reissues, Tools},
+    store::{Database, ExecutionFilter, Executions, Intents, KnowledgeBases, Lease, Reissues, Tools},
 };
 
 /// Numbered names tried before a random suffix: `send_sms_2` … `send_sms_5`.
@@ -32,6 +33,7 @@ const WITH_THE_TOOL: usize = 90;
 #[derive(Clone)]
 pub struct Lifecycle {
     pub tools: Tools,
+    pub executions: Executions,
     pub intents: Intents,
     pub external: ExternalTools,
     pub attachments: Attachments,
@@ -76,6 +78,7 @@ impl Lifecycle {
     pub fn new(database: &Database, external: ExternalTools, assistants: Assistants) -> Self {
         Self {
             tools: Tools::new(database),
+            executions: Executions::new(database),
             intents: Intents::new(database),
             secrets: StoredSecrets::new(database, external.secrets()),
             external,
@@ -109,8 +112,7 @@ impl Lifecycle {
         tool.values_secret = secret.as_ref().map(|secret| secret.name.clone());
         tool.automatic_for = base.map(|(base, _)| base);
         let lease = base.map(|(_, lease)| lease);
-        let read_only = !config.action.has_effect();
-        let creating = self.create_reserved(&mut tool, read_only, &intent, secret.as_ref(), lease, deadline);
+        let creating = self.create_reserved(&mut tool, &config, &intent, secret.as_ref(), lease, deadline);
         let created = Box::pin(self.with_secret(secret.as_ref(), creating)).await;
         if let Err(error) = created {
             let settling = self.settle_creation(organization, id, &tool.name, deadline);
@@ -123,14 +125,14 @@ impl Lifecycle {
     async fn create_reserved(
         &self,
         tool: &mut Tool,
-        read_only: bool,
+        config: &ToolConfig,
         intent: &Intent,
         secret: Option<&NewSecret>,
         base: Option<&Lease>,
         deadline: Deadline,
     ) -> Result<()> {
         if tool.attach_to_agent {
-            let (external, data) = self.external.upsert_as(tool, read_only, deadline.reserving(SETTLING)).await?;
+            let (external, data) = self.external.upsert_as(tool, config, deadline.reserving(SETTLING)).await?;
             (tool.external_tool_id, tool.data) = (Some(external), data);
         }
         self.tools.create(tool, intent.id, secret.map(|secret| secret.intent.id), base).await
@@ -252,6 +254,7 @@ impl Lifecycle {
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
         // A tool that now searches another base is no longer automatic.
+        after.spoken_at_start = before.spoken_at_start;
         after.automatic_for = before.automatic_for.filter(|base| searches(config, *base));
         after.values_secret.clone_from(&secrets.name);
 
@@ -298,6 +301,22 @@ impl Lifecycle {
         Ok(Updated { tool: after, settled })
     }
 
+    /// Derives whether callers of the tool hear a sentence at its start, from its latest executions. What cannot be derived now
+    /// stays as it is.
+    async fn spoken_at_start(&self, tool: &Tool) -> Option<SpokenAtStart> {
+        if tool.is_async || tool.confirms().is_some() {
+            return Some(SpokenAtStart::silent());
+        }
+        let latest = ExecutionFilter::newest(Speech::LOOKS_AT);
+        match self.executions.of_tool(tool.organization_id, tool.id, &latest).await {
+            Ok(page) => Some(SpokenAtStart::derive(&page.items)),
+            Err(error) => {
+                tracing::warn!(tool.id = %tool.id, "the executions of a tool could not be read: {}", error::chain(&error));
+                tool.spoken_at_start
+            }
+        }
+    }
+
     async fn save(
         &self,
         before: &Tool,
@@ -309,6 +328,7 @@ impl Lifecycle {
         let former = after.external_tool_id.take();
         if after.attach_to_agent {
             after.external_tool_id = former;
+            after.spoken_at_start = self.spoken_at_start(after).await;
             let (external, data) = self.external.upsert(after, deadline.reserving(SETTLING)).await?;
             (after.external_tool_id, after.data) = (Some(external), data);
         }
@@ -351,8 +371,12 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<Progress> {
         if tool.attach_to_agent {
+            tool.spoken_at_start = self.spoken_at_start(&tool).await;
             let (external, data) = self.external.upsert(&tool, deadline).await?;
-            if tool.external_tool_id.as_ref() != Some(&external) {
+            if tool.external_tool_id.as_ref() == Some(&external) {
+                tool.data = data;
+                self.tools.note_at_vapi(&tool).await?;
+            } else {
                 let before = tool.clone();
                 (tool.external_tool_id, tool.data) = (Some(external), data);
                 self.tools.replace(&mut tool, &before, lease, None, None).await?;
@@ -539,6 +563,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
         attach_to_agent: config.attach_to_agent,
         data: json!({}),
         values_secret: None,
+        spoken_at_start: (config.is_async || config.confirm.is_some()).then(SpokenAtStart::silent),
         automatic_for: None,
         unchanged: None,
         version: 0,

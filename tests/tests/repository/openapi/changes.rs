@@ -211,6 +211,10 @@ async fn a_number_changes(world: &World, validator: &Validator) -> BTreeSet<Stri
     ];
     let mut fields = walk(world, validator, ("phone-numbers", "phone-numbers"), &path, changes).await;
 
+    world.aws.change("phone_numbers", &home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    let wait = vec![field("wait_ms", json!(500), "/wait_ms", Shows(json!(0)))];
+    fields.extend(walk(world, validator, ("phone-numbers", "phone-numbers"), &path, wait).await);
+
     // Credentials are never shown.
     let twilio = json!({"account_sid": home.twilio_sid, "auth_token": home.twilio_token});
     let secret = || {
@@ -241,6 +245,8 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
         "type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)},
         "messageStrategy": "summary",
     });
+    let mut background = ai_sms();
+    background["async"] = json!(true);
     let mut all = BTreeSet::new();
     for (config, changes) in [
         (ai_sms(), sms_changes(world)),
@@ -249,6 +255,7 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
         (slack_action(&world.home), pipedream_changes(world)),
         (transfer, transfer_changes()),
         (query, query_changes(&usual, &another)),
+        (background, vec![field("async_result", json!("note"), "/config_metadata/async_result", GONE)]),
     ] {
         let tool = world.tool(&config).await;
         let path = format!("/tools/{}", text(&tool["id"]));
@@ -281,6 +288,8 @@ fn sms_changes(world: &World) -> Vec<FieldChange> {
         field("limits", json!({"per_call": 3, "per_hour": 9}), "/config_metadata/limits", GONE),
         field("chat", json!({"least_role": "admin", "consent": true}), "/config_metadata/chat", GONE),
         field("redact", json!(["text"]), "/config_metadata/redact", GONE),
+        field("speech", json!({"start": "One moment."}), "/config_metadata/speech", GONE),
+        field("confirm", json!("read_back"), "/config_metadata/confirm", GONE),
         field("from", sender, "/config_metadata/from", Refused),
         field("text", written, "/config_metadata/text", Refused),
         field(

@@ -1,0 +1,62 @@
+//! The request that the agent reads back to the caller.
+
+use super::{
+    super::database::{number, text, to_attribute},
+    Calls,
+};
+use crate::{
+    Result,
+    models::{CallId, OrganizationId, ReadBack, SpeechTurn},
+};
+
+const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
+
+impl Calls {
+    /// Replaces the call's request. False: the call is over, or has no row.
+    pub async fn read_back(&self, organization: OrganizationId, call: &CallId, request: &ReadBack) -> Result<bool> {
+        self.update(organization, call, "SET #read_back = :request, #updated_at = :now")
+            .when("#organization_id = :organization AND attribute_not_exists(#ended_at)")
+            .with([(":request", to_attribute(request)?)])
+            .unless_refused()
+            .await
+    }
+
+    /// Takes the caller's answer to the request, once. False: somebody spoke since it was read, or it was taken.
+    pub async fn take_answer(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        seen: &ReadBack,
+        acted_by: Option<&str>,
+    ) -> Result<bool> {
+        let turns = i64::try_from(seen.heard.len()).unwrap_or(i64::MAX);
+        let mut change = self
+            .update(organization, call, "SET #read_back.#acted_at = :now, #updated_at = :now")
+            .when(format!("{SAME} AND size(#read_back.#heard) = :turns AND attribute_not_exists(#read_back.#acted_at)"))
+            .with([(":key", text(&seen.key)), (":at", text(seen.at)), (":turns", number(turns))]);
+        if let Some(by) = acted_by {
+            change = change.and(", #read_back.#acted_by = :by").with([(":by", text(by))]);
+        }
+        change.unless_refused().await
+    }
+
+    /// Adds that agent or caller spoke since the request.
+    pub async fn note_turn(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        request: &ReadBack,
+        turn: SpeechTurn,
+    ) -> Result<()> {
+        self.update(
+            organization,
+            call,
+            "SET #read_back.#heard = list_append(#read_back.#heard, :turns), #updated_at = :now",
+        )
+        .when(SAME)
+        .with([(":key", text(&request.key)), (":at", text(request.at)), (":turns", to_attribute(&[turn])?)])
+        .unless_refused()
+        .await
+        .map(drop)
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls that VAPI has not created yet.
+//!
+//! Their rows have provisional ids and no `created_at`, so no list shows them.
+
+use super::{
+    super::{
+        database::{Item, from_item, id, text},
+        write::Attempt,
+    },
+    Calls,
+};
+use crate::{
+    Result,
+    models::{CallId, ExecutionId, OrganizationId, StartingCall},
+};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// Where the result of a tool went that began before its call.
+#[derive(Debug)]
+pub enum AddedEarly {
+    /// It waits for the call.
+    Waits,
+    /// The call has begun; nothing was added.
+    Begun(CallId),
+    NoCall,
+}
+
+impl Calls {
+    pub async fn put_starting(&self, starting: &StartingCall) -> Result<()> {
+        self.table.put(starting)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
+    }
+
+    /// Read consistently.
+    pub async fn starting(&self, organization: OrganizationId, starting: &CallId) -> Result<Option<StartingCall>> {
+        let row: Option<StartingCall> = self.table.get_consistent(id(starting)).await?;
+        Ok(row.filter(|row| row.organization_id == organization))
+    }
+
+    /// Adds the JSON of a result. The first outcome of an execution wins.
+    pub async fn add_early_result(
+        &self,
+        organization: OrganizationId,
+        starting: &CallId,
+        execution: ExecutionId,
+        json: Option<&str>,
+    ) -> Result<AddedEarly> {
+        let added = self
+            .table
+            .update(id(starting), "SET #results.#execution = :json")
+            .when(
+                "#organization_id = :organization AND attribute_not_exists(#call_id) \
+                 AND attribute_not_exists(#results.#execution)",
+            )
+            .alias("#execution", &execution.to_string())
+            .with([(":json", json.map_or(AttributeValue::Null(true), text)), (":organization", text(organization))]);
+        match added.attempt().await? {
+            Attempt::Done(_) => Ok(AddedEarly::Waits),
+            Attempt::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(AddedEarly::NoCall),
+            Attempt::Refused(row) => {
+                let row: StartingCall = from_item(row)?;
+                Ok(row.call_id.map_or(AddedEarly::Waits, AddedEarly::Begun))
+            }
+        }
+    }
+
+    /// Names the call that VAPI created, and takes the results so far. Later results go to the call.
+    pub async fn begin(
+        &self,
+        organization: OrganizationId,
+        starting: &CallId,
+        call: &CallId,
+    ) -> Result<Option<StartingCall>> {
+        self.table
+            .update(id(starting), "SET #call_id = :call, #results = :none REMOVE #caller_phone_number")
+            .when("#organization_id = :organization AND attribute_not_exists(#call_id)")
+            .with([
+                (":call", text(call)),
+                (":none", AttributeValue::M(Item::new())),
+                (":organization", text(organization)),
+            ])
+            .replaced()
+            .await
+    }
+
+    /// There will be no call.
+    pub async fn give_up_starting(&self, organization: OrganizationId, starting: &CallId) -> Result<()> {
+        self.delete(organization, starting).await.map(drop)
+    }
+}

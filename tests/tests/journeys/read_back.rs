@@ -1,0 +1,257 @@
+//! `confirm: "read_back"`: an effect counts once the caller has heard it and spoken.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{Answer, Event, World, ai_sms, aws, phone};
+
+/// Of each slip nothing may come. `T` and `U` are calls of the tool with different arguments, `A` and `a` the agent's speech as
+/// it starts and stops, `C` and `c` the caller's.
+const SLIPS: [&str; 36] = [
+    // Nobody said yes.
+    "T",
+    "TT",
+    "TTT",
+    "TAT",
+    "TAaT",
+    "TAaAT",
+    "TAaAaT",
+    "TAaaT",
+    "TcT",
+    "TaT",
+    // A yes before the sentence, or in the middle of it.
+    "CcTT",
+    "AaCcTT",
+    "TCT",
+    "TCcT",
+    "TCcAaT",
+    "TCAaT",
+    "TACT",
+    "TACcT",
+    "TACcaT",
+    "TACcCcT",
+    "TaCT",
+    "TaCcT",
+    "AaTCcT",
+    "ATaCcT",
+    // A yes to another question.
+    "TAaCcAaCcT",
+    "TAaCAaCT",
+    "TAaCcAaCcAaCcT",
+    "TAaTCcT",
+    // Other arguments.
+    "TAaCcU",
+    "TAaCcUU",
+    "TUAaCcT",
+    "TAaUCcT",
+    "UTAaCcU",
+    "TAaCcUT",
+    "TAaCcUTU",
+    "TAaCcUAaT",
+];
+
+/// One effect, however often it is asked for.
+const DONE: [&str; 10] = [
+    "TAaCT",
+    "TAaCcT",
+    "TTAaCcT",
+    "TAaAaCcT",
+    "TAaCcCcT",
+    "TAaCcAaT",
+    "TAaCcTT",
+    "TAaCcTAaCcT",
+    "TAaCcTTTT",
+    "TAaCcUAaCcU",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Manner {
+    /// VAPI's `apiRequest`.
+    Plain,
+    /// VAPI's `tool-calls`, and each message about speech twice.
+    Twice,
+    /// The same arguments in another spelling each time.
+    Spelled,
+}
+
+async fn confirmed(world: &World) -> Value {
+    let mut config = ai_sms();
+    config["confirm"] = json!("read_back");
+    world.attached(&config).await
+}
+
+async fn speech(world: &World, call: &str, step: char) {
+    let role = if step.eq_ignore_ascii_case(&'a') { "assistant" } else { "user" };
+    let status = if step.is_ascii_uppercase() { "started" } else { "stopped" };
+    let message = json!({"message": {
+        "type": "speech-update", "role": role, "status": status, "timestamp": Timestamp::now().as_millis(), "call": {"id": call},
+    }});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    world.send("calls", &Event::post("/api/vapi/events", &message).header("authorization", &bearer)).await.expect(200);
+}
+
+fn tool_calls(world: &World, tool: &Value, call: &str, id: &str, text: &str) -> Event {
+    let message = json!({"message": {
+        "type": "tool-calls",
+        "toolCallList": [{"id": id, "type": "function", "function": {"name": tool["name"], "arguments": {"text": text}}}],
+        "call": {"id": call}, "customer": {"number": phone(1)}, "phoneNumber": {"number": world.home.phone_number},
+    }});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let path = format!("/api/tools/{}/execute", tool["id"].as_str().unwrap());
+    Event::post(&path, &message).header("authorization", &bearer)
+}
+
+async fn asked(world: &World, tool: &Value, call: &str, text: &str) -> Answer {
+    let mut asked = world.call(tool, json!({"text": text}));
+    asked.call_id = Some(call.to_owned());
+    world.call_tool(&asked).await
+}
+
+/// Plays a script in a call of its own; returns the messages that were sent.
+async fn played(world: &World, tool: &Value, script: &str, manner: Manner) -> usize {
+    let call = format!("{script}-{manner:?}");
+    world.incoming_call(&world.home, &call, &phone(1));
+    let before = world.twilio.messages().len();
+    for (number, step) in script.chars().enumerate() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let text = match (step, manner) {
+            ('T', Manner::Spelled) if number % 2 == 1 => " Tuesday at nine ",
+            ('T', _) => "Tuesday at nine",
+            ('U', _) => "Tuesday at ten",
+            _ => {
+                speech(world, &call, step).await;
+                if manner == Manner::Twice {
+                    speech(world, &call, step).await;
+                }
+                continue;
+            }
+        };
+        if manner == Manner::Twice {
+            let event = tool_calls(world, tool, &call, &format!("{call}-{number}"), text);
+            world.send("execute", &event).await.expect(200);
+        } else {
+            asked(world, tool, &call, text).await.expect(200);
+        }
+    }
+    world.twilio.messages().len() - before
+}
+
+#[tokio::test]
+async fn a_hundred_slips_have_no_effect() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    let mut slips = 0;
+    for manner in [Manner::Plain, Manner::Twice, Manner::Spelled] {
+        for script in SLIPS {
+            // A message that comes twice is no second turn.
+            assert_eq!(played(&world, &tool, script, manner).await, 0, "{script} {manner:?}");
+            slips += 1;
+        }
+    }
+    assert!(slips >= 100);
+}
+
+#[tokio::test]
+async fn a_confirmed_request_acts_once() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    for manner in [Manner::Plain, Manner::Twice, Manner::Spelled] {
+        for script in DONE {
+            assert_eq!(played(&world, &tool, script, manner).await, 1, "{script} {manner:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_sentence_names_the_arguments_and_the_history_says_that_nothing_happened() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let told = asked(&world, &tool, "call-1", "Tuesday at nine").await.result().clone();
+    let told = told.as_str().unwrap();
+    assert!(
+        told.starts_with("Nothing has been done yet.") && told.contains("{\"text\":\"Tuesday at nine\"}"),
+        "{told}"
+    );
+    let [run] = &world.executions()[..] else { panic!("one execution") };
+    assert_eq!((&run["status"], run.get("result")), (&json!("read_back"), None));
+    assert!(world.aws.rows("idempotency").is_empty(), "nothing is claimed");
+    let messages = world.vapi.tool(tool["external_tool_id"].as_str().unwrap()).unwrap()["messages"].clone();
+    assert_eq!(messages[0], json!({"type": "request-start", "content": ""}), "the agent reads back at once");
+    let timeline = world.calls("/call-1").await.expect(200)["timeline"].clone();
+    assert!(timeline.as_array().unwrap().iter().any(|moment| moment["status"] == "read_back"), "{timeline}");
+}
+
+#[tokio::test]
+async fn a_redelivery_is_no_second_request() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let first = tool_calls(&world, &tool, "call-1", "first", "Tuesday");
+    let second = tool_calls(&world, &tool, "call-1", "second", "Tuesday");
+    let one = world.send("execute", &first).await.expect(200);
+    for step in "AaCc".chars() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        speech(&world, "call-1", step).await;
+    }
+    // The first request comes again, after the caller has spoken.
+    assert_eq!(world.send("execute", &first).await.expect(200), one);
+    assert!(world.twilio.messages().is_empty());
+    let done = world.send("execute", &second).await.expect(200);
+    assert_eq!(world.twilio.messages().len(), 1);
+    // So does the second one, long after the window of a repetition.
+    world.age_claims(600);
+    let mut row = world.aws.row("calls", "call-1").unwrap()["read_back"].clone();
+    row["acted_at"] = json!("2026-01-01T00:00:00.000Z");
+    world.aws.change("calls", "call-1", json!({"read_back": row}));
+    assert_eq!(world.send("execute", &second).await.expect(200), done);
+    assert_eq!(world.twilio.messages().len(), 1);
+    // A new wish for the same is a new request.
+    let third = tool_calls(&world, &tool, "call-1", "third", "Tuesday");
+    assert!(world.send("execute", &third).await.body.to_string().contains("Nothing has been done yet"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_confirmed_is_not_done() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    // A call that did not come in through Switchboard tells nobody who speaks.
+    let told = asked(&world, &tool, "elsewhere", "Tuesday").await.sentence().to_owned();
+    assert!(told.starts_with("Nothing was done"), "{told}");
+    world.incoming_call(&world.home, "over", &phone(1));
+    world.aws.change("calls", "over", json!({"ended_at": "2026-11-20T17:20:52.000Z"}));
+    assert!(asked(&world, &tool, "over", "Tuesday").await.sentence().contains("the call is over"));
+
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    asked(&world, &tool, "call-1", "Tuesday").await.result();
+    for step in "AaCc".chars() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        speech(&world, "call-1", step).await;
+    }
+    world.aws.inject(aws::Fault::new("UpdateItem", "calls", aws::Trouble::Error("AccessDeniedException")).times(9));
+    asked(&world, &tool, "call-1", "Tuesday").await.sentence();
+    world.aws.clear_faults();
+    assert!(world.twilio.messages().is_empty());
+    asked(&world, &tool, "call-1", "Tuesday").await.result();
+    assert_eq!(world.twilio.messages().len(), 1, "the answer stands");
+}
+
+#[tokio::test]
+async fn only_a_tool_with_an_effect_in_a_conversation_is_confirmed() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    assert_eq!(world.update(&tool, &json!({"confirm": "twice"})).await.wrong_fields(), ["confirm"]);
+    let edited = world.update(&tool, &json!({"confirm": "read_back"})).await.expect(200);
+    assert_eq!(edited["config_metadata"]["confirm"], "read_back");
+    let cleared = world.update(&edited, &json!({"confirm": null})).await.expect(200);
+    assert!(cleared["config_metadata"].get("confirm").is_none());
+    let create = async |mut config: Value| {
+        config["confirm"] = json!("read_back");
+        let event = Event::post(&format!("/api/{}/tools", world.home.slug), &config).user(&world.home.user_id);
+        world.send("create-tool", &event).await.wrong_fields()
+    };
+    assert_eq!(create(tests::api_request("GET", "https://example.com/")).await, ["confirm"]);
+    assert_eq!(create(tests::preemptive_sms()).await, ["confirm"]);
+}
