@@ -1,8 +1,12 @@
 // The places of the console, in the order of the navigation. Each is loaded when it is opened.
 
 // Several places need these, so they come with the shell, once.
+import * as absent from './absent.js';
 import * as axis from './axis.js';
+import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as fault from './fault.js';
+import * as filters from './filters.js';
 import * as list from './list.js';
 import * as money from './money.js';
 import * as request from './request.js';
@@ -13,10 +17,15 @@ import * as values from './values.js';
 export const PLACES = [
   { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
   { page: 'calls', word: 'Calls', icon: 'call', key: 'c', first: true, open: () => import('../calls/page.js') },
+  { page: 'executions', word: 'Executions', icon: 'bolt', key: 'e', first: false, open: () => import('../executions/page.js') },
   { page: 'automations', word: 'Automations', icon: 'flow', key: 'w', first: false, open: () => import('../automations/page.js') },
   { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
+  { page: 'events', word: 'Events', icon: 'inbox', key: 'v', first: false, open: () => import('../events/page.js') },
   { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
   { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
   { page: 'tools', word: 'Tools', icon: 'tool', key: 't', first: false, open: () => import('../tools/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
+  { page: 'members', word: 'Members', icon: 'people', key: 'p', first: false, open: () => import('../members/page.js') },
+  { page: 'audit', word: 'Audit log', icon: 'log', key: 'l', first: false, open: () => import('../audit/page.js') },
+  { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];

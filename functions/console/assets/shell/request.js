@@ -15,6 +15,9 @@ export function Request({ execution }) {
   return html`<h3>What the tool was given <span class="quiet">masked</span></h3>
     <div class="say" data-request><${Values} values=${given} /></div>
     ${ignored.length > 0 && html`<p class="small quiet">Ignored, for the tool does not have them: ${ignored.join(', ')}.</p>`}
-    <h3>What it gave back</h3>
-    <div class="say">${result === null ? html`<span class="quiet">Nothing.</span>` : html`<${Values} values=${result} />`}</div>`;
+    <h3>What it gave back</h3><${Result} of=${result} />`;
+}
+
+export function Result({ of }) {
+  return html`<div class="say">${of === null || of === undefined ? html`<span class="quiet">Nothing.</span>` : html`<${Values} values=${of} />`}</div>`;
 }
