@@ -63,7 +63,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />
       <${Cost} call=${call} />
       <div class="two wideleft">
-        ${bar ? html`<${Asked} slug=${slug} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
+        ${bar ? html`<${Asked} slug=${slug} call=${call} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
         <${Moments} call=${call} lanes=${lanes} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />
       </div>
     </div>
@@ -110,7 +110,7 @@ function Cost({ call }) {
 }
 
 /** The tool's arguments and result, masked. */
-function Asked({ slug, bar, execution, nameOf, from }) {
+function Asked({ slug, call, bar, execution, nameOf, from }) {
   const aside = useRef(null);
   const shown = useRef(bar.id);
   useEffect(() => {
@@ -128,7 +128,7 @@ function Asked({ slug, bar, execution, nameOf, from }) {
     </dl>
     ${bar.error && html`<div class="say bad"><${Icon} name="bad" /><p><bdi>${bar.error}</bdi></p></div>`}
     ${execution
-      ? html`<${Request} execution=${execution} /><a class="btn" data-now-link href=${addressOf({ slug, page: 'executions', id: bar.id })}>See what would be sent now</a>`
+      ? html`<${Request} execution=${execution} /><a class="btn" data-now-link href=${addressOf({ slug, page: 'executions', id: bar.id, query: { call: call.id } })}>See what would be sent now</a>`
       : html`<p class="quiet">What it was asked is not kept any more.</p>`}
   </aside>`;
 }

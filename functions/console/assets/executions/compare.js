@@ -28,7 +28,8 @@ export function filled(given, values) {
 
 /**
  * `given` and `sent` as rows `{path, text, state}`. An argument is `used` where the request has it, `ignored` where the tool does not take
- * it any more, `hidden` where the record lacks it, else `absent`; a value of the request is `given` if an argument has it, else `own`.
+ * it any more, `hidden` where the record lacks it, else `absent`; a value of the request is `given` if an argument has
+ * it, `hidden` if it is a hidden one, else `own`.
  */
 export function compared(given, shown, before = []) {
   const request = leaves(shown?.request ?? {});
@@ -40,14 +41,15 @@ export function compared(given, shown, before = []) {
     const state = ignored.includes(top) ? (before.includes(top) ? 'ignored' : 'newly-ignored') : isHidden(text) ? 'hidden' : has(text) ? 'used' : 'absent';
     return { path, text, state: shown?.request || state.endsWith('ignored') || state === 'hidden' ? state : 'used' };
   });
+  const hidden = rows.filter(({ state }) => state === 'hidden').map(({ text }) => text);
   const texts = rows.filter(({ state }) => state === 'used').map(({ text }) => text);
   const from = (text) => texts.some((one) => one !== '' && (one === text || (one.length > 2 && text.includes(one))));
-  return { given: rows, sent: request.filter(({ path }) => path !== '').map((row) => ({ ...row, state: isHidden(row.text) ? 'hidden' : from(row.text) ? 'given' : 'own' })) };
+  return { given: rows, sent: request.filter(({ path }) => path !== '').map((row) => ({ ...row, state: hidden.includes(row.text) ? 'hidden' : from(row.text) ? 'given' : 'own' })) };
 }
 
 /** The differences that a person should know, as sentences. */
 export function differences({ given }, shown, execution) {
-  const named = (state) => given.filter((row) => row.state === state).map(({ path }) => path).join(', ');
+  const named = (state) => [...new Set(given.filter((row) => row.state === state).map(({ path }) => path.split('.')[0]))].join(', ');
   const says = [];
   if (shown.status === 'failed' && execution.status !== 'failed') says.push('Then it was sent; now it would not be.');
   if (shown.status === 'ready' && execution.status === 'failed') says.push('Then it failed; now there is a request to send.');

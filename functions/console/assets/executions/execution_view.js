@@ -17,6 +17,7 @@ import { compared, differences, filled } from './compare.js';
 
 const NEVER = () => null;
 const EVERY = 1_500;
+const MOST_PAGES = 10;
 const MARKS = {
   used: null,
   given: null,
@@ -28,10 +29,10 @@ const MARKS = {
 };
 
 export function ExecutionView({ id, api, slug, role, labels, query }) {
-  const live = useLive(`${slug} ${id}`, () => api.read(`executions/${encodeURIComponent(id)}`), (data) => (data === null || data.status === 'queued' ? EVERY : null));
+  const live = useLive(`${slug} ${id}`, () => found(api, id, query), (data) => (data === null || data.status === 'queued' ? EVERY : null));
   const execution = live.data;
-  const list = addressOf({ slug, page: 'executions', query });
-  const crumb = { word: 'Executions', href: list };
+  const { call: _call, tool: _tool, ...filters } = query;
+  const crumb = { word: 'Executions', href: addressOf({ slug, page: 'executions', query: filters }) };
   if (!execution) return html`<${Absent} word="execution" icon="bolt" crumb=${crumb} live=${live} />`;
   const { tool_id: tool, call_id: call, run_id: run, trigger, started_at: began, duration_ms: took, error } = execution;
   const fault = faultOf(execution);
@@ -54,6 +55,21 @@ export function ExecutionView({ id, api, slug, role, labels, query }) {
       <section class="stack" aria-labelledby="h-back"><h2 id="h-back">What came back then</h2><${Result} of=${execution.result} /></section>
     </div>
   <//>`;
+}
+
+/** A route gives the executions of a call or of a tool, and none a single one: the address says of which. */
+async function found(api, id, { call, tool }) {
+  if (!call && !tool) throw new Refused(404, 'not_found', 'The address does not say of which tool it is.');
+  const path = call ? `calls/${encodeURIComponent(call)}/executions` : `tools/${encodeURIComponent(tool)}/executions`;
+  let cursor = null;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const { items, next_cursor: next } = await api.read(path, { limit: 200, cursor });
+    const one = items.find((item) => item.id === id);
+    if (one) return one;
+    if (!next) break;
+    cursor = next;
+  }
+  throw new Refused(404, 'not_found', 'There is no such execution.');
 }
 
 function Beside({ execution, api, role }) {

@@ -7,7 +7,7 @@ import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { length, Moment } from '../shell/moments.js';
-import { triggerOf } from '../shell/request.js';
+import { triggerOf, whereOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { ExecutionView } from './execution_view.js';
@@ -44,6 +44,6 @@ function Executions({ api, slug, labels, query }) {
     <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'Each time an agent, an automation or a test runs a tool, it appears here with its arguments and its result.'}</p><//>`;
   return html`<${Main} title="Executions">
     <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
-      <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'executions', id, query })} empty=${empty} /></div>
+      <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id, ...item }) => addressOf({ slug, page: 'executions', id, query: { ...query, ...whereOf(item) } })} empty=${empty} /></div>
   <//>`;
 }

@@ -20,7 +20,7 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
   const failed = grouped(failures.filter(({ execution }) => recent(execution.started_at))).map(([{ call, execution, tool }, count]) => ({
     id: execution.id, status: 'failed', word: 'Tool failed', title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
     why: execution.error ?? '', at: execution.started_at, act: 'See request',
-    ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id }),
+    ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id, query: { tool: execution.tool_id } }),
   }));
   const broken = runs.filter((run) => FAILED.includes(run.status) && recent(run.created_at)).map((run) => ({
     id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? `${run.actions_failed} of its actions failed.`,

@@ -10,6 +10,11 @@ export function triggerOf(trigger) {
   return TRIGGERS[trigger] ?? trigger;
 }
 
+/** The list that an execution is found in, for its address. */
+export function whereOf({ call_id: call, tool_id: tool }) {
+  return call ? { call } : { tool };
+}
+
 export function Request({ execution }) {
   const { arguments: given, ignored_arguments: ignored, result } = execution;
   return html`<h3>What the tool was given <span class="quiet">masked</span></h3>

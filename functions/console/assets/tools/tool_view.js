@@ -7,7 +7,7 @@ import { Choices, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, Moment } from '../shell/moments.js';
-import { Request, triggerOf } from '../shell/request.js';
+import { Request, triggerOf, whereOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { occasionOf, parametersOf, typeOf } from './words.js';
@@ -67,5 +67,5 @@ function Execution({ execution, slug }) {
       ${run && html`<div><dt>Run</dt><dd><a href=${addressOf({ slug, page: 'runs', id: run })}>See the run</a></dd></div>`}
     </dl></section>
     ${error && html`<section><div class="say bad"><${Icon} name="bad" /><p><bdi>${error}</bdi></p></div></section>`}
-    <section><${Request} execution=${execution} /><a class="btn" href=${addressOf({ slug, page: 'executions', id: execution.id })}>See what would be sent now</a></section>`;
+    <section><${Request} execution=${execution} /><a class="btn" href=${addressOf({ slug, page: 'executions', id: execution.id, query: whereOf(execution) })}>See what would be sent now</a></section>`;
 }
