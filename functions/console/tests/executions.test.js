@@ -72,7 +72,7 @@ test('the rights that the page names are those of the routes', () => {
 
 test('an entry of the audit log is said in words, and a deleted thing has no place', () => {
   assert.equal(actionOf({ noun: 'automation', action: 'rolled_back' }), 'Automation rolled back');
-  assert.deepEqual([placeOf({ noun: 'tool', action: 'changed' }), placeOf({ noun: 'tool', action: 'deleted' }), placeOf({ noun: 'moon', action: 'made' })], ['tools', null, null]);
+  assert.deepEqual([placeOf({ noun: 'tool', action: 'edited', of: 'x' }), placeOf({ noun: 'tool', action: 'deleted', of: 'x' }), placeOf({ noun: 'erasure', action: 'erased', of: null })], ['tools', null, null]);
 });
 
 test('a failed run is retried once', () => {

@@ -6,6 +6,7 @@ import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
+import { PLACES } from '../shell/places.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Values } from '../shell/values.js';
@@ -29,9 +30,9 @@ function Log({ api, slug, query }) {
   ];
   const rows = useRows(`${slug} ${JSON.stringify(filters)}`, async (cursor) => {
     const page = await api.read('audit', { limit: 50, cursor, ...asked(filters, fields) });
-    return { ...page, items: page.items.map((entry) => ({ ...entry, of: entry.id, id: `${entry.at} ${entry.noun} ${entry.id} ${entry.action}` })) };
+    return { ...page, items: page.items.map((entry) => ({ ...entry, of: entry.id, id: entry.entry_id })) };
   });
-  const actorOf = ({ actor }) => names.get(actor) ?? actor ?? 'Switchboard';
+  const actorOf = ({ actor, via }) => `${names.get(actor) ?? actor ?? 'Switchboard'}${via ? `, through an ${via}` : ''}`;
   const columns = [
     { head: 'What', cls: 'c-who wrap', cell: (entry) => html`${actionOf(entry)} <bdi class="strong">${entry.name ?? ''}</bdi>`, below: (entry) => html`<span class="sub"><bdi>${actorOf(entry)}</bdi> · <${Moment} at=${entry.at} /></span>` },
     { head: 'Who', cls: 'c-agent', cell: (entry) => html`<bdi>${actorOf(entry)}</bdi>` },
@@ -53,13 +54,13 @@ function Log({ api, slug, query }) {
 }
 
 function Entry({ entry, who, slug, back }) {
-  const page = placeOf(entry);
+  const page = PLACES.find(({ page }) => page === placeOf(entry))?.page;
   return html`<section class="panehead"><h2>${actionOf(entry)}</h2><div class="acts"><a class="btn bare" data-close href=${back}>Close</a></div></section>
     <section><dl class="pairs">
       <div><dt>Who</dt><dd><bdi>${who}</bdi>${entry.role && `, ${entry.role}`}</dd></div>
       <div><dt>When</dt><dd><${Moment} at=${entry.at} /></dd></div>
       ${entry.name && html`<div><dt>Name</dt><dd><bdi>${entry.name}</bdi></dd></div>`}
-      <div><dt>Id</dt><dd><code>${entry.of}</code></dd></div>
+      ${entry.of && html`<div><dt>Id</dt><dd><code>${entry.of}</code></dd></div>`}
     </dl>${page && html`<a class="btn" href=${addressOf({ slug, page, id: entry.of })}>Open it</a>`}</section>
     ${Object.keys(entry.details ?? {}).length > 0 && html`<section><h3>Details</h3><${Values} values=${entry.details} /></section>`}`;
 }

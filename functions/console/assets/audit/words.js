@@ -5,16 +5,18 @@ const KNOWN = {
   automation: ['Automation', 'automations'],
   tool: ['Tool', 'tools'],
   agent: ['Agent', 'agents'],
-  number: ['Phone number', 'numbers'],
-  knowledge: ['Knowledge base', 'knowledge'],
+  phone_number: ['Phone number', 'numbers'],
+  knowledge_base: ['Knowledge base', 'knowledge'],
   approval: ['Approval', 'approvals'],
   event: ['Event', 'events'],
   run: ['Run', 'runs'],
+  call: ['Call', 'calls'],
   erasure: ['Erasure', null],
   member: ['Member', 'members'],
   key: ['Key', null],
   hook: ['Hook', null],
   service: ['Service', null],
+  thread: ['Conversation', null],
 };
 
 export const NOUNS = Object.entries(KNOWN).map(([value, [word]]) => [value, word]);
@@ -26,6 +28,6 @@ export function actionOf({ noun, action }) {
 }
 
 /** The place that shows the thing; null if none does, or if it was deleted. */
-export function placeOf({ noun, action }) {
-  return action === 'deleted' || action === 'removed' ? null : (KNOWN[noun]?.[1] ?? null);
+export function placeOf({ noun, action, of }) {
+  return action === 'deleted' || !of ? null : (KNOWN[noun]?.[1] ?? null);
 }
