@@ -2,9 +2,10 @@
 //!
 //! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the
 //! person who signed in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one
-//! that takes gzip; the headers allow only the page's own needs (`policy.rs`).
+//! that takes Brotli or gzip; the headers allow only the page's own needs (`policy.rs`).
 
 mod assets;
+#[cfg(test)]
 mod linked;
 mod policy;
 
@@ -122,17 +123,16 @@ fn has_a_tag(operation: &mut Operation) {
 }
 
 fn served(deps: &Deps, request: &Request, file: Asset) -> Result<Reply> {
-    let zipped = policy::takes_gzip(request);
-    let tag = file.tag();
-    // Other bytes, another tag.
-    let tag = if zipped { format!("{}-gzip\"", tag.trim_end_matches('"')) } else { tag };
+    let coding = file.coding(&policy::taken(request));
+    let tag = file.tag(coding);
     let reply = if policy::has(request, &tag) {
         Reply::not_modified()
-    } else if zipped {
-        let bytes = file.compressed().map_err(Error::internal)?;
-        Reply::of(200, file.kind, bytes).with_headers([("content-encoding", "gzip".to_owned())])
     } else {
-        Reply::of(200, file.kind, file.bytes.into())
+        let reply = Reply::of(200, file.kind, file.bytes(coding));
+        match coding {
+            Some(coding) => reply.with_headers([("content-encoding", coding.name().to_owned())]),
+            None => reply,
+        }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
     Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own))
@@ -147,5 +147,5 @@ fn settings(settings: &ConsoleSettings) -> Result<Asset> {
         scopes: settings.scopes.clone(),
     };
     let bytes = serde_json::to_vec(&shown).map_err(Error::internal)?;
-    Ok(Asset { kind: assets::JSON, bytes: bytes.into() })
+    Ok(Asset::made(assets::JSON, bytes))
 }

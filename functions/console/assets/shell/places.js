@@ -22,10 +22,19 @@ export const PLACES = [
   { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
   { page: 'events', word: 'Events', icon: 'inbox', key: 'v', first: false, open: () => import('../events/page.js') },
   { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
-  { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
+  { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => sheet('console/console.css').then(() => import('../chat/page.js')) },
   { page: 'tools', word: 'Tools', icon: 'tool', key: 't', first: false, open: () => import('../tools/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
   { page: 'members', word: 'Members', icon: 'people', key: 'p', first: false, open: () => import('../members/page.js') },
   { page: 'audit', word: 'Audit log', icon: 'log', key: 'l', first: false, open: () => import('../audit/page.js') },
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
+
+/** Loads a style sheet that one place needs, once. */
+function sheet(href) {
+  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
+  return new Promise((come, fail) => {
+    const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href, onload: come, onerror: () => fail(new Error(href)) });
+    document.head.append(link);
+  });
+}
