@@ -52,7 +52,6 @@ export function differences({ given }, shown, execution) {
   const named = (state) => [...new Set(given.filter((row) => row.state === state).map(({ path }) => path.split('.')[0]))].join(', ');
   const says = [];
   if (shown.status === 'failed' && execution.status !== 'failed') says.push('Then it was sent; now it would not be.');
-  if (shown.status === 'ready' && execution.status === 'failed') says.push('Then it failed; now there is a request to send.');
   if (named('newly-ignored')) says.push(`The tool does not take these arguments any more: ${named('newly-ignored')}.`);
   if (named('absent')) says.push(`Not in the request as they were given: ${named('absent')}.`);
   if (named('hidden')) says.push(`Hidden in the record: ${named('hidden')}. Fill them in below to see the request with them.`);
