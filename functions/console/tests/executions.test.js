@@ -4,7 +4,6 @@ import test from 'node:test';
 
 import { compared, differences, filled } from '../assets/executions/compare.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
-import { actionOf, placeOf } from '../assets/audit/words.js';
 import { canRetry } from '../assets/runs/retry.js';
 import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
@@ -68,11 +67,6 @@ test('the rights that the page names are those of the routes', () => {
       assert.ok(roles.includes(`| \`${whole}\` | ${method} | ${least} |`), `${route}: ${least}`);
     }
   }
-});
-
-test('an entry of the audit log is said in words, and a deleted thing has no place', () => {
-  assert.equal(actionOf({ noun: 'automation', action: 'rolled_back' }), 'Automation rolled back');
-  assert.deepEqual([placeOf({ noun: 'tool', action: 'edited', of: 'x' }), placeOf({ noun: 'tool', action: 'deleted', of: 'x' }), placeOf({ noun: 'erasure', action: 'erased', of: null })], ['tools', null, null]);
 });
 
 test('a failed run is retried once', () => {

@@ -118,7 +118,6 @@ async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
         "tools",
         "usage",
         "members",
-        "audit",
         "erasure",
     ];
     for page in pages {
