@@ -4,7 +4,6 @@ import test from 'node:test';
 
 import { compared, differences, filled } from '../assets/executions/compare.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
-import { canRetry } from '../assets/runs/retry.js';
 import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
 import { RIGHTS } from '../assets/members/rights.js';
@@ -67,10 +66,6 @@ test('the rights that the page names are those of the routes', () => {
       assert.ok(roles.includes(`| \`${whole}\` | ${method} | ${least} |`), `${route}: ${least}`);
     }
   }
-});
-
-test('a failed run is retried once', () => {
-  assert.deepEqual([canRetry({ status: 'failed' }), canRetry({ status: 'failed', retried_by: 'x' }), canRetry({ status: 'completed' }), canRetry({ status: 'failed', dry_run: true })], [true, false, false, false]);
 });
 
 test('days without use are bars of nothing, and the picture is a sentence', () => {

@@ -8,7 +8,6 @@ import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
 import { EventView } from './event_view.js';
-import { PlanMaker, ReplayView } from './replays.js';
 import { Began, reasonOf } from './words.js';
 
 export function View({ api, slug, role, at }) {
@@ -17,11 +16,10 @@ export function View({ api, slug, role, at }) {
   const nameOf = (id) => names.get(id) ?? 'An automation';
   const told = { api, slug, role, nameOf };
   if (at.id) return html`<${EventView} key=${at.id} id=${at.id} ...${told} />`;
-  if (at.query.replay) return html`<${ReplayView} key=${at.query.replay} id=${at.query.replay} ...${told} />`;
   return html`<${Events} query=${at.query} names=${names} ...${told} />`;
 }
 
-function Events({ api, slug, role, query, names, nameOf }) {
+function Events({ api, slug, query, names, nameOf }) {
   const fields = [
     { name: 'matched', word: 'Outcome', options: [['', 'Any outcome'], ['false', 'Began nothing']] },
     { name: 'service', word: 'Service' },
@@ -39,7 +37,7 @@ function Events({ api, slug, role, query, names, nameOf }) {
   const filtered = fields.some(({ name }) => query[name]);
   const empty = html`<${Nothing} icon="inbox" title=${filtered ? 'No event matches' : 'No event yet'}>
     <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'Connect a hook at a service. Each event that it sends appears here, with the runs that it began or the reason why it began none.'}</p><//>`;
-  return html`<${Main} title="Events" acts=${html`<${PlanMaker} api=${api} slug=${slug} role=${role} filter=${asked(query, fields)} />`}>
+  return html`<${Main} title="Events">
     <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
       <${List} what="Events" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'events', id })} empty=${empty} /></div>
   <//>`;

@@ -31,8 +31,6 @@ const KNOWN = {
   replayed: ['Replayed', 'done', 'skip'],
   repeated: ['Repeated', 'done', 'skip'],
   limited: ['Limited', 'wait', 'part'],
-  // Replays of events
-  planned: ['Planned', 'done', 'queued'],
   // Calls
   scheduled: ['Scheduled', 'done', 'queued'],
   ringing: ['Ringing', 'live', 'live'],
