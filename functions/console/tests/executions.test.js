@@ -4,10 +4,7 @@ import test from 'node:test';
 
 import { compared, differences, filled } from '../assets/executions/compare.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
-import { faultOf } from '../assets/shell/fault.js';
-import { asked, SINCE } from '../assets/shell/filters.js';
 import { RIGHTS } from '../assets/members/rights.js';
-import { chartOf } from '../assets/usage/budgets.js';
 
 const states = (rows) => rows.map(({ path, state }) => `${path} ${state}`);
 
@@ -36,18 +33,6 @@ test('hidden values are filled in at their path, and the record stays as it is',
   assert.equal(given.phone, '[number]');
 });
 
-test('a failure says whose it is, and the next step of the API comes first', () => {
-  assert.equal(faultOf({ error_class: null }), null);
-  assert.equal(faultOf({ error_class: 'service' }).word, 'The other service');
-  assert.deepEqual(faultOf({ error_class: 'moon', next_step: 'Wait.' }), { word: 'moon', next: 'Wait.' });
-});
-
-test('a span of time in the address is a moment for the API, the same for five minutes', () => {
-  const now = Date.parse('2026-02-27T10:03:00Z');
-  assert.deepEqual(asked({ since: '24h', other: 'x' }, [SINCE, { name: 'status' }], now), { since: '2026-02-26T10:00:00.000Z', status: null });
-  assert.equal(asked({ since: '2026-02-01T00:00:00Z' }, [SINCE], now).since, '2026-02-01T00:00:00Z');
-});
-
 test('an erasure goes on until all was looked at, and sums its counts', async () => {
   const answers = [{ deleted: { calls: 2, runs: 1 }, runs_under_way: ['r'], complete: false, next_cursor: 'runs' }, { deleted: { calls: 0, runs: 3 }, runs_under_way: ['r'], complete: false, next_cursor: null }];
   const bodies = [];
@@ -66,10 +51,4 @@ test('the rights that the page names are those of the routes', () => {
       assert.ok(roles.includes(`| \`${whole}\` | ${method} | ${least} |`), `${route}: ${least}`);
     }
   }
-});
-
-test('days without use are bars of nothing, and the picture is a sentence', () => {
-  const { says, bars, shown } = chartOf([{ date: '2026-02-26', platform_cost: 0.5 }, { date: '2026-02-27' }], 'platform_cost');
-  assert.deepEqual([bars.map(({ value }) => value), shown(0.5)], [[0.5, 0], '$0.50']);
-  assert.equal(says, 'Platform’s key: $0.50 in 2 days, most on 2026-02-26 with $0.50.');
 });

@@ -1,7 +1,7 @@
 // Events, newest first, with the runs that they began or why they began none; one of them; and replays of many.
 
 import { html } from '../htm-preact.js';
-import { asked, Filters, SINCE } from '../shell/filters.js';
+import { Filters } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -16,17 +16,14 @@ export function View({ api, slug, role, at }) {
   const nameOf = (id) => names.get(id) ?? 'An automation';
   const told = { api, slug, role, nameOf };
   if (at.id) return html`<${EventView} key=${at.id} id=${at.id} ...${told} />`;
-  return html`<${Events} query=${at.query} names=${names} ...${told} />`;
+  return html`<${Events} query=${at.query} ...${told} />`;
 }
 
-function Events({ api, slug, query, names, nameOf }) {
+function Events({ api, slug, query, nameOf }) {
   const fields = [
     { name: 'matched', word: 'Outcome', options: [['', 'Any outcome'], ['false', 'Began nothing']] },
-    { name: 'service', word: 'Service' },
-    { name: 'automation_id', word: 'Automation', options: [['', 'Any automation'], ...names] },
-    SINCE,
   ];
-  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('events', { limit: 50, cursor, ...asked(query, fields) }));
+  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('events', { limit: 50, cursor, matched: query.matched || null }));
   const columns = [
     { head: 'Event', cls: 'c-who wrap', cell: (event) => html`<bdi>${event.service}: ${event.event_type}</bdi>`, below: (event) => html`<span class="sub"><${Moment} at=${event.created_at} /></span>${reasonOf(event) && html`<span class="below quiet"><bdi>${reasonOf(event)}</bdi></span>`}` },
     { head: 'Began', cls: 'c-st', cell: (event) => html`<${Began} of=${event} />` },

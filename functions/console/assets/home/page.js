@@ -1,8 +1,7 @@
 // Home: what needs a person now, the calls of the last day, and the budgets.
 
-import { html } from '../htm-preact.js';
+import { html, useRef } from '../htm-preact.js';
 import { Bars } from '../shell/bars.js';
-import { asked, SINCE } from '../shell/filters.js';
 import { Failed, Nothing, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -11,14 +10,18 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { budgetsOf } from '../usage/budgets.js';
 import { Meters } from '../usage/meters.js';
+import { isOver } from '../calls/timeline.js';
 import { callsByHour, needsOf } from './needs.js';
 
 const EVERY = 10_000;
+/** Of so many of the newest calls it is asked which tools failed in them: a call's row does not say. */
+const LOOKED_INTO = 10;
 /** The most calls in a page. */
 const MOST = 200;
 
 export function View({ api, slug }) {
-  const live = useLive(slug, () => read(api), () => EVERY);
+  const over = useRef(new Map());
+  const live = useLive(slug, () => read(api, over.current), () => EVERY);
   const { data, error, at, again } = live;
   return html`<${Main} title="Home"><div class="body" data-home>
     ${error && html`<${Failed} what="Home" error=${error} at=${at} again=${again} />`}
@@ -29,25 +32,28 @@ export function View({ api, slug }) {
   </div><//>`;
 }
 
-async function read(api) {
-  const since = asked({ since: '24h' }, [SINCE]);
-  const [approvals, automations, runs, calls, failures, tools, usage] = await Promise.all([
+/** `over` keeps the failed executions of calls that are over: they do not change any more. */
+async function read(api, over) {
+  const [approvals, automations, runs, calls, tools, usage] = await Promise.all([
     api.read('approvals', { status: 'pending', limit: 100 }),
     api.read('automations', { limit: 200 }),
-    api.read('runs', { failed: true, limit: 50, ...since }),
-    api.read('calls', { limit: MOST, ...since }),
-    api.read('executions', { failed: true, limit: 100, ...since }),
+    api.read('runs', { limit: 50 }),
+    api.read('calls', { limit: MOST }),
     api.read('tools', { limit: 200 }),
     api.read('usage'),
   ]);
   const labels = new Map(tools.items.map(({ id, label }) => [id, label]));
   const names = new Map(automations.items.map(({ id, name }) => [id, name]));
-  const inCalls = new Map(calls.items.map((call) => [call.id, call]));
-  // What fails in a run is shown with the run.
-  const failed = failures.items.filter(({ run_id: run }) => !run).map((execution) => ({ call: inCalls.get(execution.call_id) ?? null, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
+  const failures = await Promise.all(
+    calls.items.slice(0, LOOKED_INTO).map(async (call) => {
+      const known = over.get(call.id) ?? (await api.read(`calls/${encodeURIComponent(call.id)}/executions`, { status: 'failed', limit: 50 })).items;
+      if (isOver(call)) over.set(call.id, known);
+      return known.map((execution) => ({ call, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
+    }),
+  );
   const paused = automations.items.filter(({ status }) => status === 'paused');
   const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
-  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: failed, usage, nameOf });
+  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: failures.flat(), usage, nameOf });
   return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
 }
 
@@ -68,12 +74,11 @@ function Needs({ needs, slug }) {
 
 function Hours({ hours, since, slug }) {
   const sum = hours.reduce((total, { count }) => total + count, 0);
-  const failed = hours.reduce((total, hour) => total + hour.failed, 0);
   const most = hours.reduce((best, hour) => (hour.count > best.count ? hour : best));
   const clock = (from) => new Date(from).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
-  const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}${failed ? `; in ${failed} of them a tool failed` : ''}.`;
-  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a>${failed > 0 && html`<a class="small" href=${addressOf({ slug, page: 'calls', query: { failed: true, since: '24h' } })}>${failed} with a failed tool</a>`}</div>
-    <${Bars} bars=${hours.map(({ from, count, failed }, place) => ({ word: clock(from), value: count, bad: failed, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls', 'With a failed tool']} />
+  const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}.`;
+  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a></div>
+    <${Bars} bars=${hours.map(({ from, count, failed }, place) => ({ word: clock(from), value: count, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls']} />
     ${since && html`<p class="quiet small">More calls than are counted here came in before ${clock(since)}.</p>`}
   </section>`;
 }
