@@ -41,7 +41,7 @@ impl Deps {
 #[operation(GET "/", open, also(429), throttle(Page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
-    served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?).map(Page)
+    Ok(Page(served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?)))
 }
 
 /// A file of the console
@@ -55,7 +55,7 @@ async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<
         "settings.json" => settings(&deps.settings)?,
         name => assets::named(name).ok_or(Error::NotFound("file"))?,
     };
-    served(deps, found.request, file).map(File)
+    Ok(File(served(deps, found.request, file)))
 }
 
 /// The settings for signing in.
@@ -122,7 +122,7 @@ fn has_a_tag(operation: &mut Operation) {
     operation.answers_nothing(304, "Whoever asks has it (`If-None-Match`).");
 }
 
-fn served(deps: &Deps, request: &Request, file: Asset) -> Result<Reply> {
+fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
     let coding = file.coding(&policy::taken(request));
     let tag = file.tag(coding);
     let reply = if policy::has(request, &tag) {
@@ -135,7 +135,7 @@ fn served(deps: &Deps, request: &Request, file: Asset) -> Result<Reply> {
         }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
-    Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own))
+    reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own)
 }
 
 fn settings(settings: &ConsoleSettings) -> Result<Asset> {
