@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::Read as _,
     time::{Duration, Instant},
 };
 
@@ -204,11 +205,13 @@ impl Answer {
         let at = Instant::now();
         let text = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.starts_with("text/"));
         let text = response.headers().get("content-type").is_some_and(text);
-        let unzipped = response.headers().get("content-encoding").map(|_gzip| {
-            let mut text = String::new();
-            let mut decoder = flate2::read::GzDecoder::new(response.body().as_ref());
-            std::io::Read::read_to_string(&mut decoder, &mut text)
-                .expect("gzip, which nothing else is compressed with");
+        let unzipped = response.headers().get("content-encoding").map(|coding| {
+            let (mut text, bytes) = (String::new(), response.body().as_ref());
+            let read = match coding.as_bytes() {
+                b"br" => brotli::Decompressor::new(bytes, 4096).read_to_string(&mut text),
+                _gzip => flate2::read::GzDecoder::new(bytes).read_to_string(&mut text),
+            };
+            read.expect("nothing else is compressed");
             Body::Text(text)
         });
         let body = match unzipped.as_ref().unwrap_or_else(|| response.body()) {

@@ -4,6 +4,8 @@ import { Api } from './shell/api.js';
 import { BEGINNING, Entrance } from './shell/entrance.js';
 import { html, render } from './htm-preact.js';
 import { Page } from './shell/page.js';
+import { PLACES } from './shell/places.js';
+import { route } from './shell/route.js';
 import { Session } from './session/session.js';
 import { store } from './shell/store.js';
 
@@ -16,6 +18,8 @@ async function begin() {
   if (!settings.stream_url) {
     return alone('This console has not been told where answers stream from. Tell whoever runs it to set StreamPublicUrl.');
   }
+  // Its script comes while the person's organization is asked for.
+  PLACES.find(({ page }) => page === (route(location.hash)?.page ?? 'home'))?.open().catch(() => {});
   const state = store(BEGINNING);
   const session = new Session(settings);
   const api = new Api(session, settings.stream_url);

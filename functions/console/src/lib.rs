@@ -2,9 +2,10 @@
 //!
 //! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the
 //! person who signed in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one
-//! that takes gzip; the headers allow only the page's own needs (`policy.rs`).
+//! that takes Brotli or gzip; the headers allow only the page's own needs (`policy.rs`).
 
 mod assets;
+#[cfg(test)]
 mod linked;
 mod policy;
 
@@ -40,7 +41,7 @@ impl Deps {
 #[operation(GET "/", open, also(429), throttle(Page))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
-    served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?).map(Page)
+    Ok(Page(served(deps, found.request, assets::page().ok_or(Error::NotFound("file"))?)))
 }
 
 /// A file of the console
@@ -54,7 +55,7 @@ async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<
         "settings.json" => settings(&deps.settings)?,
         name => assets::named(name).ok_or(Error::NotFound("file"))?,
     };
-    served(deps, found.request, file).map(File)
+    Ok(File(served(deps, found.request, file)))
 }
 
 /// The settings for signing in.
@@ -121,21 +122,20 @@ fn has_a_tag(operation: &mut Operation) {
     operation.answers_nothing(304, "Whoever asks has it (`If-None-Match`).");
 }
 
-fn served(deps: &Deps, request: &Request, file: Asset) -> Result<Reply> {
-    let zipped = policy::takes_gzip(request);
-    let tag = file.tag();
-    // Other bytes, another tag.
-    let tag = if zipped { format!("{}-gzip\"", tag.trim_end_matches('"')) } else { tag };
+fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
+    let coding = file.coding(&policy::taken(request));
+    let tag = file.tag(coding);
     let reply = if policy::has(request, &tag) {
         Reply::not_modified()
-    } else if zipped {
-        let bytes = file.compressed().map_err(Error::internal)?;
-        Reply::of(200, file.kind, bytes).with_headers([("content-encoding", "gzip".to_owned())])
     } else {
-        Reply::of(200, file.kind, file.bytes.into())
+        let reply = Reply::of(200, file.kind, file.bytes(coding));
+        match coding {
+            Some(coding) => reply.with_headers([("content-encoding", coding.name().to_owned())]),
+            None => reply,
+        }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
-    Ok(reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own))
+    reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own)
 }
 
 fn settings(settings: &ConsoleSettings) -> Result<Asset> {
@@ -147,5 +147,5 @@ fn settings(settings: &ConsoleSettings) -> Result<Asset> {
         scopes: settings.scopes.clone(),
     };
     let bytes = serde_json::to_vec(&shown).map_err(Error::internal)?;
-    Ok(Asset { kind: assets::JSON, bytes: bytes.into() })
+    Ok(Asset::made(assets::JSON, bytes))
 }

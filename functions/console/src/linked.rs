@@ -5,21 +5,30 @@
 //! `import * as name from './name.js';`, a page that is loaded when it is opened is named as `import('./folder/name.js')`, and exports
 //! are declared where they are exported. Tests hold the modules to it.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
+
+/// The scripts by the name that browsers ask for: the shell, and each page that it imports when the page is opened.
+pub(crate) fn scripts(entry: &str, module: &impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let shell = linked(entry, &[], module);
+    let mut scripts: BTreeMap<String, String> =
+        shell.opened.iter().map(|page| (served(page), linked(page, &shell.modules, module).text)).collect();
+    scripts.insert(entry.to_owned(), shell.text);
+    scripts
+}
 
 /// A script and its modules.
-pub(crate) struct Linked {
-    pub(crate) text: String,
+struct Linked {
+    text: String,
     /// The paths of the modules in it.
-    pub(crate) modules: Vec<String>,
+    modules: Vec<String>,
     /// The paths of the modules that it imports when they are needed.
-    pub(crate) opened: Vec<String>,
+    opened: Vec<String>,
 }
 
 /// The module `entry` and its imports, each before the modules that need it. A module that is among `shell` is
 /// imported from the shell's script; a module unknown to `module` stays an import. A script without a shell exports
 /// its modules, and one with a shell the names that its entry exports.
-pub(crate) fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String>) -> Linked {
+fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String>) -> Linked {
     let mut linker = Linker {
         module,
         shell,
@@ -41,7 +50,7 @@ pub(crate) fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Op
 }
 
 /// The name under which a page's script is asked for: routes have one part below `console/`.
-pub(crate) fn served(path: &str) -> String {
+fn served(path: &str) -> String {
     path.replace('/', "-")
 }
 
@@ -193,11 +202,12 @@ mod tests {
 
     #[test]
     fn a_page_takes_from_the_shell_what_is_there_and_brings_the_rest() {
-        let shell = linked("app.js", &[], &module);
+        let scripts = scripts("app.js", &module);
+        assert_eq!(scripts.keys().collect::<Vec<_>>(), ["app.js", "in-page.js"]);
         let expected = "import { $one } from './app.js';\n\
             // in/four.js\nconst $in_four = (() => {\nfunction four() {}\nreturn { four };\n})();\n\
             // in/page.js\nconst $in_page = (() => {\nconst { ONE } = $one;\nconst { four } = $in_four;\nconst View = four(ONE);\nreturn { View };\n})();\n\
             export const { View } = $in_page;\n";
-        assert_eq!(linked("in/page.js", &shell.modules, &module).text, expected);
+        assert_eq!(scripts["in-page.js"], expected);
     }
 }

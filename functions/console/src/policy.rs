@@ -51,17 +51,35 @@ pub(crate) fn has(request: &Request, tag: &str) -> bool {
     })
 }
 
-/// Whether the browser takes gzip (`Accept-Encoding`, RFC 9110, section 12.5.3).
-pub(crate) fn takes_gzip(request: &Request) -> bool {
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Gzip,
+    Brotli,
+}
+
+impl Coding {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Brotli => "br",
+        }
+    }
+}
+
+/// The codings that the browser takes (`Accept-Encoding`, RFC 9110, section 12.5.3).
+pub(crate) fn taken(request: &Request) -> Vec<Coding> {
     let given = request.headers().get_all("accept-encoding").iter().filter_map(|value| value.to_str().ok());
-    given.flat_map(|value| value.split(',')).any(|given| {
+    let codings = given.flat_map(|value| value.split(',')).filter_map(|given| {
         let (coding, weight) = given.split_once(';').unwrap_or((given, ""));
         let refused = weight
             .trim()
             .strip_prefix("q=")
             .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0));
-        coding.trim().eq_ignore_ascii_case("gzip") && !refused
-    })
+        let known = [Coding::Gzip, Coding::Brotli];
+        known.into_iter().find(|known| coding.trim().eq_ignore_ascii_case(known.name()) && !refused)
+    });
+    codings.collect()
 }
 
 #[cfg(test)]

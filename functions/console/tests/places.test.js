@@ -51,7 +51,7 @@ test('an approval says what and to whom, and the one that ends soonest comes fir
 
 test('what needs a person is in one list, and one failure of many calls is one row', () => {
   const now = new Date().toISOString();
-  const failure = (call, execution) => ({ call: { id: call, caller_phone_number: '+1' }, execution: { id: execution, tool_id: 't', error: 'A landline.', started_at: now }, tool: 'Send' });
+  const failure = (call, execution) => ({ call: { id: call, caller_phone_number: '+1' }, execution: { id: execution, tool_id: 't', call_id: call, error: 'A landline.', started_at: now }, tool: 'Send' });
   const needs = needsOf({
     approvals: [approval('a', 5)],
     paused: [{ id: 'p', name: 'Report', pause_reason: null, paused_by_run: 'r9', updated_at: now }],
@@ -61,7 +61,7 @@ test('what needs a person is in one list, and one failure of many calls is one r
     nameOf: (id) => id ?? 'A prompt',
   });
   assert.deepEqual(needs.map(({ word, to }) => [word, to]), [['Approval', 'a'], ['Tool failed', 'c1'], ['Run', 'r'], ['Paused', 'r9'], ['Near limit', null]]);
-  assert.equal(needs[1].title, 'Send, in 2 of the newest calls');
+  assert.equal(needs[1].title, 'Send, in 2 calls');
 });
 
 test('calls are counted by hour, and it is said where older ones are not known', () => {

@@ -86,3 +86,22 @@ test('data that are read once are asked for again after a failure, and not at on
   await tick(context, 60_000);
   assert.deepEqual([all, reads], [['error', 'data'], 2]);
 });
+
+test('unchanged data are told again only after a while, or after a failure', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  const { all, tell } = told();
+  const same = { name: 'same' };
+  let fails = false;
+  const poller = new Poller({ read: async () => (fails ? Promise.reject(new Error('down')) : same), told: tell, every: () => 1000, page: page() });
+  await poller.start();
+  for (let second = 0; second < 5; second += 1) await tick(context, 1000);
+  assert.deepEqual(all, [same]);
+  fails = true;
+  await poller.now();
+  fails = false;
+  await poller.now();
+  assert.deepEqual(all, [same, 'error', same]);
+  for (let second = 0; second < 21; second += 1) await tick(context, 1000);
+  assert.equal(all.length, 4, 'ages in words grow');
+  poller.stop();
+});

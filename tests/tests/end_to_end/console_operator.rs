@@ -1,9 +1,11 @@
 //! The console in a browser, as somebody uses it who sees to calls and automations.
 
+use std::path::Path;
+
 use local::standins::twilio::IncomingCall;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tests::browser::Browser;
+use tests::browser::{Browser, ENTER, TAB};
 
 use crate::{
     User,
@@ -18,6 +20,8 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     finds_the_failed_request(browser, &call).await;
     allows_what_waits(chat, browser, &run).await;
     every_page_can_be_used(chat, browser).await;
+    filters_stand_in_the_address(chat, browser).await;
+    data_of_a_number_is_erased(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
     assert_eq!(complaints(chat, browser).await, [""; 0]);
@@ -64,33 +68,89 @@ async fn run_that_asks(user: &User<'_>) -> String {
     ask(&format!("/{id}/run"), json!({})).await["id"].as_str().unwrap().to_owned()
 }
 
-/// One click from the first page to what the tool was given.
+/// With keys only: Enter opens the call with the tool's request, and once more what the tool would send now.
 async fn finds_the_failed_request(browser: &Browser, call: &str) {
-    browser.click(&format!("[data-need=failed] a[href*='{call}']")).await;
+    browser.find("[data-need=failed]").await;
+    picture(browser, "home").await;
+    browser.open_with("j", &format!("[data-need=failed] a[href*='{call}']")).await;
     browser.find(&format!("[data-call='{call}'] [data-failures]")).await;
     browser.until("document.querySelector('#asked [data-request]')?.innerText.includes('thirtieth of February')").await;
     assert_eq!(browser.texts("#asked [data-status=failed]").await, ["Failed"]);
+    picture(browser, "call").await;
+    browser.open_with(TAB, "[data-now-link]").await;
+    browser.until("document.querySelector('[data-now=ready]')?.innerText.includes('thirtieth of February')").await;
+    let given = browser.texts("[data-execution-view] [data-request] [data-state=used]").await;
+    assert!(given.iter().any(|row| row.contains("body_day")), "{given:?}");
+    everybody_can_use(browser).await;
+    picture(browser, "execution").await;
 }
 
-/// Two clicks from the first page to the approval, and the run ends.
+/// With keys only: Enter opens the approval, `a` and Enter allow it, and the run ends.
 async fn allows_what_waits(chat: &Chat, browser: &Browser, run: &str) {
-    browser.click("[data-place=home]").await;
-    browser.click("[data-need=pending] a").await;
+    browser.press("gh").await;
+    browser.open_with("j", "[data-need=pending] a").await;
     browser.until_shown("Nobody looks at the clock unasked.").await;
     browser.until("document.querySelector('.letter')?.innerText.includes('Europe/Lisbon')").await;
     browser.until("document.title.startsWith('(1) ')").await;
-    browser.click("#allow").await;
+    picture(browser, "approval").await;
+    browser.press("a").await;
+    browser.press(ENTER).await;
     browser.find("[data-approval=approved]").await;
     browser.until("document.title.startsWith('Approvals')").await;
-    browser.open(&format!("{}#/{}/runs/{run}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.press("gr").await;
+    browser.open_with("j", &format!("a[data-row='{run}']")).await;
     browser.find("[data-run=completed]").await;
+    picture(browser, "run").await;
+    // The address leads another tab to the same run.
+    assert!(browser.address().await.ends_with(&format!("#/{}/runs/{run}", chat.at("/slug"))));
 }
 
 async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
-    for page in ["home", "calls", "automations", "runs", "approvals", "tools", "usage"] {
+    let pages = ["home", "calls", "automations", "runs", "events", "approvals", "tools", "usage", "members", "erasure"];
+    for page in pages {
         browser.open(&format!("{}#/{}/{page}", chat.at("/console_url"), chat.at("/slug"))).await;
         browser.until(&format!("document.querySelector('[data-place={page}][aria-current=page]')")).await;
-        browser.until("document.querySelector('#main table')").await;
+        browser.until("document.querySelector('#main :is(table, form.form, [data-empty])')").await;
+        browser.until("!document.querySelector('[data-failed]')").await;
         everybody_can_use(browser).await;
+        if page == "automations" {
+            picture(browser, page).await;
+        }
+    }
+}
+
+/// A filter is part of the address, and a list without rows says so.
+async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser) {
+    let events = format!("{}#/{}/events", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&events).await;
+    browser.reach(TAB, "[data-filter=matched]").await;
+    browser.press("B").await;
+    browser.find("[data-clear]").await;
+    assert_eq!(browser.address().await, format!("{events}?matched=false"));
+    browser.click("[data-clear]").await;
+    browser.until("!document.querySelector('[data-clear]')").await;
+    assert_eq!(browser.address().await, events);
+}
+
+/// A number that is typed twice is erased, and the page says how many rows that were.
+async fn data_of_a_number_is_erased(chat: &Chat, browser: &Browser) {
+    browser.open(&format!("{}#/{}/erasure", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.write("#erase-number", "+1 415 555 0142").await;
+    browser.write("#erase-again", "+1 415 555 0143").await;
+    browser.until_shown("The two numbers differ.").await;
+    browser.find("#erase[aria-disabled=true]").await;
+    browser.enter("#erase-again", "\u{E003}2").await;
+    browser.find("[data-erased=complete]").await;
+    let counts = browser.texts("[data-erased] tbody tr").await;
+    assert!(counts.iter().any(|row| row.starts_with("Calls") && !row.ends_with('0')), "{counts:?}");
+}
+
+/// A picture of the documentation, which is made anew with `UPDATE` in the environment.
+async fn picture(browser: &Browser, name: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        browser.resize(1280, 800).await;
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/console"));
+        std::fs::create_dir_all(folder).unwrap();
+        browser.screenshot(&folder.join(format!("{name}.png"))).await;
     }
 }

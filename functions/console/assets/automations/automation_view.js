@@ -1,12 +1,12 @@
 // One automation: a version as a flow, all versions, differences, the newest runs, and the actions.
 
 import { html, useState } from '../htm-preact.js';
+import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
-import { Failed, Nothing, Skeleton } from '../shell/list.js';
+import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, Moment } from '../shell/moments.js';
-import { Refused } from '../shell/problems.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
@@ -26,14 +26,7 @@ export function AutomationView({ id, query, api, slug, role }) {
   const version = useLive(shown ? `${id} ${shown}` : null, () => api.read(`${path}/versions/${shown}`), NEVER);
   const [{ of, diagnostics = [], problem }, tell] = useState({});
   const crumb = { word: 'Automations', href: addressOf({ slug, page: 'automations' }) };
-  if (!automation) {
-    const gone = error instanceof Refused && error.status === 404;
-    return html`<${Main} title="Automation" crumb=${crumb}><div class="body">
-      ${gone
-        ? html`<${Nothing} icon="flow" title="There is no such automation"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all automations</a><//>`
-        : error ? html`<${Failed} what="The automation" error=${error} again=${live.again} />` : html`<${Skeleton} what="The automation" />`}
-    </div><//>`;
-  }
+  if (!automation) return html`<${Absent} word="automation" icon="flow" crumb=${crumb} live=${live} />`;
   const told = of === shown ? diagnostics : [];
   const refused = whyNot(role, 'admin');
   const act = async (what) => {
@@ -98,7 +91,7 @@ function Notes({ automation, slug }) {
 function Newest({ path, api, slug, id }) {
   const { data, error, again } = useLive(path, () => api.read(`${path}/runs`, { limit: 5 }), () => EVERY);
   const runs = data?.items ?? [];
-  return html`<section aria-labelledby="h-runs"><div class="titled"><h2 id="h-runs">Newest runs</h2><span class="acts"><a class="small" href=${addressOf({ slug, page: 'runs', query: { automation: id } })}>See all</a></span></div>
+  return html`<section aria-labelledby="h-runs"><div class="titled"><h2 id="h-runs">Newest runs</h2><span class="acts"><a class="small" href=${addressOf({ slug, page: 'runs', query: { automation_id: id } })}>See all</a></span></div>
     ${error && !data && html`<${Failed} what="The runs" error=${error} again=${again} />`}
     ${data && runs.length === 0 && html`<p class="quiet small">It has not run yet.</p>`}
     <ul class="tools">${runs.map((run) => html`<li key=${run.id}><a href=${addressOf({ slug, page: 'runs', id: run.id })}><${Moment} at=${run.created_at} /></a><${Status} of=${run.status} />${run.error && html`<p class="quiet"><bdi>${run.error}</bdi></p>`}</li>`)}</ul>

@@ -2,12 +2,12 @@
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { clock } from '../shell/axis.js';
+import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
-import { Failed, Nothing, Skeleton } from '../shell/list.js';
+import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, relative } from '../shell/moments.js';
-import { Refused } from '../shell/problems.js';
 import { Request, triggerOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status, wordOf } from '../shell/status.js';
@@ -43,14 +43,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
   const live = useLive(`${slug} ${id}`, read, (data) => (data === null || !isOver(data.call) ? EVERY : null));
   const { data, error, at } = live;
   const crumb = { word: 'Calls', href: addressOf({ slug, page: 'calls' }) };
-  if (!data) {
-    const gone = error instanceof Refused && error.status === 404;
-    return html`<${Main} title="Call" crumb=${crumb}><div class="body">
-      ${gone
-        ? html`<${Nothing} icon="call" title="There is no such call"><p class="quiet">It was deleted, its time is over, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all calls</a><//>`
-        : error ? html`<${Failed} what="The call" error=${error} again=${live.again} />` : html`<${Skeleton} what="The call" />`}
-    </div><//>`;
-  }
+  if (!data) return html`<${Absent} word="call" icon="call" crumb=${crumb} live=${live} />`;
   const { call, executions } = data;
   const lanes = lanesOf(call);
   const failures = failedIn(lanes);
@@ -73,7 +66,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />
       <${Cost} call=${call} />
       <div class="two wideleft">
-        ${bar ? html`<${Asked} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
+        ${bar ? html`<${Asked} slug=${slug} call=${call} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
         <${Moments} call=${call} lanes=${lanes} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />
       </div>
     </div>
@@ -120,7 +113,7 @@ function Cost({ call }) {
 }
 
 /** The tool's arguments and result, masked. */
-function Asked({ bar, execution, nameOf, from }) {
+function Asked({ slug, call, bar, execution, nameOf, from }) {
   const aside = useRef(null);
   const shown = useRef(bar.id);
   useEffect(() => {
@@ -138,7 +131,7 @@ function Asked({ bar, execution, nameOf, from }) {
     </dl>
     ${bar.error && html`<div class="say bad"><${Icon} name="bad" /><p><bdi>${bar.error}</bdi></p></div>`}
     ${execution
-      ? html`<${Request} execution=${execution} />`
+      ? html`<${Request} execution=${execution} /><a class="btn" data-now-link href=${addressOf({ slug, page: 'executions', id: bar.id, query: { call: call.id } })}>See what would be sent now</a>`
       : html`<p class="quiet">What it was asked is not kept any more.</p>`}
   </aside>`;
 }

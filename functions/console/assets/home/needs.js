@@ -10,7 +10,7 @@ const FAILED = ['failed', 'partial_failure'];
 /** Budgets that are used beyond this share are near their end. */
 const NEAR = 0.8;
 
-/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures` are `{call, execution, tool}`. */
+/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures` are `{call, execution, tool}`, whose call may be unknown. */
 export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, now = Date.now()) {
   const recent = (at) => now - Date.parse(at) < DAY;
   const asked = approvals.toSorted((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at)).map((item) => ({
@@ -18,8 +18,9 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
     why: `${nameOf(item.automation_id)} asks${item.reason ? `: “${item.reason}”` : '.'}`, until: item.expires_at, page: 'approvals', to: item.id, act: 'Decide',
   }));
   const failed = grouped(failures.filter(({ execution }) => recent(execution.started_at))).map(([{ call, execution, tool }, count]) => ({
-    id: execution.id, status: 'failed', word: 'Tool failed', title: `${tool}, in ${count === 1 ? `the call of ${callerOf(call)}` : `${count} of the newest calls`}`,
-    why: execution.error ?? '', at: execution.started_at, page: 'calls', to: call.id, query: { execution: execution.id }, act: 'See request',
+    id: execution.id, status: 'failed', word: 'Tool failed', title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
+    why: execution.error ?? '', at: execution.started_at, act: 'See request',
+    ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id, query: { tool: execution.tool_id } }),
   }));
   const broken = runs.filter((run) => FAILED.includes(run.status) && recent(run.created_at)).map((run) => ({
     id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? `${run.actions_failed} of its actions failed.`,
@@ -27,7 +28,7 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
   }));
   const stopped = paused.map((automation) => ({
     id: automation.id, status: 'paused', word: 'Paused', title: automation.name, why: automation.pause_reason ?? 'Somebody paused it.', at: automation.updated_at,
-    page: 'runs', to: automation.paused_by_run, query: automation.paused_by_run ? {} : { automation: automation.id }, act: automation.paused_by_run ? 'See run' : 'See runs',
+    page: 'runs', to: automation.paused_by_run, query: automation.paused_by_run ? {} : { automation_id: automation.id }, act: automation.paused_by_run ? 'See run' : 'See runs',
   }));
   const near = budgetsOf(usage).filter(({ share }) => share >= NEAR).map((budget) => ({
     id: budget.id, status: 'limited', word: 'Near limit', title: `${budget.word}: ${budget.used} of ${budget.limit}`, why: budget.beyond, until: budget.until, page: 'usage', to: null, act: 'See usage',
@@ -41,7 +42,7 @@ function grouped(failures) {
   for (const failure of failures) {
     const key = `${failure.execution.tool_id} ${failure.execution.error}`;
     const [newest, calls] = groups.get(key) ?? [failure, new Set()];
-    groups.set(key, [newest, calls.add(failure.call.id)]);
+    groups.set(key, [newest, calls.add(failure.execution.call_id)]);
   }
   return [...groups.values()].map(([newest, calls]) => [newest, calls.size]);
 }

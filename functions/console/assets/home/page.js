@@ -1,7 +1,7 @@
 // Home: what needs a person now, the calls of the last day, and the budgets.
 
 import { html, useRef } from '../htm-preact.js';
-import { ticks } from '../shell/chart_shapes.js';
+import { Bars } from '../shell/bars.js';
 import { Failed, Nothing, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -20,8 +20,8 @@ const LOOKED_INTO = 10;
 const MOST = 200;
 
 export function View({ api, slug }) {
-  const failed = useRef(new Map());
-  const live = useLive(slug, () => read(api, failed.current), () => EVERY);
+  const over = useRef(new Map());
+  const live = useLive(slug, () => read(api, over.current), () => EVERY);
   const { data, error, at, again } = live;
   return html`<${Main} title="Home"><div class="body" data-home>
     ${error && html`<${Failed} what="Home" error=${error} at=${at} again=${again} />`}
@@ -32,8 +32,8 @@ export function View({ api, slug }) {
   </div><//>`;
 }
 
-/** `failed` keeps the failed executions of calls that are over: they do not change any more. */
-async function read(api, failed) {
+/** `over` keeps the failed executions of calls that are over: they do not change any more. */
+async function read(api, over) {
   const [approvals, automations, runs, calls, tools, usage] = await Promise.all([
     api.read('approvals', { status: 'pending', limit: 100 }),
     api.read('automations', { limit: 200 }),
@@ -44,16 +44,16 @@ async function read(api, failed) {
   ]);
   const labels = new Map(tools.items.map(({ id, label }) => [id, label]));
   const names = new Map(automations.items.map(({ id, name }) => [id, name]));
-  const lookedInto = await Promise.all(
+  const failures = await Promise.all(
     calls.items.slice(0, LOOKED_INTO).map(async (call) => {
-      const known = failed.get(call.id) ?? (await api.read(`calls/${encodeURIComponent(call.id)}/executions`, { status: 'failed', limit: 50 })).items;
-      if (isOver(call)) failed.set(call.id, known);
+      const known = over.get(call.id) ?? (await api.read(`calls/${encodeURIComponent(call.id)}/executions`, { status: 'failed', limit: 50 })).items;
+      if (isOver(call)) over.set(call.id, known);
       return known.map((execution) => ({ call, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
     }),
   );
   const paused = automations.items.filter(({ status }) => status === 'paused');
   const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
-  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: lookedInto.flat(), usage, nameOf });
+  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: failures.flat(), usage, nameOf });
   return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
 }
 
@@ -75,20 +75,10 @@ function Needs({ needs, slug }) {
 function Hours({ hours, since, slug }) {
   const sum = hours.reduce((total, { count }) => total + count, 0);
   const most = hours.reduce((best, hour) => (hour.count > best.count ? hour : best));
-  const marks = ticks(hours.map(({ count }) => count), 3).filter(Number.isInteger);
-  const top = marks.at(-1) || 1;
-  const y = (count) => 150 - (count / top) * 130;
   const clock = (from) => new Date(from).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
   const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}.`;
   return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a></div>
-    <svg class="chart" width="100%" height="180" role="img" aria-label=${says}>
-      ${marks.map((mark) => html`<line class=${mark === 0 ? 'base' : 'grid'} x1="0" x2="95%" y1=${y(mark)} y2=${y(mark)} /><text x="100%" y=${y(mark) + 4} text-anchor="end">${mark}</text>`)}
-      ${hours.map(({ from, count }, place) => html`
-        ${count > 0 && html`<rect class=${place === 23 ? 'bar now' : 'bar'} x=${`${(place * 3.958 + 0.6).toFixed(2)}%`} width="2.7%" y=${y(count)} height=${150 - y(count)} rx="2" />`}
-        ${place % 6 === 0 && html`<text x=${`${(place * 3.958).toFixed(2)}%`} y="170">${clock(from)}</text>`}`)}
-    </svg>
+    <${Bars} bars=${hours.map(({ from, count, failed }, place) => ({ word: clock(from), value: count, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls']} />
     ${since && html`<p class="quiet small">More calls than are counted here came in before ${clock(since)}.</p>`}
-    <details class="same"><summary>The same as a table</summary><table class="slim"><thead><tr><th scope="col">Hour</th><th scope="col" class="num">Calls</th></tr></thead>
-      <tbody>${hours.map(({ from, count }) => html`<tr><th scope="row">${clock(from)}</th><td class="num">${count}</td></tr>`)}</tbody></table></details>
   </section>`;
 }

@@ -1,6 +1,7 @@
 // Runs, newest first, and one of them.
 
 import { html } from '../htm-preact.js';
+import { Filters } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -15,12 +16,15 @@ export function View({ api, slug, role, at }) {
   const named = useLive(slug, async () => new Map((await api.read('automations', { limit: 200 })).items.map(({ id, name }) => [id, name])), (data) => (data ? null : 3_000));
   const nameOf = ({ automation_id: id }) => (id ? (named.data?.get(id) ?? 'An automation') : 'A prompt');
   if (at.id) return html`<${RunView} key=${at.id} id=${at.id} query=${at.query} api=${api} slug=${slug} role=${role} nameOf=${nameOf} />`;
-  return html`<${Runs} api=${api} slug=${slug} automation=${at.query.automation ?? null} nameOf=${nameOf} />`;
+  return html`<${Runs} api=${api} slug=${slug} query=${at.query} names=${named.data ?? new Map()} nameOf=${nameOf} />`;
 }
 
-function Runs({ api, slug, automation, nameOf }) {
-  const path = automation ? `automations/${encodeURIComponent(automation)}/runs` : 'runs';
+function Runs({ api, slug, query, names, nameOf }) {
+  const fields = [{ name: 'automation_id', word: 'Automation', options: [['', 'Any automation'], ...names] }];
+  const filtered = query.automation_id ?? null;
+  const path = filtered ? `automations/${encodeURIComponent(filtered)}/runs` : 'runs';
   const rows = useRows(`${slug} ${path}`, (cursor) => api.read(path, { limit: 50, cursor }));
+  const to = (changed) => addressOf({ slug, page: 'runs', query: changed });
   const columns = [
     { head: 'What', cls: 'c-who wrap', cell: (run) => html`<bdi>${nameOf(run)}</bdi>`, below: (run) => html`${run.dry_run && html` <span class="remark">dry run</span>`}<span class="sub"><${Moment} at=${run.created_at} /> · ${triggerOf(run)}</span>` },
     { head: 'Status', cls: 'c-st', cell: (run) => html`<${Status} of=${run.status} />` },
@@ -29,10 +33,10 @@ function Runs({ api, slug, automation, nameOf }) {
     { head: 'Took', cls: 'num c-len', cell: (run) => length(run.duration_ms) },
     { head: 'Cost', cls: 'num c-cost', cell: (run) => dollars(run.spent.cost) },
   ];
-  const empty = html`<${Nothing} icon="runs" title="No run yet"><p class="quiet">A run appears here when an automation begins: by an event, by its schedule, or by hand.</p><//>`;
-  const all = addressOf({ slug, page: 'runs' });
-  const filter = automation && html`<div class="filters"><a class="chip on" href=${all} aria-label=${`Only ${nameOf({ automation_id: automation })}: show all runs`}>Only <b><bdi>${nameOf({ automation_id: automation })}</bdi></b> ×</a></div>`;
+  const empty = html`<${Nothing} icon="runs" title=${filtered ? 'No run matches' : 'No run yet'}>
+    <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'A run appears here when an automation begins: by an event, by its schedule, or by hand.'}</p><//>`;
   return html`<${Main} title="Runs">
-    <div class="listside">${filter}<${List} what="Runs" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'runs', id })} empty=${empty} /></div>
+    <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
+      <${List} what="Runs" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'runs', id })} empty=${empty} /></div>
   <//>`;
 }

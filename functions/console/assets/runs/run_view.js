@@ -2,13 +2,13 @@
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { axisOf, clock, placeOf, segmentsOf } from '../shell/axis.js';
+import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
-import { Failed, Nothing, Skeleton } from '../shell/list.js';
+import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, left, length, relative } from '../shell/moments.js';
 import { dollars } from '../shell/money.js';
-import { Refused } from '../shell/problems.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
@@ -21,14 +21,7 @@ export function RunView({ id, query, api, slug, role, nameOf }) {
   const live = useLive(`${slug} ${id}`, () => api.read(`runs/${encodeURIComponent(id)}`), (run) => (run === null || !isOver(run) ? EVERY : null));
   const { data: run, error, at } = live;
   const crumb = { word: 'Runs', href: addressOf({ slug, page: 'runs' }) };
-  if (!run) {
-    const gone = error instanceof Refused && error.status === 404;
-    return html`<${Main} title="Run" crumb=${crumb}><div class="body">
-      ${gone
-        ? html`<${Nothing} icon="runs" title="There is no such run"><p class="quiet">It was deleted, its time is over, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all runs</a><//>`
-        : error ? html`<${Failed} what="The run" error=${error} again=${live.again} />` : html`<${Skeleton} what="The run" />`}
-    </div><//>`;
-  }
+  if (!run) return html`<${Absent} word="run" icon="runs" crumb=${crumb} live=${live} />`;
   const steps = stepsOf(run);
   const bad = steps.find(({ status }) => ['failed', 'unknown', 'refused'].includes(status));
   const chosen = steps.find((step) => step.id === query.step) ?? bad ?? null;
@@ -77,7 +70,7 @@ function Facts({ run, slug, nameOf }) {
     ...(run.dry_run ? [['Dry run', 'nothing was changed outside']] : []),
   ];
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
-    ${run.automation_id && html`<div><dt>Automation</dt><dd><a href=${addressOf({ slug, page: 'runs', query: { automation: run.automation_id } })}>All runs of <bdi>${nameOf(run)}</bdi></a></dd></div>`}</dl>`;
+    ${run.automation_id && html`<div><dt>Automation</dt><dd><a href=${addressOf({ slug, page: 'runs', query: { automation_id: run.automation_id } })}>All runs of <bdi>${nameOf(run)}</bdi></a></dd></div>`}${run.event_id && html`<div><dt>Event</dt><dd><a href=${addressOf({ slug, page: 'events', id: run.event_id })}>Open the event</a></dd></div>`}</dl>`;
 }
 
 function Steps({ run, steps, hrefOf, chosen }) {

@@ -3,9 +3,14 @@
 import { runEvents, runInput } from '../chat/ag_ui.js';
 import { refusal, Refused, Unreachable } from './problems.js';
 
+/** So many answers are remembered. */
+const MOST_KNOWN = 50;
+
 export class Api {
   #session;
   #stream;
+  /** Answers with their `ETag`, by address: what has not changed is not sent again. */
+  #known = new Map();
   /** Slug of the organization that is meant; null where the person's only one is. */
   organization = null;
 
@@ -20,9 +25,24 @@ export class Api {
     return { slug: answer.headers.get('x-organization'), role: answer.headers.get('x-role') };
   }
 
-  /** What the organization's route gives; null and absent members of `query` are left out. */
+  /** What the organization's route gives, the same object while it is unchanged; null and absent members of `query` are left out. */
   async read(path, query = {}) {
-    return (await this.#ask('GET', this.#of(path, query))).json();
+    const address = this.#of(path, query);
+    const known = this.#known.get(address);
+    const answer = await this.#ask('GET', address, undefined, { headers: known ? { 'if-none-match': known.tag } : {} });
+    if (answer.status === 304) return known.data;
+    const data = await answer.json();
+    const tag = answer.headers.get('etag');
+    this.#known.delete(address);
+    if (tag) this.#known.set(address, { tag, data });
+    if (this.#known.size > MOST_KNOWN) this.#known.delete(this.#known.keys().next().value);
+    return data;
+  }
+
+  /** Another person may come. */
+  forget() {
+    this.#known.clear();
+    this.organization = null;
   }
 
   /** Does something in the organization; gives what the answer says, which may be nothing. */
@@ -98,7 +118,7 @@ export class Api {
       const answer = await fetch(address, asked).catch((cause) => {
         throw cause.name === 'AbortError' ? cause : new Unreachable(cause);
       });
-      if (answer.ok) return answer;
+      if (answer.ok || answer.status === 304) return answer;
       if (answer.status !== 401) throw await refusal(answer);
     }
     // The second refusal asked for a newer token, and there was one: it is not the age of the token.

@@ -60,7 +60,7 @@ export class Entrance {
   async signOut() {
     this.#state.set({ ...BEGINNING, phase: 'signed-out', hash: '' });
     history.replaceState(null, '', location.pathname);
-    this.#api.organization = null;
+    this.#api.forget();
     this.#state.set({ signOutEverywhere: await this.#session.end() });
   }
 

@@ -1,8 +1,11 @@
-// The places of the console, in the order of the navigation. Each is loaded when it is opened.
+// The places of the console, in the order of the navigation; a hidden one has details alone. Each is loaded when it is opened.
 
 // Several places need these, so they come with the shell, once.
+import * as absent from './absent.js';
 import * as axis from './axis.js';
+import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as filters from './filters.js';
 import * as list from './list.js';
 import * as money from './money.js';
 import * as request from './request.js';
@@ -13,10 +16,23 @@ import * as values from './values.js';
 export const PLACES = [
   { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
   { page: 'calls', word: 'Calls', icon: 'call', key: 'c', first: true, open: () => import('../calls/page.js') },
+  { page: 'executions', word: 'Execution', icon: 'bolt', key: '', first: false, hidden: true, open: () => import('../executions/page.js') },
   { page: 'automations', word: 'Automations', icon: 'flow', key: 'w', first: false, open: () => import('../automations/page.js') },
   { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
+  { page: 'events', word: 'Events', icon: 'inbox', key: 'v', first: false, open: () => import('../events/page.js') },
   { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
-  { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
+  { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => sheet('console/console.css').then(() => import('../chat/page.js')) },
   { page: 'tools', word: 'Tools', icon: 'tool', key: 't', first: false, open: () => import('../tools/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
+  { page: 'members', word: 'Members', icon: 'people', key: 'p', first: false, open: () => import('../members/page.js') },
+  { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
+
+/** Loads a style sheet that one place needs, once. */
+function sheet(href) {
+  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
+  return new Promise((come, fail) => {
+    const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href, onload: come, onerror: () => fail(new Error(href)) });
+    document.head.append(link);
+  });
+}

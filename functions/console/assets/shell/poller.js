@@ -3,6 +3,8 @@
 /** After a failure the next try waits this much longer, up to a minute. */
 const SLOWER = 2;
 const SLOWEST = 60_000;
+/** Unchanged data are told again after this long, for ages in words grow. */
+const STILL = 20_000;
 /** This long where the data are read only once. */
 const AT_FIRST = 1_500;
 
@@ -15,6 +17,7 @@ export class Poller {
   #failures = 0;
   #reading = null;
   #ended = false;
+  #last = { data: null, at: 0 };
   #onShown = () => this.#shown();
 
   /**
@@ -53,8 +56,12 @@ export class Poller {
     try {
       const data = await this.#read();
       if (this.#ended) return;
+      const same = data === this.#last.data && this.#failures === 0 && Date.now() - this.#last.at < STILL;
       this.#failures = 0;
-      this.#told({ data });
+      if (!same) {
+        this.#last = { data: typeof data === 'object' ? data : null, at: Date.now() };
+        this.#told({ data });
+      }
       wait = this.#every(data);
     } catch (error) {
       if (this.#ended) return;

@@ -1,6 +1,6 @@
 // The rights of a role. The API decides; the page says it before somebody tries.
 
-const ROLES = ['viewer', 'member', 'admin', 'owner'];
+export const ROLES = ['viewer', 'member', 'admin', 'owner'];
 
 export function may(role, least) {
   return ROLES.indexOf(role) >= ROLES.indexOf(least);

@@ -1,13 +1,13 @@
 // One tool: what the model fills in, who has it, and what became of its executions.
 
 import { html } from '../htm-preact.js';
+import { Absent } from '../shell/absent.js';
 import { Icon } from '../shell/icons.js';
-import { Choices, Failed, List, Nothing, Skeleton } from '../shell/list.js';
+import { Choices, List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, length, Moment } from '../shell/moments.js';
-import { Refused } from '../shell/problems.js';
-import { Request, triggerOf } from '../shell/request.js';
+import { Request, triggerOf, whereOf } from '../shell/request.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { occasionOf, parametersOf, typeOf } from './words.js';
@@ -19,20 +19,14 @@ const FILTERS = [['', 'All'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['su
 
 export function ToolView({ id, query, api, slug }) {
   const path = `tools/${encodeURIComponent(id)}`;
-  const { data: tool, error, again } = useLive(`${slug} ${id}`, () => api.read(path), UNTIL_THERE);
+  const live = useLive(`${slug} ${id}`, () => api.read(path), UNTIL_THERE);
+  const { data: tool } = live;
   const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`, { limit: 50 }), NEVER);
   const { status = '', execution: chosen = null } = query;
   const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }));
   const hrefOf = ({ id: execution }) => addressOf({ slug, page: 'tools', id, query: { status, execution } });
   const crumb = { word: 'Tools', href: addressOf({ slug, page: 'tools' }) };
-  if (!tool) {
-    const gone = error instanceof Refused && error.status === 404;
-    return html`<${Main} title="Tool" crumb=${crumb}><div class="body">
-      ${gone
-        ? html`<${Nothing} icon="tool" title="There is no such tool"><p class="quiet">It was deleted, or the address is of another organization.</p><a class="btn" href=${crumb.href}>See all tools</a><//>`
-        : error ? html`<${Failed} what="The tool" error=${error} again=${again} />` : html`<${Skeleton} what="The tool" />`}
-    </div><//>`;
-  }
+  if (!tool) return html`<${Absent} word="tool" icon="tool" crumb=${crumb} live=${live} />`;
   const execution = rows.items?.find((item) => item.id === chosen) ?? rows.items?.[0] ?? null;
   const columns = [
     { head: 'Began', cls: '', cell: (item) => html`<${Moment} at=${item.started_at} />` },
@@ -73,5 +67,5 @@ function Execution({ execution, slug }) {
       ${run && html`<div><dt>Run</dt><dd><a href=${addressOf({ slug, page: 'runs', id: run })}>See the run</a></dd></div>`}
     </dl></section>
     ${error && html`<section><div class="say bad"><${Icon} name="bad" /><p><bdi>${error}</bdi></p></div></section>`}
-    <section><${Request} execution=${execution} /></section>`;
+    <section><${Request} execution=${execution} /><a class="btn" href=${addressOf({ slug, page: 'executions', id: execution.id, query: whereOf(execution) })}>See what would be sent now</a></section>`;
 }

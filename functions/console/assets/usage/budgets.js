@@ -11,7 +11,7 @@ const shown = (amount, unit) => (unit === 'dollars' ? `$${amount.toFixed(2)}` : 
 
 /** `{id, word, used, limit, share, until, beyond}` of each budget; one of a newer version goes by its name. */
 export function budgetsOf(usage) {
-  return Object.entries(usage ?? {}).map(([id, { used, limit, until }]) => {
+  return Object.entries(usage ?? {}).filter(([, budget]) => budget.limit !== undefined).map(([id, { used, limit, until }]) => {
     const [word, beyond = '', unit] = KNOWN[id] ?? [id.replaceAll('_', ' ')];
     return { id, word, beyond, until, used: shown(used, unit), limit: shown(limit, unit), share: limit > 0 ? Math.min(used / limit, 1) : 1 };
   });

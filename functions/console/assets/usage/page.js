@@ -1,4 +1,4 @@
-// The use of the organization's budgets.
+// The use of the organization's budgets: now, and by day.
 
 import { html } from '../htm-preact.js';
 import { Failed, Skeleton } from '../shell/list.js';

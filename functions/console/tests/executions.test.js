@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+
+import { compared, differences, filled } from '../assets/executions/compare.js';
+import { asNumber, erase } from '../assets/erasure/erasing.js';
+import { RIGHTS } from '../assets/members/rights.js';
+
+const states = (rows) => rows.map(({ path, state }) => `${path} ${state}`);
+
+test('arguments are compared with the request that they would make now', () => {
+  const given = { day: 'Monday', phone: '[number]', note: 'Nothing', extra: 'x', who: { name: 'Ana' } };
+  const shown = { status: 'ready', ignored_arguments: ['extra'], request: { method: 'POST', url: 'https://crm.example/Ana', headers: { authorization: '[secret]' }, body: { day: 'Monday', phone: '[number]' } } };
+  const rows = compared(given, shown, []);
+  assert.deepEqual(states(rows.given), ['day used', 'phone hidden', 'note absent', 'extra newly-ignored', 'who.name used']);
+  assert.deepEqual(states(rows.sent), ['method own', 'url given', 'headers.authorization own', 'body.day given', 'body.phone hidden']);
+  assert.deepEqual(states(compared(given, shown, ['extra']).given)[3], 'extra ignored');
+  const says = differences(rows, shown, { status: 'failed' });
+  assert.equal(says.length, 3);
+  assert.match(says.join(' '), /any more: extra\..*as they were given: note\..*Hidden in the record: phone\./);
+});
+
+test('a request that would not be sent marks no argument, and says that it was sent then', () => {
+  const shown = { status: 'failed', ignored_arguments: [], answer: { error: 'No.' } };
+  const rows = compared({ day: 'Monday' }, shown);
+  assert.deepEqual([states(rows.given), rows.sent], [['day used'], []]);
+  assert.deepEqual(differences(rows, shown, { status: 'succeeded' }), ['Then it was sent; now it would not be.']);
+});
+
+test('hidden values are filled in at their path, and the record stays as it is', () => {
+  const given = { phone: '[number]', people: [{ mail: '[email]' }] };
+  assert.deepEqual(filled(given, { phone: '+14155550101', 'people.0.mail': 'a@x.example', 'gone.0': 'y', empty: '' }), { phone: '+14155550101', people: [{ mail: 'a@x.example' }] });
+  assert.equal(given.phone, '[number]');
+});
+
+test('an erasure goes on until all was looked at, and sums its counts', async () => {
+  const answers = [{ deleted: { calls: 2, runs: 1 }, runs_under_way: ['r'], complete: false, next_cursor: 'runs' }, { deleted: { calls: 0, runs: 3 }, runs_under_way: ['r'], complete: false, next_cursor: null }];
+  const bodies = [];
+  const found = await erase(async (body) => bodies.push(body) && answers[bodies.length - 1], '+14155550101');
+  assert.deepEqual([found.deleted, found.runs_under_way, found.complete], [{ calls: 2, runs: 4 }, ['r'], false]);
+  assert.deepEqual(bodies.map(({ cursor }) => cursor), [undefined, 'runs']);
+  assert.deepEqual(['+1 (415) 555-0101', '4155550101', '+0123456789', ''].map(asNumber), ['+14155550101', null, null, null]);
+});
+
+test('the rights that the page names are those of the routes', () => {
+  const roles = readFileSync(new URL('../../../docs/roles.md', import.meta.url), 'utf8');
+  for (const [least, , routes] of RIGHTS) {
+    for (const route of routes) {
+      const [method, path] = route.split(' ');
+      const whole = path.startsWith('/') ? path : `/api/{slug}/${path}`;
+      assert.ok(roles.includes(`| \`${whole}\` | ${method} | ${least} |`), `${route}: ${least}`);
+    }
+  }
+});
