@@ -64,6 +64,7 @@ pub(crate) fn named(name: &str) -> Option<Asset> {
     }
     let kind = match name.rsplit_once('.')?.1 {
         "css" => CSS,
+        "json" => JSON,
         "txt" => TEXT,
         // The other modules are part of a script.
         "js" if name == VENDORED => SCRIPT,

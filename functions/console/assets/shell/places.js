@@ -1,12 +1,15 @@
 // The places of the console, in the order of the navigation. Each is loaded when it is opened.
 
 // Several places need these, so they come with the shell, once.
+import * as attachments from './attachments.js';
 import * as axis from './axis.js';
 import * as shapes from './chart_shapes.js';
+import * as collection from './collection.js';
 import * as list from './list.js';
 import * as money from './money.js';
 import * as request from './request.js';
 import * as roles from './roles.js';
+import * as saving from './saving.js';
 import * as status from './status.js';
 import * as values from './values.js';
 
@@ -18,5 +21,11 @@ export const PLACES = [
   { page: 'approvals', word: 'Approvals', icon: 'hand', key: 'a', first: true, open: () => import('../approvals/page.js') },
   { page: 'chat', word: 'Chat', icon: 'chat', key: 'm', first: true, open: () => import('../chat/page.js') },
   { page: 'tools', word: 'Tools', icon: 'tool', key: 't', first: false, open: () => import('../tools/page.js') },
+  { page: 'agents', word: 'Agents', icon: 'agent', key: 'i', first: false, open: () => import('../agents/page.js') },
+  { page: 'numbers', word: 'Phone numbers', icon: 'call', key: 'n', first: false, open: () => import('../numbers/page.js') },
+  { page: 'knowledge', word: 'Knowledge', icon: 'book', key: 'b', first: false, open: () => import('../knowledge/page.js') },
+  { page: 'services', word: 'Services', icon: 'plug', key: 's', first: false, open: () => import('../services/page.js') },
+  { page: 'hooks', word: 'Hooks', icon: 'hook', key: 'o', first: false, open: () => import('../hooks/page.js') },
+  { page: 'keys', word: 'Keys', icon: 'key', key: 'y', first: false, open: () => import('../keys/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
 ];
