@@ -33,6 +33,9 @@ const ARGUMENTS: [&str; 11] = [
 ];
 
 const ENTER: &str = "\u{E007}";
+const TAB: &str = "\u{E004}";
+/// A page has fewer controls.
+const MOST_TABS: usize = 250;
 
 /// A browser with one page and its own profile; it ends on drop.
 pub struct Browser {
@@ -109,6 +112,24 @@ impl Browser {
 
     pub async fn enter(&self, css: &str, text: &str) {
         self.write(css, &format!("{text}{ENTER}")).await;
+    }
+
+    /// Presses keys where the focus is.
+    pub async fn press(&self, keys: &str) {
+        let focused = self.session.focused().await.unwrap();
+        self.session.keys(&focused, keys).await.unwrap();
+    }
+
+    /// Presses Tab until the focus is on an element with this selector.
+    pub async fn tab_to(&self, css: &str) {
+        self.find(css).await;
+        for _ in 0..MOST_TABS {
+            if self.run("return document.activeElement.matches(arguments[0])", &json!([css])).await == json!(true) {
+                return;
+            }
+            self.press(TAB).await;
+        }
+        panic!("the keyboard does not reach {css}\n{}", self.situation().await);
     }
 
     /// Acts on the first visible element with this selector. Retries until it succeeds: a page that is being drawn

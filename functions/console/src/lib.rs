@@ -112,7 +112,12 @@ impl Answers for File {
             operation.answers_with(200, "The file.", kind, json!({"schema": {"type": "string"}}));
         }
         let settings = ConsoleSettingsView::schema(schemas);
-        operation.answers_with(200, "The file.", assets::JSON, json!({"schema": {"anyOf": [settings, {"type": "object"}]}}));
+        operation.answers_with(
+            200,
+            "The file.",
+            assets::JSON,
+            json!({"schema": {"anyOf": [settings, {"type": "object"}]}}),
+        );
         has_a_tag(operation);
     }
 }

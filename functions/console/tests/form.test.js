@@ -70,7 +70,9 @@ test('names become words, secrets are known by name, help begins with a sentence
   assert.deepEqual(['attach_to_agent', 'messageStrategy', 'base_url', 'knowledge_base_id'].map(wordsOf), ['Attach to agent', 'Message strategy', 'Base URL', 'Knowledge base ID']);
   const names = ['auth_token', 'api_key', 'api_key_secret', 'webhook_bearer', 'token_url', 'secret', 'label', 'client_id'];
   assert.deepEqual(names.filter((name) => SECRET.test(name)), ['auth_token', 'api_key', 'api_key_secret', 'webhook_bearer', 'secret']);
-  assert.deepEqual(halves('Who calls, in E.164 form; withheld if left out. Or so.'), ['Who calls, in E.164 form.', 'withheld if left out. Or so.']);
+  assert.deepEqual(halves('Who  calls.\nOr so.'), ['Who calls. Or so.', '']);
+  const rest = 'It is long. '.repeat(12).trim();
+  assert.deepEqual(halves(`Who calls, in E.164 form. ${rest}`), ['Who calls, in E.164 form.', rest]);
 });
 
 test('a saved tool becomes its configuration, and its arguments a form', () => {

@@ -1,6 +1,7 @@
 // The hooks: addresses to which services send their events.
 
 import { html, useState } from '../htm-preact.js';
+import { useChoices } from '../shell/attachments.js';
 import { Collection } from '../shell/collection.js';
 import { Icon } from '../shell/icons.js';
 import { exact, Moment } from '../shell/moments.js';
@@ -11,7 +12,7 @@ import { Status } from '../shell/status.js';
 const WORDS = { labels: { service: 'Service', secret: 'Signing secret', tenant: 'Whose events (tenant)', service_account: 'Service account (Gmail)', audience: 'Audience (Gmail)' } };
 const STATES = { pending: ['pending', 'Waits for its secret'], active: ['active', 'Takes events'], ended: ['cancelled', 'Ended at the service'] };
 const COLUMNS = [
-  { head: 'Service', cls: 'c-who wrap', cell: ({ label, service }) => html`<bdi>${label || service}</bdi>`, below: ({ service }) => html`<span class="below quiet">${service}</span>` },
+  { head: 'Service', cls: 'c-who wrap', cell: ({ label, service }) => html`<bdi>${label || service}</bdi>`, below: ({ label, service }) => label && html`<span class="below quiet">${service}</span>` },
   { head: 'State', cls: 'wrap', cell: (hook) => html`<${State} of=${hook} />` },
   { head: 'Made', cls: 'num c-when', cell: ({ created_at }) => html`<${Moment} at=${created_at} />` },
 ];
@@ -24,7 +25,8 @@ function State({ of: { status } }) {
 export function View(told) {
   // A secret is shown once: it is kept nowhere but here.
   const [shown, show] = useState(null);
-  const make = { schema: 'NewHook', first: ['service', 'label', 'secret'], words: WORDS, onMade: show };
+  const services = useChoices(told.api, told.slug, 'services', ({ name }) => name, ({ name }) => name, ({ supports_webhooks: posts }) => posts !== false);
+  const make = { schema: 'NewHook', first: ['service', 'label', 'secret'], words: WORDS, choices: { service: services }, onMade: show };
   return html`<${Collection} told=${told} page="hooks" title="Hooks" one="a hook" icon="hook" columns=${COLUMNS} make=${make}
     empty="A hook is an address to which a service sends its events, which then start automations."
     detail=${({ item, again, gone, refused }) => html`<${Hook} hook=${item} secret=${shown?.id === item.id ? shown.secret : null} show=${show} api=${told.api} slug=${told.slug} again=${again} gone=${gone} refused=${refused} />`} />`;

@@ -19,7 +19,7 @@ const WORDS = { labels: { api_key: 'API key', webhook_bearer: 'Bearer token of t
 export function View({ api, slug, role }) {
   const { data, error, at, again } = useLive(`${slug} keys`, () => api.read('keys'), NEVER);
   const refused = whyNot(role, 'admin');
-  return html`<${Main} title="Keys"><div class="body">
+  return html`<${Main} title="Service keys"><div class="body">
     <p class="quiet">Without a key of your own, the platform’s account is used. A stored key is kept in a vault and shown to nobody.</p>
     ${error && html`<${Failed} what="The keys" error=${error} at=${at} again=${again} />`}
     ${!data && !error && html`<${Skeleton} what="The keys" />`}

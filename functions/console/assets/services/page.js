@@ -12,6 +12,8 @@ import { Status } from '../shell/status.js';
 
 const FILTERS = [['', 'All'], ['true', 'Connected'], ['false', 'Not connected']];
 const STATES = { connected: ['approved', 'Connected'], not_connected: ['not_run', 'Not connected'], expired: ['failed', 'Expired'], not_needed: ['ended', 'Needs no account'], unknown: ['unknown', 'Could not be asked'] };
+/** The next step on this page; the API says what is missing of a connection that stands. */
+const NEXT = { not_connected: 'Its actions cannot be used until an account is connected.', expired: 'The account is not let in any more: actions and automations that use it fail until it is connected again.', unknown: 'The state could not be read. Look again in a minute.' };
 /** A search waits for the end of a word. */
 const PATIENCE = 300;
 
@@ -64,7 +66,8 @@ function Search({ q, seek }) {
 function Service({ service, api, slug, again, refused }) {
   const { name, description, categories, connection, connection_kind: kind } = service;
   const path = `services/${encodeURIComponent(name)}`;
-  const { accounts = [], next_step: next, state } = connection;
+  const { accounts = [], next_step: missing, state } = connection;
+  const next = NEXT[state] ?? missing;
   const { busy, problem, act } = useAct();
   const change = (does) => act(async () => (await does(), again()));
   return html`<section class="stack" data-service=${state}><div class="titled"><h2><bdi>${name}</bdi></h2><${State} of=${connection} /></div><p dir="auto">${description}</p><p class="quiet small">${categories.join(' · ')}</p>

@@ -8,10 +8,10 @@ import { Act, Problem, useAct } from './saving.js';
 const NEVER = () => null;
 const MOST = 200;
 
-/** The organization's things for a choice: `{value, word}`, empty until they are there. */
-export function useChoices(api, slug, path, wordOf, valueOf = ({ id }) => id) {
+/** The organization's things for a choice: `{value, word}`, those that fit; empty until they are there. */
+export function useChoices(api, slug, path, wordOf, valueOf = ({ id }) => id, fits = () => true) {
   const { data } = useLive(`${slug} choices ${path}`, () => api.read(path, { limit: MOST }), NEVER);
-  return (data?.items ?? []).map((item) => ({ value: valueOf(item), word: wordOf(item) }));
+  return (data?.items ?? []).filter(fits).map((item) => ({ value: valueOf(item), word: wordOf(item) }));
 }
 
 /** `has` is what is attached as `useLive` gives it; `all` are the choices; `attach` and `detach` take an id. */

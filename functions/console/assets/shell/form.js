@@ -31,22 +31,23 @@ export function useSchemas() {
 
 /**
  * `schema` is its name; `words` are `{labels, variants}` by name; `choices` are lists of `{value, word}` for members of these names;
- * `first` names the members that stand first, and `hidden` those that are not shown.
+ * `first` names the members that stand first, `hidden` those that are
+ * not shown, and `without` those that are not shown at any depth.
  */
-export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], disabled = false, name = 'form' }) {
-  const told = { known: schemas, problems, words, choices, disabled, form: name };
+export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
+  const told = { known: schemas, without, problems, words, choices, disabled, form: name };
   const whole = resolved(typeof schema === 'string' ? { $ref: `#/${schema}` } : schema, schemas);
   return html`<div class="made" data-form=${name}><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
 /** What every part of a form is told. */
-const common = ({ known, problems, words, choices, disabled, form }) => ({ known, problems, words, choices, disabled, form });
+const common = ({ known, without, problems, words, choices, disabled, form }) => ({ known, without, problems, words, choices, disabled, form });
 
 /** The members of an object: the first and the required ones, and the others behind a line that opens. */
 function Members({ schema, value, onChange, path, first = [], hidden = [], ...all }) {
   const told = common(all);
   const { properties = {}, required = [] } = schema;
-  const names = Object.keys(properties).filter((name) => !hidden.includes(name) && resolved(properties[name], told.known).const === undefined);
+  const names = Object.keys(properties).filter((name) => !hidden.includes(name) && !told.without.includes(name) && resolved(properties[name], told.known).const === undefined);
   const leads = (name) => required.includes(name) || first.includes(name);
   const place = (name) => (first.indexOf(name) + 1 || first.length + 1);
   const leading = names.filter(leads).sort((one, other) => place(one) - place(other));
@@ -85,7 +86,7 @@ function Field({ schema: given, name, value, onChange, path, required = false, l
   if (type === 'array' && schema.items) return html`<${Items} ...${shared} schema=${schema} />`;
   if (type === 'object' && schema.properties) {
     return html`<${Group} ...${shared} schema=${schema}>
-      ${required || value !== undefined ? html`<${Members} ...${told} schema=${schema} path=${path} value=${value ?? {}} onChange=${onChange} />` : html`<button type="button" class="btn" id=${id} disabled=${told.disabled} onClick=${() => onChange(begun(schema, known) ?? {})}>Add</button>`}
+      ${required || value !== undefined ? html`<${Members} ...${told} schema=${schema} path=${path} value=${value ?? {}} onChange=${onChange} />` : html`<button type="button" class="btn" id=${id} disabled=${told.disabled} onClick=${() => onChange(begun(schema, known) ?? {})}>Set ${label.toLowerCase()}</button>`}
       ${!required && value !== undefined && html`<button type="button" class="btn bare" disabled=${told.disabled} onClick=${() => onChange(undefined)}>Remove ${label.toLowerCase()}</button>`}<//>`;
   }
   if (type === 'object' && typeof schema.additionalProperties === 'object') return html`<${Named} ...${shared} schema=${schema} />`;
@@ -168,10 +169,12 @@ function Switch(shared) {
 /** One of several forms of a value: a choice, and the chosen form below it. */
 function Variants(shared) {
   const { id, label, schema, known, path, value, onChange, required, words, choice } = shared;
-  const { variants, chosen, by } = choice;
+  const { variants, by } = choice;
+  const isText = ({ schema: variant }) => variant.const === undefined && typeIn(variant) === 'string';
+  const chosen = choice.chosen ?? (required ? (variants.find(isText) ?? null) : null);
   const choose = ({ target }) => {
     const variant = variants.find(({ name }) => name === target.value);
-    onChange(variant && begunAs(variant, by, known));
+    onChange(variant && (begunAs(variant, by, known) ?? (isText(variant) ? '' : undefined)));
   };
   const inner = chosen && resolved(chosen.schema, known);
   const { description: _, ...plain } = inner ?? {};

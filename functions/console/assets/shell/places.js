@@ -26,6 +26,6 @@ export const PLACES = [
   { page: 'knowledge', word: 'Knowledge', icon: 'book', key: 'b', first: false, open: () => import('../knowledge/page.js') },
   { page: 'services', word: 'Services', icon: 'plug', key: 's', first: false, open: () => import('../services/page.js') },
   { page: 'hooks', word: 'Hooks', icon: 'hook', key: 'o', first: false, open: () => import('../hooks/page.js') },
-  { page: 'keys', word: 'Keys', icon: 'key', key: 'y', first: false, open: () => import('../keys/page.js') },
+  { page: 'keys', word: 'Service keys', icon: 'key', key: 'y', first: false, open: () => import('../keys/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
 ];

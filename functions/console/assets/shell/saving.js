@@ -5,7 +5,7 @@ import { useDraft } from './draft.js';
 import { Form, useSchemas } from './form.js';
 import { Icon } from './icons.js';
 import { Failed, Skeleton } from './list.js';
-import { cleaned } from './schema.js';
+import { begun, cleaned } from './schema.js';
 
 /**
  * `of` names the draft; `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws what stands
@@ -18,7 +18,7 @@ export function SavedForm(given) {
 }
 
 function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save', refused = null, beside = null, placed = (problem) => problem, schemas, ...look }) {
-  const draft = useDraft(of, () => begin?.(schemas) ?? {}, since);
+  const draft = useDraft(of, () => begin?.(schemas) ?? begun(typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema, schemas), since);
   const [{ busy, problem, fields = [], saved, count = 0 }, tell] = useState({});
   const form = useRef(null);
   useEffect(() => {

@@ -53,7 +53,10 @@ export function variantsOf(schema, known, value) {
   const { oneOf, anyOf, ...base } = schema;
   const options = (oneOf ?? anyOf ?? []).map((option) => resolved(option, known)).filter(({ type }) => type !== 'null');
   if (options.length === 0) return null;
-  const telling = (name) => options.filter((option) => listed(resolved(option.properties?.[name], known))).length > 1;
+  const telling = (name) => {
+    const lists = options.map((option) => listed(resolved(option.properties?.[name], known))).filter(Boolean);
+    return lists.length > 1 && new Set(lists.flat()).size === lists.flat().length;
+  };
   const by = options.flatMap(({ properties }) => Object.keys(properties ?? {})).find(telling) ?? null;
   // Variants beside members of its own, which nothing tells apart, are conditions and no choice.
   if (by === null && base.properties) return null;
@@ -140,9 +143,13 @@ export function problemsAt(problems, path, members = null) {
     });
 }
 
-/** The first sentence of a description, and the rest. */
+/** So much help is read at a glance. */
+const GLANCE = 130;
+
+/** A short description, or its first sentence and the rest. */
 export function halves(description = '') {
   const text = description.replaceAll(/\s+/g, ' ').trim();
+  if (text.length <= GLANCE) return [text, ''];
   const end = text.search(/[.:;] /);
   return end === -1 ? [text, ''] : [`${text.slice(0, end)}.`, text.slice(end + 2)];
 }

@@ -24,7 +24,7 @@ const FILTERS = [['', 'All'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['su
 export function ToolView({ id, query, api, slug, role }) {
   const path = `tools/${encodeURIComponent(id)}`;
   const { data: tool, error, again } = useLive(`${slug} ${id}`, () => api.read(path), UNTIL_THERE);
-  const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`, { limit: 50 }), NEVER);
+  const agents = useLive(`${slug} ${id} agents`, () => api.read(`${path}/agents`), NEVER);
   const all = useChoices(api, slug, 'agents', ({ name }) => name);
   const { status = '', execution: chosen = null, edit } = query;
   const rows = useRows(`${slug} ${id} ${status}`, (cursor) => api.read(`${path}/executions`, { limit: 20, cursor, status: status || null }));
