@@ -26,7 +26,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     every_page_can_be_used(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
-    // The API refuses what is not complete yet.
+    // The API refuses an incomplete dry run.
     let mut complaints = complaints(chat, browser).await;
     complaints.retain(|complaint| !complaint.contains("status of 422") && !complaint.contains("[DOM]"));
     assert_eq!(complaints, [""; 0]);
@@ -112,12 +112,12 @@ async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     browser.write("#hooks-service", "Webhooks").await;
     browser.enter("#hooks-label", "Our shop").await;
     browser.find("[data-hook=active]").await;
-    browser.until("document.querySelector('#hook-secret')?.value.startsWith('whsec_')").await;
+    browser.until("document.querySelector('#shown-secret')?.value.startsWith('whsec_')").await;
     browser.until("document.querySelector('#hook-url').value.includes('/api/hooks/')").await;
     everybody_can_use(browser).await;
     browser.reload().await;
     browser.find("[data-hook=active]").await;
-    browser.until("!document.querySelector('#hook-secret')").await;
+    browser.until("!document.querySelector('#shown-secret')").await;
 }
 
 async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {

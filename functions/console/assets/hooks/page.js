@@ -52,7 +52,7 @@ function Hook({ hook, secret, show, api, slug, again, gone, refused }) {
       <h3>How to connect it</h3><p class="preline" dir="auto">${hook.set_up}</p>
       ${hook.tenant_key && html`<p class="small quiet">Whose events: <code>${hook.tenant_key}</code></p>`}
       ${hook.automation_id && html`<p class="small">It belongs to <a href=${addressOf({ slug, page: 'automations', id: hook.automation_id })}>an automation</a>, and goes with it.</p>`}</section>
-    ${secret && html`<section class="stack" data-secret><div class="say wait" role="status"><${Icon} name="wait" /><p><b>Copy the secret now.</b> It is shown only this once.</p></div><${Copied} id="hook-secret" word="Secret" text=${secret} /></section>`}
+    ${secret && html`<section class="stack" data-secret><div class="say wait" role="status"><${Icon} name="wait" /><p><b>Copy the secret now.</b> It is shown only this once.</p></div><${Copied} id="shown-secret" word="Secret" text=${secret} /></section>`}
     <section class="stack"><h3>Secrets</h3>${hook.secrets.length === 0 ? html`<p class="quiet">There is none yet.</p>` : html`<ul class="tools">${hook.secrets.map(({ id, created_at }) => html`<li key=${id}>Since ${exact(created_at)}${newest && id === oldest.id && html`<${Act} id="drop-${id}" kind="bare" refused=${refused} busy=${busy} onClick=${() => change({ remove_secret: id })}>Stop accepting it<//>`}</li>`)}</ul>`}
       <div class="chips">${hook.unseen_secret && html`<${Act} id="reveal" refused=${refused} busy=${busy} onClick=${() => change({ reveal: true })}>Show the service’s secret once<//>`}
         ${hook.status === 'active' && !newest && html`<${Act} id="rotate" refused=${refused} busy=${busy} onClick=${() => change({ rotate: true })}>Make a next secret<//>`}</div>

@@ -1,4 +1,4 @@
-// What is typed into a form, kept in the tab until it is saved.
+// The draft of a form, kept in the tab until it is saved.
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { SECRET } from './schema.js';
@@ -8,8 +8,8 @@ const DRAFT = 'switchboard.form.';
 const SIGNING_IN = 'switchboard.sign-in';
 
 /**
- * `{value, set, kept, changed, forget, discard}`: `kept` says that it was typed before. Members that are secrets are not kept.
- * `since` is what the draft began with; a draft begun with something else is not taken up.
+ * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept. A draft of another
+ * version (`since`) is not taken up.
  */
 export function useDraft(key, begin, since = '') {
   const name = DRAFT + key;

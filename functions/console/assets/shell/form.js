@@ -30,9 +30,8 @@ export function useSchemas() {
 }
 
 /**
- * `schema` is its name; `words` are `{labels, variants}` by name; `choices` are lists of `{value, word}` for members of these names;
- * `first` names the members that stand first, `hidden` those that are
- * not shown, and `without` those that are not shown at any depth.
+ * `schema` is a name or a schema; `words` are `{labels, variants}` by name; `choices` are lists of `{value, word}` by the name of a member.
+ * Of the members, `first` stand first, `hidden` are left out, and `without` are left out at any depth.
  */
 export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
   const told = { known: schemas, without, problems, words, choices, disabled, form: name };
@@ -40,7 +39,7 @@ export function Form({ schemas, schema, value, onChange, problems = [], words = 
   return html`<div class="made" data-form=${name}><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
-/** What every part of a form is told. */
+/** The properties that every part of a form has. */
 const common = ({ known, without, problems, words, choices, disabled, form }) => ({ known, without, problems, words, choices, disabled, form });
 
 /** The members of an object: the first and the required ones, and the others behind a line that opens. */

@@ -1,4 +1,4 @@
-// Saving: a form with its draft and its problems, a button with the reason why it may not be used, a question before something is gone.
+// Saving and acting: a form with its draft and problems, a button with the reason against its use, a question before a removal.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { useDraft } from './draft.js';
@@ -8,8 +8,8 @@ import { Failed, Skeleton } from './list.js';
 import { begun, cleaned } from './schema.js';
 
 /**
- * `of` names the draft; `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws what stands
- * beside the form; `placed` moves a problem to its field. The other properties are the form's.
+ * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws the part beside
+ * the form; `placed` moves a problem to its field. The other properties are the form's.
  */
 export function SavedForm(given) {
   const { schemas, error, again } = useSchemas();
@@ -81,7 +81,7 @@ export function Problem({ of }) {
   return of && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${of}</p></div>`;
 }
 
-/** A button that asks before it acts; the children say what follows. */
+/** A button that asks before it acts; the children name the consequences. */
 export function Sure({ id, word, title, yes, no = 'Keep it', refused = null, does, children }) {
   const [asks, ask] = useState(false);
   const { busy, problem, act } = useAct();

@@ -1,9 +1,9 @@
-// What a JSON Schema asks of a form: its members, its variants, values to begin with, and where a problem belongs.
+// A JSON Schema as a form needs it: members, variants, first values, and the fields of problems.
 
 /** Names of members that are secrets. */
 export const SECRET = /(^|_)(secret|token|password|api_key|bearer|pin)$/;
 
-/** Follows references and merges the parts of `allOf`; what is nearest counts. */
+/** Follows references and merges the parts of `allOf`; a part counts before the schemas that it refers to. */
 export function resolved(schema, known) {
   if (!schema || typeof schema !== 'object') return {};
   const { $ref, allOf = [], ...own } = schema;
@@ -88,7 +88,7 @@ export function begun(schema, known) {
   return undefined;
 }
 
-/** What a variant begins with. */
+/** The first value of a variant. */
 export function begunAs({ schema, values }, by, known) {
   const value = begun(schema, known);
   return by && values ? { ...value, [by]: values[0] } : value;
@@ -102,14 +102,14 @@ function members({ properties = {}, required = [] }, known, value) {
   return value;
 }
 
-/** A value without what is empty; a required text that is empty stays, for the API to refuse. */
+/** A value without its empty members. */
 export function cleaned(value) {
   if (Array.isArray(value)) return value.map((item) => cleaned(item) ?? '');
   if (typeOf(value) !== 'object') return value;
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== '').map(([name, inner]) => [name, cleaned(inner)]));
 }
 
-/** The members that differ, and null for those that are gone. */
+/** The different members of an object, null for each removed one. */
 export function changes(before, after) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const differs = (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null);
@@ -129,7 +129,7 @@ export function partsOf(field) {
 
 const within = (path, parts) => path.every((part, place) => parts[place] === String(part));
 
-/** The problems that are shown at `path`: its own, and those below it that none of its `members` shows. */
+/** The problems shown at `path`: its own, and deeper ones that none of its `members` shows. */
 export function problemsAt(problems, path, members = null) {
   return problems
     .filter(({ field }) => {
