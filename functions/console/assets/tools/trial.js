@@ -19,10 +19,15 @@ export function Trial({ api, config, tool, role, schemas }) {
   const [caller, call] = useState(CALLER);
   const [{ answer, error, late }, tell] = useState({});
   const refused = whyNot(role, 'member');
+  // The API has no stored secret for a configuration that is not saved.
+  const masked = !tool && JSON.stringify(config).includes('[secret]');
   const asks = argumentsOf(config);
   const body = JSON.stringify({ ...(tool ? { tool_id: tool.id } : { config: cleaned(config) }), arguments: cleaned(given), caller_phone_number: caller || null, dry_run: true });
   useEffect(() => {
-    if (refused) return undefined;
+    if (refused || masked) {
+      tell({});
+      return undefined;
+    }
     let newest = true;
     tell((before) => ({ ...before, late: true }));
     const timer = setTimeout(async () => {
@@ -37,16 +42,17 @@ export function Trial({ api, config, tool, role, schemas }) {
       newest = false;
       clearTimeout(timer);
     };
-  }, [body]);
+  }, [body, masked]);
   const fields = error?.fields ?? [];
   const filled = fields.filter(({ field }) => field.startsWith('arguments.')).map(({ field, problem }) => ({ field: field.slice('arguments.'.length), problem }));
   const others = fields.filter(({ field }) => !field.startsWith('arguments.')).map(({ field, problem }) => `${field.replace(/^config\./, '')} ${problem}`);
   return html`<section class="stack"><h2>Dry run</h2><p class="quiet small">Nothing is sent. It is tried again after each change.</p>
       <div class="made"><label for="trial-caller">The caller’s number</label><input id="trial-caller" type="tel" autocomplete="off" value=${caller} onInput=${({ target }) => call(target.value.trim())} /></div>
       ${Object.keys(asks.properties).length > 0 && html`<h3>What the model fills in</h3><${Form} schemas=${schemas} schema=${asks} first=${Object.keys(asks.properties)} value=${given} onChange=${fill} problems=${filled} name="trial" />`}</section>
-    <section class="stack" aria-labelledby="h-would" aria-busy=${late ? 'true' : null} data-trial=${answer?.status ?? (error ? 'refused' : 'none')}><div class="titled" role="status"><h2 id="h-would">What would be sent</h2>${answer && html`<${Status} of=${answer.status === 'ready' ? 'approved' : 'failed'}>${answer.status === 'ready' ? 'Ready' : 'Would fail'}<//>`}</div>
+    <section class="stack" aria-labelledby="h-would" aria-busy=${late ? 'true' : null} data-trial=${answer?.status ?? (error ? 'refused' : masked ? 'masked' : 'none')}><div class="titled" role="status"><h2 id="h-would">What would be sent</h2>${answer && html`<${Status} of=${answer.status === 'ready' ? 'approved' : 'failed'}>${answer.status === 'ready' ? 'Ready' : 'Would fail'}<//>`}</div>
       ${refused && html`<p class="quiet">${refused}</p>`}
-      ${!answer && !error && !refused && html`<p class="quiet">It is shown here.</p>`}
+      ${masked && !refused && html`<p class="quiet">It holds a stored secret. Save the tool, and the dry run goes on.</p>`}
+      ${!answer && !error && !refused && !masked && html`<p class="quiet">It is shown here.</p>`}
       ${answer?.request && html`<div class="say" data-request><${Values} values=${answer.request} /></div><p class="quiet small">Secrets are masked.</p>`}
       ${answer?.answer && html`<div class="say bad"><${Icon} name="bad" /><p><bdi>${answer.answer.error}</bdi></p></div>`}
       ${answer?.ignored_arguments.length > 0 && html`<p class="quiet small">Ignored: ${answer.ignored_arguments.join(', ')}.</p>`}
