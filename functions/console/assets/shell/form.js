@@ -51,14 +51,14 @@ function Members({ schema, value, onChange, path, first = [], hidden = [], ...al
   const place = (name) => (first.indexOf(name) + 1 || first.length + 1);
   const leading = names.filter(leads).sort((one, other) => place(one) - place(other));
   const others = names.filter((name) => !leads(name));
-  const given = others.some((name) => value[name] !== undefined || problemsAt(told.problems, [...path, name]).length > 0);
+  const wrong = others.some((name) => problemsAt(told.problems, [...path, name]).length > 0);
   const field = (name) => html`<${Field} ...${told} key=${name} name=${name} schema=${properties[name]} path=${[...path, name]} value=${value[name]} required=${required.includes(name)} onChange=${(inner) => onChange(withMember(value, name, inner))} />`;
   // A few stand open: a line to open would be longer.
   const folds = others.length > 2 || (path.length === 0 && leading.length > 0 && others.length > 0);
   return html`<${Problems} id=${idOf(told.form, path)} of=${problemsAt(told.problems, path, names)} />
     ${leading.map(field)}
     ${!folds && others.map(field)}
-    ${folds && html`<details class="further" open=${given || leading.length === 0}><summary>${path.length === 0 ? 'More settings' : 'More'}</summary>${others.map(field)}</details>`}`;
+    ${folds && html`<details class="further" open=${wrong || leading.length === 0}><summary>${path.length === 0 ? 'More settings' : 'More'}</summary>${others.map(field)}</details>`}`;
 }
 
 function withMember(value, name, inner) {
@@ -72,7 +72,7 @@ function Field({ schema: given, name, value, onChange, path, required = false, l
   const told = common(all);
   const { known, words, choices } = told;
   const schema = resolved(given, known);
-  const label = said ?? words.labels?.[path.join('.')] ?? words.labels?.[name] ?? schema.title ?? wordsOf(name);
+  const label = said ?? words.labels?.[path.slice(-2).join('.')] ?? words.labels?.[name] ?? schema.title ?? wordsOf(name);
   const id = idOf(told.form, path);
   const shared = { ...told, id, name, label, required, path, onChange, value };
   const choice = variantsOf(schema, known, value);
@@ -85,8 +85,8 @@ function Field({ schema: given, name, value, onChange, path, required = false, l
   if (type === 'array' && schema.items) return html`<${Items} ...${shared} schema=${schema} />`;
   if (type === 'object' && schema.properties) {
     return html`<${Group} ...${shared} schema=${schema}>
-      ${required || value !== undefined ? html`<${Members} ...${told} schema=${schema} path=${path} value=${value ?? {}} onChange=${onChange} />` : html`<button type="button" class="btn" id=${id} disabled=${told.disabled} onClick=${() => onChange(begun(schema, known) ?? {})}>Set ${label.toLowerCase()}</button>`}
-      ${!required && value !== undefined && html`<button type="button" class="btn bare" disabled=${told.disabled} onClick=${() => onChange(undefined)}>Remove ${label.toLowerCase()}</button>`}<//>`;
+      ${required || value !== undefined ? html`<${Members} ...${told} schema=${schema} path=${path} value=${value ?? {}} onChange=${onChange} />` : html`<button type="button" class="btn" id=${id} disabled=${told.disabled} onClick=${() => onChange(begun(schema, known) ?? {})} aria-label=${`Set ${label}`}>Set</button>`}
+      ${!required && value !== undefined && html`<button type="button" class="btn bare" disabled=${told.disabled} onClick=${() => onChange(undefined)} aria-label=${`Remove ${label}`}>Remove</button>`}<//>`;
   }
   if (type === 'object' && typeof schema.additionalProperties === 'object') return html`<${Named} ...${shared} schema=${schema} />`;
   if (type === 'string' || type === 'number') return html`<${Line} ...${shared} schema=${schema} type=${type} />`;
@@ -218,7 +218,7 @@ function Items(shared) {
   return html`<${Group} ...${shared} own=${value.map((_, place) => String(place))}>
     <ol class="items" ref=${list}>${value.map((item, place) => html`<li key=${place}>
       <${Field} ...${at(place)} schema=${schema.items} value=${item === '' ? undefined : item} onChange=${(inner) => onChange(value.map((other, there) => (there === place ? (inner ?? '') : other)))} />
-      <button type="button" class="btn bare" disabled=${disabled} aria-label=${`Remove ${label.toLowerCase()} ${place + 1}`} onClick=${() => without(place)}>Remove</button></li>`)}</ol>
+      <button type="button" class="btn bare" disabled=${disabled} aria-label=${`Remove ${label} ${place + 1}`} onClick=${() => without(place)}>Remove</button></li>`)}</ol>
     <button type="button" class="btn" id="${id}-add" disabled=${disabled || value.length >= schema.maxItems} onClick=${() => onChange([...value, begun(schema.items, known) ?? ''])}>Add ${value.length > 0 ? 'another' : 'one'}</button>
   <//>`;
 }
