@@ -32,10 +32,8 @@ const ARGUMENTS: [&str; 11] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const ENTER: &str = "\u{E007}";
-const TAB: &str = "\u{E004}";
-/// A page has fewer controls.
-const MOST_TABS: usize = 250;
+pub const ENTER: &str = "\u{E007}";
+pub const TAB: &str = "\u{E004}";
 
 /// A browser with one page and its own profile; it ends on drop.
 pub struct Browser {
@@ -114,22 +112,31 @@ impl Browser {
         self.write(css, &format!("{text}{ENTER}")).await;
     }
 
-    /// Presses keys where the focus is.
+    /// Presses keys one after another, wherever the focus is.
     pub async fn press(&self, keys: &str) {
-        let focused = self.session.focused().await.unwrap();
-        self.session.keys(&focused, keys).await.unwrap();
+        let presses = keys
+            .chars()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()})));
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": presses.collect::<Vec<_>>()});
+        self.session.post("/actions", &json!({"actions": [keyboard]})).await.unwrap();
     }
 
-    /// Presses Tab until the focus is on an element with this selector.
-    pub async fn tab_to(&self, css: &str) {
+    /// Presses a key until the focus is on an element with this selector.
+    pub async fn reach(&self, key: &str, css: &str) {
         self.find(css).await;
-        for _ in 0..MOST_TABS {
-            if self.run("return document.activeElement.matches(arguments[0])", &json!([css])).await == json!(true) {
+        for _press in 0..80 {
+            if self.run("return document.activeElement?.matches(arguments[0]) ?? false", &json!([css])).await == true {
                 return;
             }
-            self.press(TAB).await;
+            self.press(key).await;
         }
-        panic!("the keyboard does not reach {css}\n{}", self.situation().await);
+        panic!("{key} does not lead to {css}\n{}", self.situation().await);
+    }
+
+    /// Reaches an element with a key, and opens it.
+    pub async fn open_with(&self, key: &str, css: &str) {
+        self.reach(key, css).await;
+        self.press(ENTER).await;
     }
 
     /// Acts on the first visible element with this selector. Retries until it succeeds: a page that is being drawn
@@ -241,6 +248,13 @@ impl Browser {
     pub async fn prefer(&self, scheme: &str) {
         let wanted = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": wanted});
+        self.session.post("/goog/cdp/execute", &command).await.unwrap();
+    }
+
+    /// Sets the size of what the page is drawn in.
+    pub async fn resize(&self, width: u32, height: u32) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size});
         self.session.post("/goog/cdp/execute", &command).await.unwrap();
     }
 

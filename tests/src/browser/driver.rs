@@ -91,12 +91,6 @@ impl Session {
         Ok(found.iter().filter_map(|element| Some(Element(element[ELEMENT].as_str()?.to_owned()))).collect())
     }
 
-    /// The element that has the focus, or the page's body.
-    pub(super) async fn focused(&self) -> Result<Element, Failure> {
-        let found = self.get("/element/active").await?;
-        Ok(Element(found[ELEMENT].as_str().unwrap_or_default().to_owned()))
-    }
-
     pub(super) async fn shown(&self, element: &Element) -> Result<bool, Failure> {
         Ok(self.get(&format!("/element/{}/displayed", element.0)).await? == json!(true))
     }

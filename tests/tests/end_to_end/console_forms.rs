@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tests::browser::Browser;
+use tests::browser::{Browser, ENTER, TAB};
 
 use crate::{
     User,
@@ -10,7 +10,6 @@ use crate::{
     conversation::Chat,
 };
 
-const ENTER: &str = "\u{E007}";
 const DOWN: &str = "\u{E015}";
 const LABEL: &str = "Confirm the visit";
 const TEXT: &str = "We expect you on Tuesday at nine.";
@@ -35,15 +34,15 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
 /// By keyboard alone: the problem at its field, the draft after a reload, the dry run beside it.
 async fn a_tool_is_made(browser: &Browser) {
     browser.press("gt").await;
-    browser.tab_to("#new-tool").await;
+    browser.reach(TAB, "#new-tool").await;
     browser.press(ENTER).await;
-    browser.tab_to("#tool-recipients-value").await;
+    browser.reach(TAB, "#tool-recipients-value").await;
     browser.press("{{caller_phone_number}}").await;
-    browser.tab_to("#tool-text-kind").await;
+    browser.reach(TAB, "#tool-text-kind").await;
     browser.press(DOWN).await;
-    browser.tab_to("#tool-text-prompt").await;
+    browser.reach(TAB, "#tool-text-prompt").await;
     browser.press("What the visit is about").await;
-    browser.tab_to("[data-save]").await;
+    browser.reach(TAB, "[data-save]").await;
     browser.press(ENTER).await;
     browser.find("[data-field=label] [data-problem]").await;
     browser.until("document.activeElement.id === 'tool-label'").await;
@@ -51,7 +50,7 @@ async fn a_tool_is_made(browser: &Browser) {
     browser.reload().await;
     browser.find("[data-kept]").await;
     browser.until(&format!("document.querySelector('#tool-label').value === '{LABEL}'")).await;
-    browser.tab_to("#trial-text").await;
+    browser.reach(TAB, "#trial-text").await;
     browser.press(TEXT).await;
     browser.find("[data-trial=ready]").await;
     browser.until(&format!("document.querySelector('[data-request]')?.innerText.includes('{TEXT}')")).await;
@@ -60,12 +59,12 @@ async fn a_tool_is_made(browser: &Browser) {
 
 /// Saves the tool and attaches it to the agent; the tool.
 async fn it_is_attached(user: &User<'_>, browser: &Browser) -> Value {
-    browser.tab_to("[data-save]").await;
+    browser.reach(TAB, "[data-save]").await;
     browser.press(ENTER).await;
     browser.find("[data-tool-view]").await;
-    browser.tab_to("#tool-agents-choice").await;
+    browser.reach(TAB, "#tool-agents-choice").await;
     browser.press(DOWN).await;
-    browser.tab_to("#tool-agents-attach").await;
+    browser.reach(TAB, "#tool-agents-attach").await;
     browser.press(ENTER).await;
     browser.find("[data-attachments=tool-agents] [data-attached]").await;
     let about = &user.stack.description;
