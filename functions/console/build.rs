@@ -16,6 +16,8 @@ mod linked;
 
 /// The shell, which the page begins with.
 const ENTRY: &str = "app.js";
+/// Of what pages with forms share, a script of its own.
+const SHARED: &str = "shell/forms.js";
 /// Served as it came.
 const VENDORED: &str = "htm-preact.js";
 
@@ -30,7 +32,7 @@ fn main() -> io::Result<()> {
         Some(String::from_utf8_lossy(bytes).into_owned())
     };
     let mut served: BTreeMap<String, Vec<u8>> =
-        linked::scripts(ENTRY, &module).into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+        linked::scripts(ENTRY, SHARED, &module).into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
     served.extend(files.iter().filter(|(path, _)| !is_module(path)).map(|(path, bytes)| (path.clone(), bytes.clone())));
     let folder = PathBuf::from(variable("OUT_DIR")?);
     let mut list = String::from("&[\n");

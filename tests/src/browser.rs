@@ -124,7 +124,7 @@ impl Browser {
     /// Presses a key until the focus is on an element with this selector.
     pub async fn reach(&self, key: &str, css: &str) {
         self.find(css).await;
-        for _press in 0..80 {
+        for _press in 0..250 {
             if self.run("return document.activeElement?.matches(arguments[0]) ?? false", &json!([css])).await == true {
                 return;
             }

@@ -46,7 +46,8 @@ async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
 
 /// A file of the console
 ///
-/// `settings.json` says where to sign in and where answers stream from. The others are the page's scripts and styles,
+/// `settings.json` says where to sign in and where answers stream from, `forms.json` has the schemas of the bodies for
+/// which the page has forms. The others are the page's scripts and styles,
 /// and the licences of its libraries.
 #[operation(GET "/console/{file}", open, also(404, 429), throttle(File))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
@@ -112,7 +113,12 @@ impl Answers for File {
             operation.answers_with(200, "The file.", kind, json!({"schema": {"type": "string"}}));
         }
         let settings = ConsoleSettingsView::schema(schemas);
-        operation.answers_with(200, "The file.", assets::JSON, json!({"schema": settings}));
+        operation.answers_with(
+            200,
+            "The file.",
+            assets::JSON,
+            json!({"schema": {"anyOf": [settings, {"type": "object"}]}}),
+        );
         has_a_tag(operation);
     }
 }

@@ -7,12 +7,18 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-/// The scripts by the name that browsers ask for: the shell, and each page that it imports when the page is opened.
-pub(crate) fn scripts(entry: &str, module: &impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
-    let shell = linked(entry, &[], module);
+/// The scripts by the name that browsers ask for: the shell, what some pages `share`, and each page that the shell imports
+/// when the page is opened.
+pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let shell = linked(entry, &[], true, module);
+    let known = [(entry.to_owned(), shell.modules)];
+    let shared = linked(share, &known, true, module);
+    let [shell_modules] = known;
+    let known = [shell_modules, (served(share), shared.modules)];
     let mut scripts: BTreeMap<String, String> =
-        shell.opened.iter().map(|page| (served(page), linked(page, &shell.modules, module).text)).collect();
+        shell.opened.iter().map(|page| (served(page), linked(page, &known, false, module).text)).collect();
     scripts.insert(entry.to_owned(), shell.text);
+    scripts.insert(served(share), shared.text);
     scripts
 }
 
@@ -25,13 +31,18 @@ struct Linked {
     opened: Vec<String>,
 }
 
-/// The module `entry` and its imports, each before the modules that need it. A module that is among `shell` is
-/// imported from the shell's script; a module unknown to `module` stays an import. A script without a shell exports
-/// its modules, and one with a shell the names that its entry exports.
-fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String>) -> Linked {
+/// The module `entry` and its imports, each before the modules that need it. A module of one of the `known` scripts is
+/// imported from there; a module unknown to `module` stays an import. A script that `shares` exports its modules,
+/// another one the names that its entry exports.
+fn linked(
+    entry: &str,
+    known: &[(String, Vec<String>)],
+    shares: bool,
+    module: &impl Fn(&str) -> Option<String>,
+) -> Linked {
     let mut linker = Linker {
         module,
-        shell,
+        scripts: known,
         known: Vec::new(),
         modules: Vec::new(),
         opened: Vec::new(),
@@ -40,7 +51,7 @@ fn linked(entry: &str, shell: &[String], module: &impl Fn(&str) -> Option<String
     };
     let names = linker.add(entry);
     let Linker { modules, opened, imports, text, .. } = linker;
-    let exports = if shell.is_empty() {
+    let exports = if shares {
         let constants: Vec<String> = modules.iter().map(|path| constant(path)).collect();
         format!("export {{ {} }};\n", constants.join(", "))
     } else {
@@ -56,7 +67,7 @@ fn served(path: &str) -> String {
 
 struct Linker<'a, F> {
     module: &'a F,
-    shell: &'a [String],
+    scripts: &'a [(String, Vec<String>)],
     known: Vec<String>,
     modules: Vec<String>,
     opened: Vec<String>,
@@ -71,9 +82,10 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
             return Vec::new();
         }
         self.known.push(path.to_owned());
-        if self.shell.iter().any(|known| known == path) {
+        let known = self.scripts.iter().find(|(_, modules)| modules.iter().any(|known| known == path));
+        if let Some((script, _)) = known {
             // Writing to a string cannot fail, here and below.
-            let _ = writeln!(self.imports, "import {{ {} }} from './app.js';", constant(path));
+            let _ = writeln!(self.imports, "import {{ {} }} from './{script}';", constant(path));
             return Vec::new();
         }
         let Some(text) = (self.module)(path) else {
@@ -182,7 +194,9 @@ mod tests {
             "in/page.js" => {
                 "import { ONE } from '../one.js';\nimport { four } from './four.js';\nexport const View = four(ONE);\n"
             }
-            "in/four.js" => "export function four() {}\n",
+            "in/four.js" => "import { FIVE } from './five.js';\nexport function four() {}\n",
+            "in/five.js" => "import { ONE } from '../one.js';\nexport const FIVE = ONE + 4;\n",
+            "in/shared.js" => "import * as five from './five.js';\n",
             _ => return None,
         };
         Some(text.to_owned())
@@ -195,17 +209,22 @@ mod tests {
             // in/two.js\nconst $in_two = (() => {\nconst { h } = $of_others;\nconst { ONE } = $one;\nasync function* two(x) {}\nreturn { two };\n})();\n\
             // app.js\nconst $app = (() => {\nconst { two: both } = $in_two;\nconst one = $one;\nboth(one.ONE, () => import('./in-page.js'));\nreturn {  };\n})();\n\
             export { $one, $in_two, $app };\n";
-        let shell = linked("app.js", &[], &module);
+        let shell = linked("app.js", &[], true, &module);
         assert_eq!(shell.text, expected);
         assert_eq!(shell.opened, ["in/page.js"]);
     }
 
     #[test]
-    fn a_page_takes_from_the_shell_what_is_there_and_brings_the_rest() {
-        let scripts = scripts("app.js", &module);
-        assert_eq!(scripts.keys().collect::<Vec<_>>(), ["app.js", "in-page.js"]);
-        let expected = "import { $one } from './app.js';\n\
-            // in/four.js\nconst $in_four = (() => {\nfunction four() {}\nreturn { four };\n})();\n\
+    fn a_page_takes_from_the_shell_and_the_shared_script_what_is_there_and_brings_the_rest() {
+        let scripts = scripts("app.js", "in/shared.js", &module);
+        assert_eq!(scripts.keys().collect::<Vec<_>>(), ["app.js", "in-page.js", "in-shared.js"]);
+        let shared = "import { $one } from './app.js';\n\
+            // in/five.js\nconst $in_five = (() => {\nconst { ONE } = $one;\nconst FIVE = ONE + 4;\nreturn { FIVE };\n})();\n\
+            // in/shared.js\nconst $in_shared = (() => {\nconst five = $in_five;\nreturn {  };\n})();\n\
+            export { $in_five, $in_shared };\n";
+        assert_eq!(scripts["in-shared.js"], shared);
+        let expected = "import { $one } from './app.js';\nimport { $in_five } from './in-shared.js';\n\
+            // in/four.js\nconst $in_four = (() => {\nconst { FIVE } = $in_five;\nfunction four() {}\nreturn { four };\n})();\n\
             // in/page.js\nconst $in_page = (() => {\nconst { ONE } = $one;\nconst { four } = $in_four;\nconst View = four(ONE);\nreturn { View };\n})();\n\
             export const { View } = $in_page;\n";
         assert_eq!(scripts["in-page.js"], expected);

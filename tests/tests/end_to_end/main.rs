@@ -12,6 +12,7 @@
 mod binaries;
 mod chat;
 mod chat_clients;
+mod console_forms;
 mod console_operator;
 mod console_page;
 mod conversation;
@@ -169,6 +170,7 @@ async fn chats(stack: &Stack, user: &User<'_>, front_end: &edge::FrontEnd) {
     if let Some(browser) = &browser {
         console_page::serves_a_person(&chat, browser).await;
         console_operator::is_served(user, &chat, browser).await;
+        console_forms::are_filled_in(user, &chat, browser).await;
     }
     chat_clients::are_served(&chat);
     let Some(browser) = browser else { return };

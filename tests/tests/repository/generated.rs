@@ -1,7 +1,7 @@
 //! Committed files that are generated from the declared routes.
 //!
 //! These are the operations of `docs/openapi.yaml`, the APIs in `infra/template.yaml`, the routes in
-//! `docs/endpoints.md`, and `docs/roles.md`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
+//! `docs/endpoints.md`, `docs/roles.md`, and the console's `forms.json`. `UPDATE=1 cargo test -p tests --test repository generated` writes them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod template;
@@ -55,8 +55,8 @@ fn with_section(text: &str, name: &str, lines: &str) -> String {
     format!("{before}{begin}{lines}{}", &rest[end..])
 }
 
-#[test]
-fn the_document_is_as_the_routes_are_declared() {
+/// `docs/openapi.yaml` as the routes and the files of `docs/openapi` say it.
+fn document() -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for declared in &DECLARED {
         let document = described(declared);
@@ -88,8 +88,65 @@ fn the_document_is_as_the_routes_are_declared() {
     let mut document: Value = serde_saphyr::from_str(&read(&format!("docs/openapi/{FRAME}"))).unwrap();
     document["paths"] = Value::Object(paths);
     document["components"]["schemas"] = Value::Object(schemas);
+    document
+}
+
+#[test]
+fn the_document_is_as_the_routes_are_declared() {
+    let document = document();
     let about = "# Made of the routes and of docs/openapi: UPDATE=1 cargo test -p tests --test repository generated\n";
     hold("docs/openapi.yaml", &format!("{about}{}", yaml::block(&document, 0)), "generated");
+}
+
+/// The bodies for which the console has a form.
+const FORMS: [&str; 11] = [
+    "ConnectionBody",
+    "HookChange",
+    "LlmClient",
+    "LlmKey",
+    "NewAgent",
+    "NewHook",
+    "NewKnowledgeBase",
+    "NewPhoneNumber",
+    "PhoneNumberChange",
+    "ToolConfig",
+    "VapiKey",
+];
+
+/// The schema with short references, without the parts that no form shows; adds the names of the schemas that it refers to.
+fn for_a_form(schema: &Value, named: &mut Vec<String>) -> Value {
+    const AT: &str = "#/components/schemas/";
+    match schema {
+        Value::Object(members) => {
+            let shown = members.iter().filter(|(name, _)| !["examples", "if", "then"].contains(&name.as_str()));
+            Value::Object(shown.map(|(name, member)| (name.clone(), for_a_form(member, named))).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| for_a_form(item, named)).collect(),
+        Value::String(text) => match text.strip_prefix(AT) {
+            Some(path) => {
+                named.extend(path.split('/').next().map(str::to_owned));
+                json!(format!("#/{path}"))
+            }
+            None => schema.clone(),
+        },
+        _ => schema.clone(),
+    }
+}
+
+#[test]
+fn the_forms_of_the_console_are_as_the_routes_are_declared() {
+    let document = document();
+    let mut named: Vec<String> = FORMS.map(str::to_owned).into();
+    let mut forms = Map::new();
+    while let Some(name) = named.pop() {
+        if !forms.contains_key(&name) {
+            let schema = &document["components"]["schemas"][&name];
+            assert!(schema.is_object(), "there is no schema {name}");
+            let form = for_a_form(schema, &mut named);
+            forms.insert(name, form);
+        }
+    }
+    hold("functions/console/assets/forms.json", &format!("{}\n", Value::Object(forms)), "generated");
 }
 
 /// The routes with the methods of each path together: `POST`, `GET /api/{slug}/members`.

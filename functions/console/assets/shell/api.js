@@ -51,6 +51,11 @@ export class Api {
     return answer.status === 204 ? null : answer.json();
   }
 
+  /** Sends a text of another kind than JSON, and gives what the answer says. */
+  async send(method, path, text, kind) {
+    return (await this.#ask(method, this.#of(path), text, { kind })).json();
+  }
+
   #of(path, query = {}) {
     const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
     const search = new URLSearchParams(given).toString();
@@ -109,12 +114,12 @@ export class Api {
   }
 
   /** Asks with the person's token, and once more with a newer one if that is refused. */
-  async #ask(method, address, body, { accept = 'application/json', signal, headers: more = {} } = {}) {
+  async #ask(method, address, body, { accept = 'application/json', kind = 'application/json', signal, headers: more = {} } = {}) {
     for (const renewed of [false, true]) {
       const headers = { ...more, accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
-      if (body) headers['content-type'] = 'application/json';
+      if (body) headers['content-type'] = kind;
       if (this.organization) headers['x-organization'] = this.organization;
-      const asked = { method, headers, signal, body: body && JSON.stringify(body) };
+      const asked = { method, headers, signal, body: typeof body === 'string' ? body : body && JSON.stringify(body) };
       const answer = await fetch(address, asked).catch((cause) => {
         throw cause.name === 'AbortError' ? cause : new Unreachable(cause);
       });

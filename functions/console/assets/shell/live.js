@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { Poller } from './poller.js';
-import { NO_ROWS, revealed, withNewest, withOlder, withOne } from './rows.js';
+import { NO_ROWS, revealed, withNew, withNewest, withOlder, withOne, without } from './rows.js';
 
 const LIST_EVERY = 3_000;
 
@@ -23,7 +23,7 @@ export function useLive(key, read, every) {
   return { data, error, at, again: () => poller.current?.now(), put: (newer) => know((before) => ({ ...before, data: newer })) };
 }
 
-/** A list as `rows`, with what a person can do: `reveal`, `more`, `again`, `put`. `read(cursor, shown)` gives a page. */
+/** A list as `rows`, with what a person can do: `reveal`, `more`, `again`, `put`, `add`, `drop`. `read(cursor, shown)` gives a page. */
 export function useRows(key, read) {
   const [rows, set] = useState({ key, ...NO_ROWS });
   const [state, tell] = useState({});
@@ -66,5 +66,7 @@ export function useRows(key, read) {
     again: () => poller.current?.now(),
     reveal: () => change(revealed(shown.current)),
     put: (item) => change(withOne(shown.current, item)),
+    add: (item) => change(withNew(shown.current, item)),
+    drop: (id) => change(without(shown.current, id)),
   };
 }

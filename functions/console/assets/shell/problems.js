@@ -9,15 +9,16 @@ export class SignInNeeded extends Error {
 
 /**
  * The API refused: `status`, `code` (may be empty) and the sentence; `decided` says how, if a consent had been decided before;
- * `diagnostics` are the mistakes of a definition.
+ * `diagnostics` are the mistakes of a definition, `fields` those of a body, `{field, problem}`.
  */
 export class Refused extends Error {
-  constructor(status, code, sentence, { decided = null, diagnostics = [] } = {}) {
+  constructor(status, code, sentence, { decided = null, diagnostics = [], fields = [] } = {}) {
     super(sentence);
     this.status = status;
     this.code = code;
     this.decided = decided;
     this.diagnostics = diagnostics;
+    this.fields = fields;
   }
 }
 
@@ -38,11 +39,11 @@ export async function refusal(answer) {
     // A proxy's page is nothing to show.
   }
   const diagnostics = Array.isArray(body.diagnostics) ? body.diagnostics : [];
-  const fields = Array.isArray(body.errors) ? body.errors.map(({ field, problem }) => `${field} ${problem}`).join('; ') : '';
+  const fields = Array.isArray(body.errors) ? body.errors : [];
   const mistakes = diagnostics.length > 0 ? 'this version has mistakes, which are shown at their places' : '';
-  const said = fields || body.detail || body.message || mistakes;
+  const said = fields.map(({ field, problem }) => `${field} ${problem}`).join('; ') || body.detail || body.message || mistakes;
   const sentence = sentenceOf(said) || usual(answer.status);
-  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), { decided: body.decided, diagnostics });
+  return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), { decided: body.decided, diagnostics, fields });
 }
 
 /** Why a run failed, as a sentence with the next step. */

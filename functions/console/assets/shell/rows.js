@@ -31,3 +31,13 @@ export function withOlder(rows, page) {
 export function withOne(rows, item) {
   return { ...rows, items: rows.items?.map((known) => (known.id === item.id ? item : known)) ?? null };
 }
+
+/** The rows with a new one above them. */
+export function withNew(rows, item) {
+  return { ...rows, items: [item, ...(rows.items ?? []).filter(({ id }) => id !== item.id)] };
+}
+
+/** The rows without the one that is gone. */
+export function without(rows, gone) {
+  return { ...rows, items: rows.items?.filter(({ id }) => id !== gone) ?? null };
+}

@@ -23,6 +23,7 @@ async fn answers() -> Given {
         ("consoleFile", "/console/console.css"),
         ("consoleFile", "/console/htm-preact.licences.txt"),
         ("consoleFile", "/console/settings.json"),
+        ("consoleFile", "/console/forms.json"),
     ] {
         given.note(operation, 200, &get(&world, path, "").await);
         given.note(operation, 304, &get(&world, path, "*").await);

@@ -1,0 +1,47 @@
+// The draft of a form, kept in the tab until it is saved.
+
+import { useEffect, useRef, useState } from '../htm-preact.js';
+import { SECRET } from './schema.js';
+
+const DRAFT = 'switchboard.form.';
+/** Whether the person leaves to sign in, and comes back. */
+const SIGNING_IN = 'switchboard.sign-in';
+
+/**
+ * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept. A draft of another
+ * version (`since`) is not taken up.
+ */
+export function useDraft(key, begin, since = '') {
+  const name = DRAFT + key;
+  const read = () => {
+    const stored = JSON.parse(sessionStorage.getItem(name) ?? 'null');
+    return stored?.since === since ? stored.value : null;
+  };
+  const [first] = useState(read);
+  const [value, put] = useState(() => first ?? begin());
+  const [changed, change] = useState(first !== null);
+  const leaves = useRef(false);
+  leaves.current = changed;
+  useEffect(() => {
+    const ask = (event) => {
+      if (leaves.current && sessionStorage.getItem(SIGNING_IN) === null) event.preventDefault();
+    };
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, []);
+  const forget = () => {
+    sessionStorage.removeItem(name);
+    leaves.current = false;
+    change(false);
+  };
+  const set = (newer) => {
+    put(newer);
+    change(true);
+    sessionStorage.setItem(name, JSON.stringify({ since, value: newer }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
+  };
+  const discard = () => {
+    forget();
+    put(begin());
+  };
+  return { value, set, kept: first !== null && changed, changed, forget, discard };
+}

@@ -1,0 +1,155 @@
+// A JSON Schema as a form needs it: members, variants, first values, and the fields of problems.
+
+/** Names of members that are secrets. */
+export const SECRET = /(^|_)(secret|token|password|api_key|bearer|pin)$/;
+
+/** Follows references and merges the parts of `allOf`; a part counts before the schemas that it refers to. */
+export function resolved(schema, known) {
+  if (!schema || typeof schema !== 'object') return {};
+  const { $ref, allOf = [], ...own } = schema;
+  const parts = $ref ? [pointed($ref, known), ...allOf] : allOf;
+  return [...parts.map((part) => resolved(part, known)), own].reduce(merged, {});
+}
+
+function pointed(reference, known) {
+  return reference.slice(2).split('/').reduce((at, part) => at?.[part], known);
+}
+
+function merged(one, other) {
+  const both = { ...one, ...other };
+  if (one.required && other.required) both.required = [...new Set([...one.required, ...other.required])];
+  if (one.properties && other.properties) {
+    both.properties = { ...one.properties };
+    for (const [name, schema] of Object.entries(other.properties)) {
+      both.properties[name] = one.properties[name] ? { allOf: [one.properties[name], schema] } : schema;
+    }
+  }
+  return both;
+}
+
+/** A value's type as schemas name it. */
+export function typeOf(value) {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value;
+}
+
+/** The type of a schema beside null; undefined where several are allowed. */
+export function typeIn({ type, properties, additionalProperties, items, enum: among }) {
+  const types = [type ?? []].flat().filter((known) => known !== 'null');
+  if (types.length === 1) return types[0] === 'integer' ? 'number' : types[0];
+  if (properties || additionalProperties) return 'object';
+  if (items) return 'array';
+  return among ? 'string' : undefined;
+}
+
+const listed = (schema) => (schema?.const === undefined ? schema?.enum?.filter((value) => value !== null) : [schema.const]);
+
+/**
+ * The variants of a value, `{name, schema}`, or null if there is one form. `by` is the member that tells them apart. A variant without it
+ * is a short form of another one: it is only offered to a value that has it.
+ */
+export function variantsOf(schema, known, value) {
+  const { oneOf, anyOf, ...base } = schema;
+  const options = (oneOf ?? anyOf ?? []).map((option) => resolved(option, known)).filter(({ type }) => type !== 'null');
+  if (options.length === 0) return null;
+  const telling = (name) => {
+    const lists = options.map((option) => listed(resolved(option.properties?.[name], known))).filter(Boolean);
+    return lists.length > 1 && new Set(lists.flat()).size === lists.flat().length;
+  };
+  const by = options.flatMap(({ properties }) => Object.keys(properties ?? {})).find(telling) ?? null;
+  // Variants beside members of its own, which nothing tells apart, are conditions and no choice.
+  if (by === null && base.properties) return null;
+  const all = options.map((option) => {
+    const { oneOf: inner, ...rest } = base;
+    const whole = merged(rest, option);
+    const values = by && listed(resolved(option.properties?.[by], known));
+    return { name: String(values?.[0] ?? option.const ?? option.title ?? typeIn(option) ?? 'any'), values, short: by !== null && !values, schema: whole };
+  });
+  const fits = ({ values, short, schema: { const: only, ...of } }) => {
+    if (values) return typeOf(value) === 'object' && values.includes(value[by]);
+    if (only !== undefined) return value === only;
+    return typeIn(of) === undefined ? !short && value !== undefined : typeIn(of) === typeOf(value);
+  };
+  const chosen = value === undefined ? null : (all.find(fits) ?? null);
+  const variants = all.filter((variant) => !variant.short || variant === chosen);
+  return { by, variants, chosen };
+}
+
+/** The value that a required part begins with; undefined where a person has to give it. */
+export function begun(schema, known) {
+  const whole = resolved(schema, known);
+  if (whole.const !== undefined) return whole.const;
+  const choice = variantsOf(whole, known, undefined);
+  if (choice) return begunAs(choice.variants[0], choice.by, known);
+  const type = typeIn(whole);
+  if (type === 'object') return members(whole, known, {});
+  if (type === 'array') return whole.minItems > 0 ? [begun(whole.items, known)] : [];
+  return undefined;
+}
+
+/** The first value of a variant. */
+export function begunAs({ schema, values }, by, known) {
+  const value = begun(schema, known);
+  return by && values ? { ...value, [by]: values[0] } : value;
+}
+
+function members({ properties = {}, required = [] }, known, value) {
+  for (const name of required) {
+    const begins = begun(properties[name], known);
+    if (begins !== undefined) value[name] = begins;
+  }
+  return value;
+}
+
+/** A value without its empty members. */
+export function cleaned(value) {
+  if (Array.isArray(value)) return value.map((item) => cleaned(item) ?? '');
+  if (typeOf(value) !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== '').map(([name, inner]) => [name, cleaned(inner)]));
+}
+
+/** The different members of an object, null for each removed one. */
+export function changes(before, after) {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const differs = (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null);
+  return Object.fromEntries(names.filter(differs).map((name) => [name, after[name] ?? null]));
+}
+
+/** `label_of_it`, `labelOfIt` as words. */
+export function wordsOf(name) {
+  const words = String(name).replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll(/[_-]/g, ' ').toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1).replace(/\b(url|id|api|sid|sms|ai|sip)\b/g, (word) => word.toUpperCase());
+}
+
+/** `recipients.fixedValues[0]` and `/recipients/fixedValues/0` as parts. */
+export function partsOf(field) {
+  return String(field).split(/[.[\]/]+/).filter(Boolean);
+}
+
+const within = (path, parts) => path.every((part, place) => parts[place] === String(part));
+
+/** The problems shown at `path`: its own, and deeper ones that none of its `members` shows. */
+export function problemsAt(problems, path, members = null) {
+  return problems
+    .filter(({ field }) => {
+      const parts = partsOf(field);
+      if (!within(path, parts)) return false;
+      return parts.length === path.length || members === null || !members.includes(parts[path.length]);
+    })
+    .map(({ field, problem }) => {
+      const below = partsOf(field).slice(path.length);
+      return below.length > 0 ? `${below.join('.')} ${problem}` : problem;
+    });
+}
+
+/** So much help is read at a glance. */
+const GLANCE = 130;
+
+/** A short description, or its first sentence and the rest. */
+export function halves(description = '') {
+  const text = description.replaceAll(/\s+/g, ' ').trim();
+  if (text.length <= GLANCE) return [text, ''];
+  const end = text.search(/[.:;] /);
+  return end === -1 ? [text, ''] : [`${text.slice(0, end)}.`, text.slice(end + 2)];
+}

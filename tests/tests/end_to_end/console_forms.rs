@@ -1,0 +1,143 @@
+//! The console's forms in a browser: tools, knowledge and hooks are made, mostly by keyboard.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::browser::{Browser, ENTER, TAB};
+
+use crate::{
+    User,
+    console_page::{complaints, everybody_can_use, sign_in_at},
+    conversation::Chat,
+};
+
+const DOWN: &str = "\u{E015}";
+const LABEL: &str = "Confirm the visit";
+const TEXT: &str = "We expect you on Tuesday at nine.";
+
+pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    sign_in_at(chat, browser, "home").await;
+    a_tool_is_made(browser).await;
+    everybody_can_use(browser).await;
+    let tool = it_is_attached(user, browser).await;
+    it_is_called(user, browser, &tool).await;
+    a_table_is_loaded(user, chat, browser).await;
+    a_hook_is_made(chat, browser).await;
+    every_page_can_be_used(chat, browser).await;
+    browser.click("#sign-out").await;
+    browser.find("#sign-in").await;
+    // The API refuses an incomplete dry run.
+    let mut complaints = complaints(chat, browser).await;
+    complaints.retain(|complaint| !complaint.contains("status of 422") && !complaint.contains("[DOM]"));
+    assert_eq!(complaints, [""; 0]);
+}
+
+/// By keyboard alone: the problem at its field, the draft after a reload, the dry run beside it.
+async fn a_tool_is_made(browser: &Browser) {
+    browser.press("gt").await;
+    browser.reach(TAB, "#new-tool").await;
+    browser.press(ENTER).await;
+    browser.reach(TAB, "#tool-recipients-value").await;
+    browser.press("{{caller_phone_number}}").await;
+    browser.reach(TAB, "#tool-text-kind").await;
+    browser.press(DOWN).await;
+    browser.reach(TAB, "#tool-text-prompt").await;
+    browser.press("What the visit is about").await;
+    browser.reach(TAB, "[data-save]").await;
+    browser.press(ENTER).await;
+    browser.find("[data-field=label] [data-problem]").await;
+    browser.until("document.activeElement.id === 'tool-label'").await;
+    browser.press(LABEL).await;
+    browser.reload().await;
+    browser.find("[data-kept]").await;
+    browser.until(&format!("document.querySelector('#tool-label').value === '{LABEL}'")).await;
+    browser.reach(TAB, "#trial-text").await;
+    browser.press(TEXT).await;
+    browser.find("[data-trial=ready]").await;
+    browser.until(&format!("document.querySelector('[data-request]')?.innerText.includes('{TEXT}')")).await;
+    browser.until_shown("+14155550101").await;
+}
+
+/// Saves the tool and attaches it to the agent; the tool.
+async fn it_is_attached(user: &User<'_>, browser: &Browser) -> Value {
+    browser.reach(TAB, "[data-save]").await;
+    browser.press(ENTER).await;
+    browser.find("[data-tool-view]").await;
+    browser.reach(TAB, "#tool-agents-choice").await;
+    browser.press(DOWN).await;
+    browser.reach(TAB, "#tool-agents-attach").await;
+    browser.press(ENTER).await;
+    browser.find("[data-attachments=tool-agents] [data-attached]").await;
+    let about = &user.stack.description;
+    let (_, tools) =
+        user.send(Method::GET, &format!("/api/{}/tools?attached=true", about.slug), Some(&about.token), None).await;
+    let tool = tools["items"].as_array().unwrap().iter().find(|tool| tool["label"] == LABEL).unwrap();
+    tool.clone()
+}
+
+async fn it_is_called(user: &User<'_>, browser: &Browser, tool: &Value) {
+    let answer = user.call(tool, json!({"text": TEXT})).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(user.stack.twilio.messages().last().unwrap().body, TEXT);
+    browser.click("[data-fresh], a[data-row]").await;
+    browser.find("[data-tool-view] [data-status=succeeded]").await;
+}
+
+/// A row that is wrong is named, the others are loaded.
+async fn a_table_is_loaded(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let about = &user.stack.description;
+    let base = json!({"name": "Homes", "fields": [{"name": "price", "type": "number"}]});
+    let path = format!("/api/{}/knowledge-bases", about.slug);
+    let (status, base) = user.send(Method::POST, &path, Some(&about.token), Some(&base)).await;
+    assert_eq!(status, 201, "{base}");
+    let table = std::env::temp_dir().join(format!("switchboard-{}.csv", uuid::Uuid::now_v7()));
+    std::fs::write(&table, "id,price,text\nH-1,450000,House\nH-2,much,Flat\n").unwrap();
+    let id = base["id"].as_str().unwrap();
+    browser.open(&format!("{}#/{}/knowledge/{id}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.write("#load-file", table.to_str().unwrap()).await;
+    browser.click("#load:not([aria-disabled])").await;
+    browser.find("[data-loaded='1']").await;
+    let wrong = browser.texts("[data-refused-rows] tbody tr").await;
+    assert!(wrong.len() == 1 && wrong[0].starts_with('3') && wrong[0].contains("price"), "{wrong:?}");
+    browser.find("[data-base='1']").await;
+    everybody_can_use(browser).await;
+    std::fs::remove_file(table).unwrap();
+}
+
+/// Its secret is shown once.
+async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
+    let hooks = format!("{}#/{}/hooks", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&format!("{hooks}/new")).await;
+    browser.until("document.querySelector('#hooks-service option[value=Webhooks]')").await;
+    browser.write("#hooks-service", "Webhooks").await;
+    browser.enter("#hooks-label", "Our shop").await;
+    browser.find("[data-hook=active]").await;
+    browser.until("document.querySelector('#shown-secret')?.value.startsWith('whsec_')").await;
+    browser.until("document.querySelector('#hook-url').value.includes('/api/hooks/')").await;
+    everybody_can_use(browser).await;
+    browser.reload().await;
+    browser.find("[data-hook=active]").await;
+    browser.until("!document.querySelector('#shown-secret')").await;
+}
+
+async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
+    for (page, shown) in [
+        ("agents", "[data-row]"),
+        ("agents/new", "#agents-external_assistant_id"),
+        ("numbers", "[data-row]"),
+        ("numbers/new", "#numbers-twilio-auth_token[type=password]"),
+        ("knowledge", "[data-row]"),
+        ("knowledge/new", "#knowledge-name"),
+        ("services", "[data-row]"),
+        ("services/Gmail", "[data-service=connected]"),
+        ("hooks", "[data-row]"),
+        ("keys", "#llm-key-api_key[type=password]"),
+        ("tools/new?type=api_request", "#tool-method"),
+        ("tools/new?type=transfer_call", "[data-field=target]"),
+        ("tools/new?type=pipedream_action", "#tool-pipedreamMetadata-actionKey"),
+        ("tools/new?type=query", "#tool-knowledge_base_id"),
+    ] {
+        browser.open(&format!("{}#/{}/{page}", chat.at("/console_url"), chat.at("/slug"))).await;
+        browser.find(shown).await;
+        everybody_can_use(browser).await;
+    }
+}
