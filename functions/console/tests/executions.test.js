@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
 import { compared, differences, filled } from '../assets/executions/compare.js';
+import { actionOf, placeOf } from '../assets/audit/words.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
+import { asked, SINCE } from '../assets/shell/filters.js';
 import { RIGHTS } from '../assets/members/rights.js';
 
 const states = (rows) => rows.map(({ path, state }) => `${path} ${state}`);
@@ -51,4 +53,15 @@ test('the rights that the page names are those of the routes', () => {
       assert.ok(roles.includes(`| \`${whole}\` | ${method} | ${least} |`), `${route}: ${least}`);
     }
   }
+});
+
+test('an entry of the audit log is said in words, and a deleted thing has no place', () => {
+  assert.equal(actionOf({ noun: 'automation', action: 'rolled_back' }), 'Automation rolled back');
+  assert.deepEqual([placeOf({ noun: 'tool', action: 'edited', of: 'x' }), placeOf({ noun: 'tool', action: 'deleted', of: 'x' }), placeOf({ noun: 'erasure', action: 'erased', of: null })], ['tools', null, null]);
+});
+
+test('a span of time in the address is a moment for the API, the same for five minutes', () => {
+  const now = Date.parse('2026-02-27T10:03:00Z');
+  assert.deepEqual(asked({ since: '24h', other: 'x' }, [SINCE, { name: 'status' }], now), { since: '2026-02-26T10:00:00.000Z', status: null });
+  assert.equal(asked({ since: '2026-02-01T00:00:00Z' }, [SINCE], now).since, '2026-02-01T00:00:00Z');
 });

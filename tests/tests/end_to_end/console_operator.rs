@@ -106,7 +106,19 @@ async fn allows_what_waits(chat: &Chat, browser: &Browser, run: &str) {
 }
 
 async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
-    let pages = ["home", "calls", "automations", "runs", "events", "approvals", "tools", "usage", "members", "erasure"];
+    let pages = [
+        "home",
+        "calls",
+        "automations",
+        "runs",
+        "events",
+        "approvals",
+        "tools",
+        "usage",
+        "members",
+        "audit",
+        "erasure",
+    ];
     for page in pages {
         browser.open(&format!("{}#/{}/{page}", chat.at("/console_url"), chat.at("/slug"))).await;
         browser.until(&format!("document.querySelector('[data-place={page}][aria-current=page]')")).await;

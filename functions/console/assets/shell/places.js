@@ -31,6 +31,7 @@ export const PLACES = [
   { page: 'keys', word: 'Service keys', icon: 'key', key: 'y', first: false, open: () => import('../keys/page.js') },
   { page: 'usage', word: 'Usage', icon: 'chart', key: 'u', first: false, open: () => import('../usage/page.js') },
   { page: 'members', word: 'Members', icon: 'people', key: 'p', first: false, open: () => import('../members/page.js') },
+  { page: 'audit', word: 'Audit log', icon: 'log', key: 'l', first: false, open: () => import('../audit/page.js') },
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
 
