@@ -93,13 +93,12 @@ fn messages(results: &[ResultToTell]) -> Vec<&[ResultToTell]> {
 }
 
 fn text(label: &str, answer: &Map<String, Value>) -> String {
-    match context::json(label, answer) {
-        Some(json) => StartedTool::line(label, json),
-        None => {
-            let sentence = answer.get("error").and_then(Value::as_str).unwrap_or("It failed.");
-            StartedTool::line(label, sentence.replace(['\r', '\n'], " "))
-        }
-    }
+    let json = context::json(label, answer);
+    let text = json.unwrap_or_else(|| {
+        let sentence = answer.get("error").and_then(Value::as_str).unwrap_or("It failed.");
+        sentence.replace(['\r', '\n'], " ")
+    });
+    StartedTool::line(label, text)
 }
 
 #[cfg(test)]

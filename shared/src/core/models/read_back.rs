@@ -84,10 +84,9 @@ impl ReadBack {
             _ if self.key != key => SecondRequest::ReadsBackAnew,
             _ if is(&self.acted_by) => SecondRequest::Repeats,
             Some(at) if recorded(at) => SecondRequest::Repeats,
-            Some(_) => SecondRequest::ReadsBackAnew,
             None if is(&self.asked_by) => SecondRequest::SameRequest,
             None if self.is_answered() => SecondRequest::Acts,
-            None => SecondRequest::ReadsBackAnew,
+            Some(_) | None => SecondRequest::ReadsBackAnew,
         }
     }
 
