@@ -5,6 +5,7 @@ import test from 'node:test';
 import { compared, differences, filled } from '../assets/executions/compare.js';
 import { actionOf, placeOf } from '../assets/audit/words.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
+import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
 import { RIGHTS } from '../assets/members/rights.js';
 
@@ -33,6 +34,18 @@ test('hidden values are filled in at their path, and the record stays as it is',
   const given = { phone: '[number]', people: [{ mail: '[email]' }] };
   assert.deepEqual(filled(given, { phone: '+14155550101', 'people.0.mail': 'a@x.example', 'gone.0': 'y', empty: '' }), { phone: '+14155550101', people: [{ mail: 'a@x.example' }] });
   assert.equal(given.phone, '[number]');
+});
+
+test('a failure says whose it is, and the next step of the API comes first', () => {
+  assert.equal(faultOf({ fault: null }), null);
+  assert.equal(faultOf({ fault: 'service' }).word, 'The other service');
+  assert.deepEqual(faultOf({ fault: 'moon', next_step: 'Wait.' }), { word: 'moon', next: 'Wait.' });
+});
+
+test('a span of time in the address is a moment for the API, the same for five minutes', () => {
+  const now = Date.parse('2026-02-27T10:03:00Z');
+  assert.deepEqual(asked({ since: '24h', other: 'x' }, [SINCE, { name: 'status' }], now), { since: '2026-02-26T10:00:00.000Z', status: null });
+  assert.equal(asked({ since: '2026-02-01T00:00:00Z' }, [SINCE], now).since, '2026-02-01T00:00:00Z');
 });
 
 test('an erasure goes on until all was looked at, and sums its counts', async () => {

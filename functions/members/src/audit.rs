@@ -78,11 +78,10 @@ impl Part for Wanted {
 }
 
 fn time(name: &str, value: &str, problems: &mut Problems) -> Option<Timestamp> {
-    match value.parse() {
-        Ok(time) => Some(time),
-        Err(_) => {
-            problems.add(name, "must be a time in ISO 8601, such as 2026-11-20T16:20:52.123Z");
-            None
-        }
+    if let Ok(time) = value.parse() {
+        Some(time)
+    } else {
+        problems.add(name, "must be a time in ISO 8601, such as 2026-11-20T16:20:52.123Z");
+        None
     }
 }

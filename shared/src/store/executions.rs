@@ -174,7 +174,7 @@ impl Executions {
         let (found, next_cursor) = page(organization, query, ("history_of", text(organization)), wanted).await?;
         let keys = found.iter().filter_map(|entry| Some(id(entry.get("id")?.as_s().ok()?))).collect();
         let mut items: Vec<Execution> = rows(self.table.batch_get(keys, None, deadline).await?);
-        items.sort_by(|one, other| other.id.cmp(&one.id));
+        items.sort_by_key(|execution| std::cmp::Reverse(execution.id));
         Ok(Page { items, next_cursor })
     }
 

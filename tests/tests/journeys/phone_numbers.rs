@@ -502,7 +502,7 @@ async fn the_log_has_no_credentials_and_no_number() {
     world.aws.inject(Fault::new("DeleteSecret", "*", Trouble::Error("AccessDeniedException")));
     assert_eq!(register(&world, &body).await.status, 503);
     let text = format!("{:?}", logs.ours());
-    assert!(text.contains("a secret without a row could not be put right and is left to settle"), "{text}");
+    assert!(text.contains("a secret without a row could not be repaired and is left to settle"), "{text}");
     let digits = world.home.phone_number.trim_start_matches('+');
     for hidden in [digits, &world.home.twilio_token, &world.home.twilio_sid] {
         assert!(!text.contains(hidden), "{hidden} in {text}");

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
+import { faultOf } from '../shell/fault.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
@@ -30,15 +31,17 @@ const MARKS = {
 export function ExecutionView({ id, api, slug, role, labels, query }) {
   const live = useLive(`${slug} ${id}`, () => found(api, id, query), (data) => (data === null || data.status === 'queued' ? EVERY : null));
   const execution = live.data;
-  const crumb = query.call ? { word: 'Calls', href: addressOf({ slug, page: 'calls' }) } : { word: 'Tools', href: addressOf({ slug, page: 'tools' }) };
+  const { call: _call, tool: _tool, ...filters } = query;
+  const crumb = { word: 'Executions', href: addressOf({ slug, page: 'executions', query: filters }) };
   if (!execution) return html`<${Absent} word="execution" icon="bolt" crumb=${crumb} live=${live} />`;
   const { tool_id: tool, call_id: call, run_id: run, trigger, started_at: began, duration_ms: took, error } = execution;
+  const fault = faultOf(execution);
   return html`<${Main} title=${execution.label ?? labels.get(tool) ?? 'A tool'} crumb=${crumb} status=${html`<${Status} of=${execution.status} />`}
     acts=${html`<a class="btn" href=${addressOf({ slug, page: 'tools', id: tool })}>Open the tool</a>`}>
     <div class="body" data-execution-view=${id}>
       ${live.error && html`<${Failed} what="The execution" error=${live.error} at=${live.at} again=${live.again} />`}
       <section aria-label="Facts">
-        ${error && html`<div class="say bad"><${Icon} name="bad" /><p><b><bdi>${error}</bdi></b></p></div>`}
+        ${error && html`<div class="say bad"><${Icon} name="bad" /><p><b><bdi>${error}</bdi></b> ${fault && html`<span data-fault>Cause: ${fault.word}. ${fault.next}</span>`}</p></div>`}
         ${execution.status === 'unknown' && html`<div class="say wait"><${Icon} name="ask" /><p><b>It may or may not have happened.</b> The answer was lost, so it is not sent again by itself. Check at the service.</p></div>`}
         <dl class="facts">
           <div><dt>Called by</dt><dd>${triggerOf(trigger)}</dd></div>

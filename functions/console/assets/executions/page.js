@@ -1,10 +1,49 @@
-// One execution; calls and tools list them.
+// Executions of all tools, newest first, and one of them.
 
 import { html } from '../htm-preact.js';
-import { useLive } from '../shell/live.js';
+import { faultOf, FAULTS } from '../shell/fault.js';
+import { asked, Filters, SINCE } from '../shell/filters.js';
+import { List, Nothing } from '../shell/list.js';
+import { useLive, useRows } from '../shell/live.js';
+import { Main } from '../shell/main.js';
+import { length, Moment } from '../shell/moments.js';
+import { triggerOf, whereOf } from '../shell/request.js';
+import { addressOf } from '../shell/route.js';
+import { Status } from '../shell/status.js';
 import { ExecutionView } from './execution_view.js';
+
+const STATUSES = [['', 'Any status'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['partial', 'Partly done'], ['limited', 'Limited'], ['succeeded', 'Succeeded'], ['queued', 'Queued'], ['replayed', 'Replayed']];
 
 export function View({ api, slug, role, at }) {
   const named = useLive(slug, async () => new Map((await api.read('tools', { limit: 200 })).items.map(({ id, label }) => [id, label])), (data) => (data ? null : 3_000));
-  return html`<${ExecutionView} key=${at.id} id=${at.id ?? ''} query=${at.query} api=${api} slug=${slug} role=${role} labels=${named.data ?? new Map()} />`;
+  const labels = named.data ?? new Map();
+  if (at.id) return html`<${ExecutionView} key=${at.id} id=${at.id} query=${at.query} api=${api} slug=${slug} role=${role} labels=${labels} />`;
+  return html`<${Executions} api=${api} slug=${slug} labels=${labels} query=${at.query} />`;
+}
+
+function Executions({ api, slug, labels, query }) {
+  const fields = [
+    { name: 'status', word: 'Status', options: STATUSES },
+    { name: 'fault', word: 'Cause', options: [['', 'Any cause'], ...FAULTS] },
+    { name: 'tool_id', word: 'Tool', options: [['', 'Any tool'], ...labels] },
+    SINCE,
+  ];
+  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('executions', { limit: 50, cursor, ...asked(query, fields) }));
+  const labelOf = ({ label, tool_id }) => label ?? labels.get(tool_id) ?? 'A tool';
+  const columns = [
+    { head: 'Tool', cls: 'c-who wrap', cell: (item) => html`<bdi>${labelOf(item)}</bdi>`, below: (item) => html`<span class="sub"><${Moment} at=${item.started_at} /> · ${triggerOf(item.trigger)}</span>${item.error && html`<span class="below quiet"><bdi>${item.error}</bdi></span>`}` },
+    { head: 'Status', cls: 'c-st', cell: (item) => html`<${Status} of=${item.status} />` },
+    { head: 'Cause', cls: 'c-agent', cell: (item) => faultOf(item)?.word ?? '' },
+    { head: 'Called by', cls: 'c-fail', cell: (item) => triggerOf(item.trigger) },
+    { head: 'Began', cls: 'c-when', cell: (item) => html`<${Moment} at=${item.started_at} />` },
+    { head: 'Took', cls: 'num c-len', cell: (item) => length(item.duration_ms) },
+  ];
+  const to = (changed) => addressOf({ slug, page: 'executions', query: changed });
+  const filtered = fields.some(({ name }) => query[name]);
+  const empty = html`<${Nothing} icon="bolt" title=${filtered ? 'No execution matches' : 'No execution yet'}>
+    <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'Each time an agent, an automation or a test runs a tool, it appears here with its arguments and its result.'}</p><//>`;
+  return html`<${Main} title="Executions">
+    <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
+      <${List} what="Executions" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id, ...item }) => addressOf({ slug, page: 'executions', id, query: { ...query, ...whereOf(item) } })} empty=${empty} /></div>
+  <//>`;
 }

@@ -1,7 +1,8 @@
 // Home: what needs a person now, the calls of the last day, and the budgets.
 
-import { html, useRef } from '../htm-preact.js';
+import { html } from '../htm-preact.js';
 import { Bars } from '../shell/bars.js';
+import { asked, SINCE } from '../shell/filters.js';
 import { Failed, Nothing, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -10,18 +11,14 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { budgetsOf } from '../usage/budgets.js';
 import { Meters } from '../usage/meters.js';
-import { isOver } from '../calls/timeline.js';
 import { callsByHour, needsOf } from './needs.js';
 
 const EVERY = 10_000;
-/** Of so many of the newest calls it is asked which tools failed in them: a call's row does not say. */
-const LOOKED_INTO = 10;
 /** The most calls in a page. */
 const MOST = 200;
 
 export function View({ api, slug }) {
-  const over = useRef(new Map());
-  const live = useLive(slug, () => read(api, over.current), () => EVERY);
+  const live = useLive(slug, () => read(api), () => EVERY);
   const { data, error, at, again } = live;
   return html`<${Main} title="Home"><div class="body" data-home>
     ${error && html`<${Failed} what="Home" error=${error} at=${at} again=${again} />`}
@@ -32,28 +29,25 @@ export function View({ api, slug }) {
   </div><//>`;
 }
 
-/** `over` keeps the failed executions of calls that are over: they do not change any more. */
-async function read(api, over) {
-  const [approvals, automations, runs, calls, tools, usage] = await Promise.all([
+async function read(api) {
+  const [approvals, automations, runs, calls, failed, tools, usage] = await Promise.all([
     api.read('approvals', { status: 'pending', limit: 100 }),
     api.read('automations', { limit: 200 }),
     api.read('runs', { limit: 50 }),
     api.read('calls', { limit: MOST }),
+    api.read('executions', { failed: true, limit: 100, ...asked({ since: '24h' }, [SINCE]) }),
     api.read('tools', { limit: 200 }),
     api.read('usage'),
   ]);
   const labels = new Map(tools.items.map(({ id, label }) => [id, label]));
   const names = new Map(automations.items.map(({ id, name }) => [id, name]));
-  const failures = await Promise.all(
-    calls.items.slice(0, LOOKED_INTO).map(async (call) => {
-      const known = over.get(call.id) ?? (await api.read(`calls/${encodeURIComponent(call.id)}/executions`, { status: 'failed', limit: 50 })).items;
-      if (isOver(call)) over.set(call.id, known);
-      return known.map((execution) => ({ call, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
-    }),
-  );
+  const inCalls = new Map(calls.items.map((call) => [call.id, call]));
+  // A failure within a run is shown with the run.
+  const failures = failed.items.filter(({ run_id: run }) => !run)
+    .map((execution) => ({ call: inCalls.get(execution.call_id) ?? null, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
   const paused = automations.items.filter(({ status }) => status === 'paused');
   const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
-  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures: failures.flat(), usage, nameOf });
+  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures, usage, nameOf });
   return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
 }
 

@@ -10,7 +10,6 @@ import { PLACES } from './places.js';
 import { SignInNeeded } from './problems.js';
 import { addressOf, route } from './route.js';
 
-const LISTED = PLACES.filter(({ hidden }) => !hidden);
 const WAITING_EVERY = 5_000;
 const TITLES = { 'signed-out': 'Sign in', choosing: 'Choose an organization' };
 
@@ -126,10 +125,10 @@ function Navigation({ shown, entrance, current, waiting, onHelp }) {
       <small>You are ${/^[ao]/.test(role) ? 'an' : 'a'} ${role}</small>
     </div>
     <nav aria-label="Places">
-      <ul class="places">${LISTED.map(link)}</ul>
+      <ul class="places">${PLACES.map(link)}</ul>
       <details class="more" ref=${more}>
         <summary><${Icon} name="dots" /><span>More</span></summary>
-        <ul class="places">${LISTED.filter(({ first }) => !first).map(link)}</ul>
+        <ul class="places">${PLACES.filter(({ first }) => !first).map(link)}</ul>
       </details>
     </nav>
     <div class="foot">
@@ -155,7 +154,7 @@ function Help({ onClose }) {
     shown.showModal();
     return () => shown.close();
   }, []);
-  const lines = useMemo(() => [['j', 'k', 'Next and previous row'], ['Enter', '', 'Open the row'], ['Esc', '', 'Back to the list'], ...LISTED.map(({ key, word }) => ['g', key, word])], []);
+  const lines = useMemo(() => [['j', 'k', 'Next and previous row'], ['Enter', '', 'Open the row'], ['Esc', '', 'Back to the list'], ...PLACES.map(({ key, word }) => ['g', key, word])], []);
   return html`<dialog ref=${dialog} aria-labelledby="h-keys" onClose=${onClose}>
     <h2 id="h-keys">Keys</h2>
     <dl class="keys">${lines.map(([one, two, says]) => html`<dt><kbd>${one}</kbd> ${two && html`<kbd>${two}</kbd>`}</dt><dd>${says}</dd>`)}</dl>

@@ -1,10 +1,11 @@
-// The places of the console, in the order of the navigation; a hidden one has details alone. Each is loaded when it is opened.
+// The places of the console, in the order of the navigation. Each is loaded when it is opened.
 
 // Several places need these, so they come with the shell, once.
 import * as absent from './absent.js';
 import * as axis from './axis.js';
 import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as fault from './fault.js';
 import * as filters from './filters.js';
 import * as list from './list.js';
 import * as money from './money.js';
@@ -16,7 +17,7 @@ import * as values from './values.js';
 export const PLACES = [
   { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
   { page: 'calls', word: 'Calls', icon: 'call', key: 'c', first: true, open: () => import('../calls/page.js') },
-  { page: 'executions', word: 'Execution', icon: 'bolt', key: '', first: false, hidden: true, open: () => import('../executions/page.js') },
+  { page: 'executions', word: 'Executions', icon: 'bolt', key: 'e', first: false, open: () => import('../executions/page.js') },
   { page: 'automations', word: 'Automations', icon: 'flow', key: 'w', first: false, open: () => import('../automations/page.js') },
   { page: 'runs', word: 'Runs', icon: 'runs', key: 'r', first: false, open: () => import('../runs/page.js') },
   { page: 'events', word: 'Events', icon: 'inbox', key: 'v', first: false, open: () => import('../events/page.js') },

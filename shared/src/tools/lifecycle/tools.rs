@@ -116,7 +116,7 @@ impl Lifecycle {
         let created = Box::pin(self.with_secret(secret.as_ref(), creating)).await;
         if let Err(error) = created {
             let settling = self.settle_creation(organization, id, &tool.name, deadline);
-            settle_now(&self.intents, &intent, &error, settling).await;
+            Box::pin(settle_now(&self.intents, &intent, &error, settling)).await;
             return Err(error);
         }
         Ok(tool)
@@ -199,7 +199,7 @@ impl Lifecycle {
                 Ok(false) => {}
                 Err(error) => {
                     let settling = self.settle_creation(organization, id, &name, deadline);
-                    settle_now(&self.intents, &intent, &error, settling).await;
+                    Box::pin(settle_now(&self.intents, &intent, &error, settling)).await;
                     return Err(error);
                 }
             }
@@ -275,7 +275,7 @@ impl Lifecycle {
                     let row = self.tools.get(before.organization_id, before.id).await?;
                     self.settle_update(Some(&before), row, name.as_ref(), lease, deadline).await
                 };
-                settle_now(&self.intents, &intent, &error, settling).await;
+                Box::pin(settle_now(&self.intents, &intent, &error, settling)).await;
                 return Err(error);
             }
         }
@@ -292,7 +292,7 @@ impl Lifecycle {
             Ok(false) => false,
             Err(error) => {
                 let settling = self.settle_update(None, after.clone(), None, lease, deadline);
-                settle_now(&self.intents, &intent, &error, settling).await
+                Box::pin(settle_now(&self.intents, &intent, &error, settling)).await
             }
         };
         if !settled {
