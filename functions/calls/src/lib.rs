@@ -99,7 +99,8 @@ async fn list_calls(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<
 ///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},
 ///  {"at": "2026-02-27T10:10:58.452Z", "event": "tool_finished",
 ///  "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2", "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
-///  "label": "Look up customer", "trigger": "call_start", "status": "succeeded", "duration_ms": 212, "error": null},
+///  "label": "Look up customer", "trigger": "call_start", "status": "succeeded", "duration_ms": 212, "error": null,
+///  "fault": null},
 ///  {"at": "2026-02-27T10:10:58.611Z", "event": "context_injected"}], "timeline_complete": true}
 /// ```
 #[operation(GET "/api/{slug}/calls/{id}", Viewer)]

@@ -80,11 +80,11 @@ pub fn names(names: &[&str]) -> Json {
 }
 
 pub fn nullable(mut schema: Json) -> Json {
-    if let Some(names) = schema.get_mut("enum").and_then(Json::as_array_mut) {
-        names.push(Json::Null);
-    }
+    let names = schema.get_mut("enum").and_then(Json::as_array_mut);
+    let has_names = names.map(|names| names.push(Json::Null)).is_some();
     match schema.get_mut("type") {
         Some(kind) => *kind = json!([kind.take(), "null"]),
+        None if has_names => {}
         None => schema = json!({"oneOf": [schema, {"type": "null"}]}),
     }
     schema

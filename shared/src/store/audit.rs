@@ -98,7 +98,7 @@ pub struct AuditFilter {
 
 impl AuditLog {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table(TABLE) }
+        Self { table: database.table("audit_entries") }
     }
 
     /// An entry on its own: for a change that no transaction holds.

@@ -133,8 +133,10 @@ impl Executions {
         tool: ToolId,
         wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
-        let condition = "#tool_id = :tool AND #id BETWEEN :since AND :until";
-        let query = self.table.query_index("by_tool", condition).with([(":tool", text(tool))]);
+        let query = self
+            .table
+            .query_index("by_tool", "#tool_id = :tool AND #id BETWEEN :since AND :until")
+            .with([(":tool", text(tool))]);
         let (found, next_cursor) = page(organization, query, ("tool_id", text(tool)), wanted).await?;
         Ok(Page { items: rows(found), next_cursor })
     }
@@ -146,8 +148,10 @@ impl Executions {
         wanted: &ExecutionFilter,
     ) -> Result<Page<Execution>> {
         let call = text(organization_call(organization, call));
-        let condition = "#organization_call = :call AND #id BETWEEN :since AND :until";
-        let query = self.table.query_index("by_call", condition).with([(":call", call.clone())]);
+        let query = self
+            .table
+            .query_index("by_call", "#organization_call = :call AND #id BETWEEN :since AND :until")
+            .with([(":call", call.clone())]);
         let (found, next_cursor) = page(organization, query, ("organization_call", call), wanted).await?;
         Ok(Page { items: rows(found), next_cursor })
     }
@@ -160,8 +164,8 @@ impl Executions {
         more: &OfOrganization,
         deadline: Deadline,
     ) -> Result<Page<Execution>> {
-        let condition = "#history_of = :organization AND #id BETWEEN :since AND :until";
-        let mut query = self.table.query_index("by_organization", condition);
+        let mut query =
+            self.table.query_index("by_organization", "#history_of = :organization AND #id BETWEEN :since AND :until");
         if let Some(tool) = more.tool {
             query = query.filter("#tool_id = :tool").with([(":tool", text(tool))]);
         }

@@ -376,6 +376,7 @@ async fn refusals() -> Given {
     for query in ["limit=0", "cursor=x", "status=done"] {
         given.note("listToolExecutions", 422, &world.list(&format!("/tools/{tool}/executions?{query}")).await);
         given.note("listCallExecutions", 422, &world.executions_of_call(&format!("call-1?{query}")).await);
+        given.note("listExecutions", 422, &world.list(&format!("/executions?{query}")).await);
     }
 
     let mut foreign = ai_sms();
@@ -392,7 +393,7 @@ async fn refusals() -> Given {
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
     hold(&world, "knowledge_bases", &base);
-    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(16) {
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(17) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given

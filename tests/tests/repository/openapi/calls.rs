@@ -60,6 +60,7 @@ pub(super) async fn runs_of_tools() -> Given {
     for query in ["?limit=2", "?status=failed", ""] {
         let shown = world.list(&format!("/tools/{id}/executions{query}")).await;
         given.note("listToolExecutions", 200, &shown);
+        given.note("listExecutions", 200, &world.list("/executions").await);
         let call = shown.body["items"][0]["call_id"].clone();
         given.note("listCallExecutions", 200, &world.executions_of_call(text(&call)).await);
     }

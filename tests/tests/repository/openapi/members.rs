@@ -31,9 +31,13 @@ fn of_one(world: &World) -> [(&'static str, Event); 3] {
 }
 
 fn all(world: &World) -> impl Iterator<Item = (&'static str, Event)> {
-    [("addMember", adding(world, "member")), ("listMembers", asked(world, "GET", "/members"))]
-        .into_iter()
-        .chain(of_one(world))
+    [
+        ("addMember", adding(world, "member")),
+        ("listMembers", asked(world, "GET", "/members")),
+        ("listAuditEntries", asked(world, "GET", "/audit")),
+    ]
+    .into_iter()
+    .chain(of_one(world))
 }
 
 async fn successes() -> Given {
@@ -50,6 +54,7 @@ async fn successes() -> Given {
     for (operation, event) in of_one(&world) {
         given.note(operation, 200, &send(&world, &event).await);
     }
+    given.note("listAuditEntries", 200, &send(&world, &asked(&world, "GET", "/audit")).await);
     given
 }
 
@@ -70,6 +75,7 @@ async fn refusals() -> Given {
     given.note("addMember", 422, &send(&world, &adding(&world, "boss")).await);
     given.note("addMember", 400, &send(&world, &asked(&world, "POST", "/members").text("{")).await);
     given.note("listMembers", 422, &send(&world, &asked(&world, "GET", "/members").query("cursor", "*")).await);
+    given.note("listAuditEntries", 422, &send(&world, &asked(&world, "GET", "/audit").query("since", "soon")).await);
     let oneself = |method: &str| asked(&world, method, &format!("/members/{}", world.home.user_id));
     given.note("updateMember", 409, &send(&world, &oneself("PATCH").text(r#"{"role": "admin"}"#)).await);
     given.note("updateMember", 422, &send(&world, &oneself("PATCH").text(r#"{"role": "boss"}"#)).await);
