@@ -120,6 +120,12 @@ async fn asked(own: bool) -> Permissions {
     world.aws.clear_operations();
     let agent = format!("/agents/{}/tools", world.home.agent_id);
     let tool = format!("/tools/{}", sms["id"].as_str().unwrap());
+    let home = &world.home.organization_id;
+    let execution = json!({
+        "id": uuid::Uuid::now_v7(), "organization_id": home, "history_of": home, "tool_id": sms["id"], "status": "failed",
+        "started_at": "2026-11-20T16:20:52.123Z", "duration_ms": 7, "expires_at": 4_000_000_000_i64,
+    });
+    world.aws.put("executions", &execution);
     for path in
         ["/tools?attached=true", "/executions", &tool, &format!("{tool}/agents"), &format!("{tool}/executions"), &agent]
     {

@@ -303,7 +303,7 @@ async fn more_attachments_than_one_transaction_takes_are_all_removed() {
         .filter(|operation| operation.action == "TransactWriteItems")
         .map(|operation| operation.body["TransactItems"].as_array().unwrap().len())
         .collect();
-    assert_eq!(transactions, [100, 100, 53, 2]);
+    assert_eq!(transactions, [100, 100, 53, 3]);
     assert_eq!(attachments(&world, &agent), 0);
     assert_eq!(tool_ids(&world, &agent), Vec::<String>::new());
     assert_eq!(tools.len(), 1);

@@ -144,7 +144,7 @@ async fn words_that_did_not_reach_vapi_are_settled() {
     let speech = json!({"speech": {"start": "Right away."}});
     let failed = world
         .send(
-            "update",
+            "update-tool",
             &tests::Event::new("PATCH", &format!("/api/{}/tools/{}", world.home.slug, tool["id"].as_str().unwrap()))
                 .user(&world.home.user_id)
                 .text(speech.to_string())
