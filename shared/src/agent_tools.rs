@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_read_again() {
+    fn an_answer_is_read_back_as_it_was_given() {
         for answer in [
             Answer::found("Text.".into(), json!({"a": 1})),
             Answer { failed: true, text: "Wrong.".into(), data: json!({"diagnostics": []}) },

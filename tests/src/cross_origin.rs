@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_script_reads_what_is_exposed() {
+    async fn a_script_reads_only_exposed_headers() {
         const ANSWERS: [(&str, &str); 4] = [
             ("access-control-allow-origin", "*"),
             ("access-control-expose-headers", "ETag, retry-after"),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_whose_call_it_is_stands_there_once() {
+    fn a_field_that_names_the_call_appears_once() {
         let incoming = read(FORM.to_owned()).unwrap();
         assert_eq!((incoming.call_sid.as_str(), incoming.account_sid.as_deref()), ("CA1", Some("AC1")));
         for more in

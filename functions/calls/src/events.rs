@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_gives_what_can_be_read_of_it() {
+    fn a_report_yields_its_readable_fields() {
         let report = json!({
             "type": "end-of-call-report", "startedAt": "2026-08-20T10:00:00.250Z", "endedAt": "2026-08-20T10:05:00.000Z",
             "cost": 0.12, "endedReason": "customer-ended-call",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_we_know_changes_nothing() {
+    fn an_unknown_event_changes_nothing() {
         for message in [
             json!({}),
             json!({"type": 7}),

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_in_one_millisecond_stands_in_the_order_of_a_calls_life() {
+    fn events_of_one_millisecond_are_in_the_order_of_a_call() {
         let call = call(json!({
             "created_at": at(100), "twiml_at": at(100), "context_injected_at": at(100), "ended_at": at(100),
             "on_call_start": [{"execution_id": ID, "tool_id": ID, "label": "CRM"}],

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_and_what_is_more_than_words_goes() {
+    fn words_stay_and_markup_goes() {
         for (text, expected) in [
             ("Send a message. [See the docs](https://x.example/a?b)", "Send a message. See the docs"),
             ("Use **Find Emails** and `q`", "Use Find Emails and q"),
@@ -93,7 +93,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_in_is_short_and_plain(text in "\\PC{0,60}[\\[\\]()*`]{0,6}\\PC{0,60}", longest in 0_usize..80) {
+        fn any_text_becomes_short_and_plain(text in "\\PC{0,60}[\\[\\]()*`]{0,6}\\PC{0,60}", longest in 0_usize..80) {
             let shown = plain(&text, longest);
             proptest::prop_assert!(shown.len() <= longest);
             let has_marks = shown.contains(is_mark);

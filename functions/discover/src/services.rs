@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_found_by_words_of_what_it_says_of_itself() {
+    fn a_service_is_found_by_words_of_its_description() {
         let filter = |q: &str, category: Option<&str>| Filter {
             q: q.to_owned(),
             category: category.map(str::to_owned),

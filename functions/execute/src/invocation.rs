@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn arguments_that_are_not_an_object_are_refused() {
         assert!(matches!(Invocation::read(json!([])), Err(Error::Malformed(_))));
         assert!(matches!(Invocation::read(json!({"message": {"type": "tool-calls"}})), Err(Error::Malformed(_))));
     }

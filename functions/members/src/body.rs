@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_issuer_calls_its_users_is_taken() {
+    fn any_subject_of_an_issuer_is_a_valid_user_id() {
         for user in ["0193f3b2-1111-7000-8000-000000000001", "auth0|7", "google oauth2|50%", "日本", &"x".repeat(255)]
         {
             let read = new_member(&json!({"user_id": user, "role": "viewer"})).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_what_it_does_not_name() {
+    fn a_change_keeps_fields_it_does_not_name() {
         let new = new_member(&json!({"user_id": "u", "role": "admin", "name": "Ana", "phone": "+1 (415) 555-0101"}));
         let new = new.unwrap();
         let (user_id, role) = (new.user_id.clone(), new.role);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_what_is_absent_and_clears_what_is_null() {
+    fn a_change_keeps_absent_fields_and_clears_null_ones() {
         let changed = change(&json!({"agent_id": null, "fallback_number": "+15550100002"})).unwrap();
         assert!(changed.label.is_none() && changed.account.is_none());
         assert_eq!(changed.agent_id, Setting::Cleared);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_journal_says_decides() {
+    fn the_journal_decides_the_verdict() {
         let run = run(&json!({}));
         assert!(matches!(decided(Ended::Stopped(Stop::LeaseLost), &run, 0), Verdict::Abandon));
         assert!(matches!(decided(Ended::OutOfTime, &run, 0), Verdict::GoOn));

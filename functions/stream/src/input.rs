@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_lets_be_absent_may_be() {
+    fn fields_that_the_protocol_makes_optional_may_be_absent() {
         let bare = json!({"threadId": "t", "messages": [{"role": "user", "content": "Hi"}], "protocolVersion": "1.0"});
         let read = RunInput::read(&bare, "").unwrap();
         assert_eq!((read.asked.name, read.run.len()), (None, 36));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preflight_is_told_what_is_allowed() {
+    fn a_preflight_lists_the_allowed_methods_and_headers() {
         let answer = cors().preflight(&asked("https://app.example", "POST", "Authorization, content-type"));
         assert_eq!(answer.status(), 200);
         let said = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_hears_nothing() {
+    fn an_origin_that_is_not_allowed_gets_no_headers() {
         for (origin, method, headers) in [
             ("https://other.example", "POST", ""),
             ("https://app.example", "DELETE", ""),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_api_gateway_refuses_is_refused() {
+    fn a_configuration_that_api_gateway_refuses_is_refused() {
         for (cors, named) in [
             (json!({"maxAge": 86_401}), "maxAge"),
             (json!({"maxAge": "long"}), "maxAge"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_tells_its_pages_what_they_may_do_and_others_nothing() {
+    fn a_stage_answers_only_its_own_pages() {
         let some = stage("https://app.example,https://b.example").unwrap();
         for origin in ["https://app.example", "https://b.example", "https://api.example"] {
             let answer = some.preflight_of_stage(&asked(origin, "DELETE", "x-any"));

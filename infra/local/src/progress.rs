@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_is_not_silent_and_gives_what_came_of_it() {
+    async fn a_wait_sends_events_and_ends_with_the_result() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&lines);
         let progress = Progress::new(1, move |line| sink.lock().unwrap().push(line.to_owned()));

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_lines_up_and_breaks_what_is_too_wide() {
+    fn a_table_is_aligned_and_breaks_wide_cells() {
         let text = table(&[("id".to_owned(), "1".to_owned()), ("text".to_owned(), "x".repeat(WIDTH + 1))]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5);

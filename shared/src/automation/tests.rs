@@ -244,7 +244,7 @@ fn own_read() -> (&'static str, Value) {
 }
 
 #[test]
-fn hints_say_what_to_write() {
+fn hints_name_the_correct_form() {
     let known = known();
     for (places, hint) in [
         (&[own(), own_read(), ("/actions/1/parameters/limit", json!("5"))][..], "Write 5 without quotes."),
@@ -267,7 +267,7 @@ fn hints_say_what_to_write() {
 }
 
 #[test]
-fn drift_names_what_changed() {
+fn drift_names_the_changes() {
     let mut known = known();
     let said = |known: &Known, read: &str| {
         let definition = with(base(), &[("/fingerprints/slack_post_message", json!(read))]);
@@ -318,7 +318,7 @@ fn services_and_their_events_are_checked() {
 }
 
 #[test]
-fn the_tool_that_is_polled_is_a_read_of_its_service_and_its_answer_is_what_paths_lead_into() {
+fn a_polled_tool_is_a_read_of_its_service_and_paths_lead_into_its_answer() {
     let gmail = || KnownService::Here {
         name: "Gmail".into(),
         connection: connected(),
@@ -448,7 +448,7 @@ fn schedules_have_times_that_mean_something() {
 }
 
 #[test]
-fn a_prompt_is_held_against_what_a_run_takes() {
+fn a_prompt_is_checked_as_a_run_checks_it() {
     let known = known();
     for (places, expected) in [
         (&[][..], &[][..]),
@@ -471,7 +471,7 @@ fn a_prompt_is_held_against_what_a_run_takes() {
 }
 
 #[test]
-fn what_is_not_connected_stands_against_activation() {
+fn a_missing_connection_prevents_activation() {
     let definition = with(
         base(),
         &[
@@ -511,7 +511,7 @@ fn every_code_is_met() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_looked_at() {
+fn a_large_definition_is_refused_before_it_is_read() {
     let known = known();
     let action = json!({"id": "a", "tool": "no_such", "parameters": {"x": "{{y}}"}});
     let many = with(base(), &[("/actions", json!(vec![action; 10_000]))]);
@@ -533,7 +533,7 @@ fn what_is_too_large_is_refused_before_it_is_looked_at() {
 }
 
 #[test]
-fn what_is_stored_has_names_in_place_of_aliases_and_hashes_alike() {
+fn aliases_are_stored_as_names_with_the_same_hash() {
     let one = json!({"name": "n", "dry_run": false, "actions": [{"action_id": "a", "tool": "t", "params": {"x": 1}}], "description": null});
     let other = json!({"actions": [{"id": "a", "parameters": {"x": 1}, "tool": "t"}], "name": "n"});
     assert_eq!(Definition::canonical(&one), other);

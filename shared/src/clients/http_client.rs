@@ -152,7 +152,7 @@ pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Ve
         200..=299 => body.map_err(|error| error.of(service)),
         429 => Err(Error { retry_after, ..Error::new(service, Failure::RateLimited) }),
         _ => {
-            let sent = sent.map(what_was_sent).unwrap_or_default();
+            let sent = sent.map(texts_of_request).unwrap_or_default();
             let excerpt = excerpt_without(&body.unwrap_or_default(), &sent);
             let broken = status >= 500;
             Err(Error::new(
@@ -217,7 +217,7 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
 }
 
 /// The texts of a JSON or form body, for redaction: services quote them in errors.
-fn what_was_sent(request: RequestBuilder) -> HiddenTexts {
+fn texts_of_request(request: RequestBuilder) -> HiddenTexts {
     let request = request.build().ok();
     let body = request.as_ref().and_then(|request| request.body()?.as_bytes()).unwrap_or_default();
     let values = serde_json::from_slice(body).map_or_else(
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_keeps_the_code_and_hides_what_is_private() {
+    fn an_excerpt_keeps_the_code_and_hides_personal_data() {
         let body = br#"{"code":21211,"message":"The 'To' number 5551234567 is not valid.","status":400}"#;
         assert_eq!(excerpt(body), "21211: The 'To' number [number] is not valid.");
         assert_eq!(excerpt(br#"{"message":["property tools should not exist"]}"#), "property tools should not exist");

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_where_it_makes_sense_and_says_so() {
+    fn a_long_text_is_cut_at_a_boundary_with_a_marker() {
         let list: Vec<Value> = (0..500).map(|number| json!({"order": number, "state": "shipped"})).collect();
         let cut = fit(json!(list), 400);
         let kept = cut.as_array().unwrap();
@@ -207,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_fits(text in "[\\PC\n\u{1}]{0,200}", times in 1_usize..80, budget in 100_usize..3_000) {
+        fn a_cut_value_fits_its_budget(text in "[\\PC\n\u{1}]{0,200}", times in 1_usize..80, budget in 100_usize..3_000) {
             let list = json!(vec![text.clone(); times]);
             for value in [json!(text.repeat(times)), list.clone(), json!({"a": text.repeat(times), "b": list, "c": 1})] {
                 prop_assert!(length(&fit(value, budget)) <= budget);

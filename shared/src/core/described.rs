@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_holds_for_what_serde_writes() {
+    fn a_schema_holds_for_serdes_output() {
         let mut schemas = Schemas::default();
         assert_eq!(RowView::schema(&mut schemas), reference("Row"));
         let schemas = schemas.into_named();

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_more_scores_more() {
+    fn a_field_with_more_weight_scores_higher() {
         let mut builder = PostingsBuilder::default();
         for times in [1, 3] {
             builder.next_text();

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_just_good_enough_gets_in() {
+    fn an_input_at_its_limit_is_accepted() {
         let name = "n".repeat(64);
         let longest = tool(&name).with(|spec| {
             spec.description = "ä".repeat(2_000);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_zone_that_there_is_not_is_told_with_what_to_do() {
+    fn an_unknown_time_zone_is_reported_with_the_next_step() {
         for name in ["", "Berlin", "Europe/Atlantis", "../etc/passwd"] {
             let outcome = told(Timestamp::now(), name);
             assert!(outcome.is_failed(), "{name}");

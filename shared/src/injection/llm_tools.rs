@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_told() {
+    fn a_question_that_cannot_be_asked_is_refused_with_a_reason() {
         let asked = |kind: Kind, arguments: Value| kind.question(arguments.as_object().unwrap()).err();
         let few = json!({"text": "x", "question": "y", "options": ["a"]});
         assert!(asked(Kind::Classify, few).unwrap().contains("\"options\" must have 2 to 100 items"));

@@ -150,7 +150,7 @@ finalResponse(format?: string): string
     }
 
     #[test]
-    fn the_prompt_is_the_same_bytes_whatever_order_tools_came_in() {
+    fn the_prompt_has_the_same_bytes_for_any_order_of_tools() {
         let names = ["gamma", "alpha", "_beta", "Delta"];
         let prompt = |names: &mut dyn Iterator<Item = &str>| system_prompt("Base.", toolbox(names.map(tool)).specs());
         let one = prompt(&mut names.into_iter());

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_says_names_types_and_what_may_be_left_out() {
+    fn a_signature_has_names_types_and_optional_parameters() {
         assert_eq!(
             signature(&order()),
             r#"order(item: "tea" | "cake", count?: number, guests?: ({name: string})[]): string"#

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_left_out_is_made_up() {
+    fn optional_arguments_have_defaults() {
         let read = asked(&json!({"uri": " https://shop.example/a?b "})).unwrap();
         assert_eq!(read.url.as_str(), "https://shop.example/a?b");
         assert_eq!((read.timeout, read.format), (Duration::from_secs(30), Format::Raw));
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_and_what_is_said_of_it_keep_to_the_budget() {
+    fn the_text_and_its_note_keep_within_the_budget() {
         let read = |text: &str, cut| Read { text: text.to_owned(), cut, read_to_the_limit: false, replaced: None };
         assert_eq!(read("\n x \n", false).told(false, None), "\n x \n");
         assert_eq!(read("x", true).told(false, Some(70_000)).lines().last().unwrap(), {

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_reads_what_it_writes() {
+    fn a_written_cursor_is_read_back() {
         let after: Cursor = Cursor::parse("MjAyNi0xMS0yMFQxNjoyMDo1Mi4xMjNaIGE").unwrap();
         for cursor in [
             ErasureCursor::Calls(None),

@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_can_be_called_whatever_its_organization_named_it() {
+    fn a_tool_with_any_label_can_be_called() {
         for (name, callable) in [
             ("send-sms", "send_sms"),
             ("2nd-try", "_2nd_try"),

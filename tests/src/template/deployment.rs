@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_choose_what_is_there() {
+    fn conditions_choose_among_existing_values() {
         let template = Template(json!({
             "Parameters": {
                 "Names": {"Type": "CommaDelimitedList", "Default": ""},

@@ -104,7 +104,7 @@ fn pending() -> PendingCall {
 
 proptest! {
     #[test]
-    fn a_run_is_in_order_whatever_is_told(turn in prop::collection::vec(told(), 0..24), ends in 0..4u8) {
+    fn the_events_of_a_run_are_in_order(turn in prop::collection::vec(told(), 0..24), ends in 0..4u8) {
         let frames = Frames::default();
         let mut run = Run::start(frames.clone(), "t-1", "r-1");
         let mut said = String::new();
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn the_whole_answer_is_what_a_client_has_in_the_end(words in prop::collection::vec("[ a-z]{0,4}", 0..6), whole in "[a-z][a-z ]{0,12}[a-z]", grows in any::<bool>()) {
+    fn a_client_ends_with_the_whole_answer(words in prop::collection::vec("[ a-z]{0,4}", 0..6), whole in "[a-z][a-z ]{0,12}[a-z]", grows in any::<bool>()) {
         let frames = Frames::default();
         let mut run = Run::start(frames.clone(), "t-1", "r-1");
         let mut said = String::new();

@@ -41,7 +41,7 @@ fn taken(streams: &Value) -> Option<Value> {
 }
 
 #[test]
-fn the_clients_take_and_refuse_what_we_go_by() {
+fn the_clients_accept_and_refuse_as_we_assume() {
     let vectors: Value = serde_json::from_str(include_str!("../../fixtures/agui_streams.json")).unwrap();
     let vectors = &vectors["vectors"];
     let Some(taken) = taken(vectors) else { return };
@@ -57,7 +57,7 @@ fn the_clients_take_and_refuse_what_we_go_by() {
 }
 
 #[test]
-fn the_clients_take_whatever_a_run_of_ours_tells() {
+fn the_clients_accept_every_event_of_our_runs() {
     let turns = prop::collection::vec(told(), 0..16);
     let mut runner = TestRunner::deterministic();
     let streams: Vec<Value> = (0..200)

@@ -131,7 +131,7 @@ async fn a_call_takes_messages_while_its_media_is_connected() {
 }
 
 #[tokio::test]
-async fn what_certainly_did_not_happen() {
+async fn failures_that_certainly_had_no_effect() {
     for (fault, expected) in [
         (Fault::status(404), "not there: rejected 404"),
         (Fault::status(410), "not there: rejected 410"),
@@ -151,7 +151,7 @@ async fn what_certainly_did_not_happen() {
 }
 
 #[tokio::test]
-async fn what_may_have_happened_is_not_tried_again() {
+async fn a_request_that_may_have_had_an_effect_is_not_retried() {
     for (fault, expected, heard) in [
         (Fault::drop_after(), "unknown: no answer", 1),
         (Fault::drop_before(), "unknown: no answer", 0),
@@ -171,7 +171,7 @@ async fn what_may_have_happened_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_not_processed_is_tried_again() {
+async fn a_request_that_was_not_processed_is_retried() {
     let line = Line::new(Media::Connected);
     line.vapi.inject(Fault::status(429).with_header("Retry-After", "0"));
     line.transfer(ample()).await.unwrap();
@@ -179,7 +179,7 @@ async fn what_was_not_processed_is_tried_again() {
 }
 
 #[tokio::test]
-async fn any_success_counts_whatever_it_says() {
+async fn any_success_status_counts() {
     for body in [json!("<html>"), json!(""), json!({"error": "no"}), json!(null)] {
         let line = Line::new(Media::Connected);
         line.vapi.inject(Fault::status(202).with_body(body));

@@ -137,7 +137,7 @@ async fn other_pages_are_refused_before_they_send_anything() {
 
 /// AWS promises CORS headers only for functions' answers.
 #[tokio::test]
-async fn what_the_gateway_itself_refuses_cannot_be_read() {
+async fn a_refusal_by_the_gateway_is_unreadable_for_other_origins() {
     let api = Api::deployed(&[("DashboardOrigins", APP)]).await;
     let refused = api.fetch(APP, "GET", "/api/acme/tools", &[]).await.unwrap_err();
     assert!(refused.starts_with("401"), "{refused}");

@@ -51,7 +51,7 @@ fn sorted(llm: &Standin<standin::Llm>) -> (Vec<Recorded>, Vec<Recorded>) {
 
 /// Reasoning models do so.
 #[tokio::test]
-async fn what_a_model_refuses_it_is_asked_without_once_and_for_all() {
+async fn a_parameter_that_a_model_refuses_is_never_sent_again() {
     let llm = start();
     let refusal = |parameter: &str, message: &str| Turn {
         status: Some(400),
@@ -171,7 +171,7 @@ async fn an_answer_may_begin_with_blanks_and_end_without_usage() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_used_names_what_is_missing() {
+async fn an_unusable_answer_names_the_missing_part() {
     let llm = start();
     for (body, path) in [
         (json!({"id": "gen-1", "choices": []}), "choices[0] is missing"),
@@ -243,7 +243,7 @@ async fn every_documented_failure_is_recognized() {
 }
 
 #[tokio::test]
-async fn what_to_do_about_a_refusal_is_said_in_a_sentence() {
+async fn a_refusal_names_the_next_step() {
     let llm = start();
     let openai = |code: &str, kind: &str| json!({"error": {"message": "x", "type": kind, "param": null, "code": code}});
     for (status, body, reason, sentence) in [
@@ -285,7 +285,7 @@ async fn what_to_do_about_a_refusal_is_said_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn what_is_transient_is_asked_again() {
+async fn a_transient_failure_is_retried() {
     let cases = [
         ("408", Fault::status(408)),
         ("409", Fault::status(409)),
@@ -313,7 +313,7 @@ async fn what_is_transient_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_is_no_use_is_not_asked_again() {
+async fn a_permanent_failure_is_not_retried() {
     let llm = start();
     for status in [301, 400, 401, 402, 403, 404, 413, 422] {
         llm.clear_requests();
@@ -368,7 +368,7 @@ async fn silence_ends_with_the_deadline() {
 
 /// Some gateways repeat the refused input, or the key.
 #[tokio::test]
-async fn what_was_said_is_in_no_error() {
+async fn an_error_does_not_quote_the_conversation() {
     let llm = start();
     for message in [
         format!("[{{'loc': ('body', 'messages', 1), 'msg': 'no', 'input': '{PRIVATE}'}}]"),
@@ -488,7 +488,7 @@ async fn one_token_serves_all_requests_even_ten_at_once() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_token_waits_no_longer_than_its_own_deadline() {
+async fn a_request_waits_for_a_token_no_longer_than_its_own_deadline() {
     let llm = start();
     let (client, account) = (client(&[]), platforms(client_credentials(&llm.url)));
     llm.inject(Fault::delay(LATE).times(9).on("POST", "/oauth/token"));

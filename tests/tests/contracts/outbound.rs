@@ -154,7 +154,7 @@ async fn headers_do_not_travel_to_another_server() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_what_is_private_is_refused() {
+async fn a_redirect_to_a_private_address_is_refused() {
     let private = greeting().await;
     let port = private.address.port();
     for target in [

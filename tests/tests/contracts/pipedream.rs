@@ -113,7 +113,7 @@ async fn version_and_dynamic_props_are_sent_when_the_tool_has_them() {
 }
 
 #[tokio::test]
-async fn the_stand_in_runs_what_the_client_asks_for() {
+async fn the_stand_in_runs_the_clients_requests() {
     let pipedream = start();
     let finished = run(&client(&pipedream.url), ample()).await.unwrap();
     assert!(matches!(finished, Finished::Done { .. }), "{finished:?}");

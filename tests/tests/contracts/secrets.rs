@@ -84,7 +84,7 @@ async fn a_secret_is_read_once_by_all_clones() {
 
 /// Reading is harmless, so the SDK retries transient failures, and failures are not cached.
 #[tokio::test]
-async fn what_passes_is_tried_again_and_not_remembered() {
+async fn a_transient_failure_is_retried_and_not_cached() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let server = Server::start(Router::new().fallback(move || async move {
@@ -204,7 +204,7 @@ async fn a_refused_write_names_its_class_and_nothing_of_the_content() {
 }
 
 #[tokio::test]
-async fn what_a_secret_held_before_is_read_once_and_may_not_be_there() {
+async fn a_previous_version_of_a_secret_is_read_once_and_may_be_absent() {
     let asked = Arc::new(Mutex::new(Vec::<Value>::new()));
     let seen = asked.clone();
     let server = Server::start(Router::new().fallback(move |body: String| {

@@ -218,7 +218,7 @@ async fn refusals_are_read_in_both_shapes_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_twilio_refuses_becomes_a_reason_the_model_can_tell() {
+async fn a_refusal_by_twilio_becomes_a_reason_for_the_model() {
     let twilio = start();
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
     let text = "x".repeat(1_601);
@@ -293,7 +293,7 @@ async fn the_owner_of_a_number_is_who_twilio_says() {
 }
 
 #[tokio::test]
-async fn what_twilio_cannot_say_is_no_verdict() {
+async fn an_inconclusive_answer_of_twilio_is_not_a_verdict() {
     let twilio = start();
     let client = Twilio::new(http_client().unwrap(), &twilio.url);
     for status in [403, 404] {

@@ -322,7 +322,7 @@ async fn a_change_that_vapi_did_not_take_over_is_a_failure() {
 }
 
 #[tokio::test]
-async fn reading_and_changing_an_assistant_survive_what_passes() {
+async fn reading_and_changing_an_assistant_survive_transient_failures() {
     let vapi = start();
     let client = client(&vapi.url);
     for fault in [Fault::status(500), Fault::status(429), Fault::drop_before(), Fault::drop_after()] {
@@ -378,7 +378,7 @@ async fn an_assistant_that_cannot_be_read_is_not_one_that_is_gone() {
 }
 
 #[test]
-fn the_published_document_refuses_what_vapi_refuses() {
+fn the_published_document_refuses_the_same_requests_as_vapi() {
     let (Some(tool), Some(assistant)) = (vapi_schema("CreateApiRequestToolDTO"), vapi_schema("UpdateAssistantDTO"))
     else {
         println!("skipped: ../shared/vapi/openapi.json is not there");

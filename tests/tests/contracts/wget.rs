@@ -162,7 +162,7 @@ async fn the_site_has_pages_of_every_kind() {
 }
 
 #[tokio::test]
-async fn what_is_no_html_stays_as_it_is_whatever_is_asked_for() {
+async fn a_text_that_is_not_html_stays_unchanged() {
     let site = the_site();
     let json: Value = serde_json::from_str(&got(&site.url, "/api/stock.json", "text").await).unwrap();
     assert_eq!(json["items"][0]["sku"], "HC-200");
@@ -204,7 +204,7 @@ async fn a_redirect_is_followed_and_its_links_are_whole_if_the_site_is_another()
 }
 
 #[tokio::test]
-async fn no_more_than_64_kb_are_given_and_what_is_missing_is_said() {
+async fn at_most_64_kb_are_given_with_a_note_on_the_rest() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&sent);
     let routes = Router::new()
@@ -261,7 +261,7 @@ async fn a_page_without_text_says_that_scripts_may_make_it() {
 }
 
 #[tokio::test]
-async fn every_failure_status_is_told_with_what_the_page_says() {
+async fn every_failure_status_is_reported_with_the_text_of_the_page() {
     for status in [300, 304, 400, 401, 403, 404, 410, 429, 500, 502, 503] {
         let server = Server::start(Router::new().fallback(move || async move {
             let body = if status == 304 { "" } else { "no such bicycle" };
@@ -294,7 +294,7 @@ async fn a_failure_is_short_and_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_named_with_its_size() {
+async fn a_file_that_is_not_text_is_named_with_its_size() {
     let routes = Router::new()
         .route("/png", get(|| async { typed("image/png", &b"\x89PNG\r\n\x1a\n\0\0"[..]) }))
         .route("/pdf", get(|| async { typed("application/pdf", "%PDF-1.7 all of it text") }))

@@ -165,7 +165,7 @@ fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
 }
 
 #[tokio::test]
-async fn what_calls_cost_is_what_the_page_for_operators_says() {
+async fn the_measured_cost_of_calls_matches_the_operators_page() {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let paths = table(&page, "### What one costs");
     let mut wrong = Vec::new();

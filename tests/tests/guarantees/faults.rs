@@ -67,7 +67,7 @@ async fn vapis_too_many_requests_are_waited_out() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_back_is_logged() {
+async fn a_failed_rollback_is_logged() {
     let logs = Logs::capture();
     let world = World::start().await;
     for method in ["DELETE", "GET"] {

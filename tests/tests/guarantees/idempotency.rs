@@ -171,7 +171,7 @@ async fn a_retry_of_a_part_that_fails_again_still_remembers_the_rest() {
 }
 
 #[tokio::test]
-async fn a_claim_on_the_rest_whose_answer_is_lost_still_remembers_what_was_done() {
+async fn a_claim_with_a_lost_answer_remembers_the_finished_parts() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2)])).await;
     let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
@@ -185,7 +185,7 @@ async fn a_claim_on_the_rest_whose_answer_is_lost_still_remembers_what_was_done(
 }
 
 #[tokio::test]
-async fn what_was_done_is_forgotten_with_the_window() {
+async fn a_recorded_effect_is_forgotten_with_the_window() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2)])).await;
     let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
@@ -285,7 +285,7 @@ async fn some_sent_and_some_unclear_leaves_nothing_to_repeat() {
 }
 
 #[tokio::test]
-async fn what_certainly_did_not_happen_may_be_tried_again() {
+async fn an_effect_that_certainly_did_not_happen_may_be_retried() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     for status in [401, 400, 404] {
@@ -440,7 +440,7 @@ async fn an_outcome_that_cannot_be_recorded_is_answered_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn an_owner_that_was_too_slow_does_not_overwrite_what_was_recorded_meanwhile() {
+async fn a_slow_owner_does_not_overwrite_a_later_record() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
@@ -521,7 +521,7 @@ async fn strangers_do_not_share_an_effect() {
 }
 
 #[tokio::test]
-async fn what_is_in_progress_or_unknown_is_never_free_again_however_old() {
+async fn a_claim_in_progress_or_unknown_never_expires_into_free() {
     for age in [100, 200, 26 * 3_600, 30 * 24 * 3_600] {
         let world = World::start().await;
         let tool = world.attached(&ai_sms()).await;
@@ -538,7 +538,7 @@ async fn what_is_in_progress_or_unknown_is_never_free_again_however_old() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_of_one_recipient_is_remembered_with_what_is_known_of_the_others() {
+async fn an_unknown_recipient_is_remembered_beside_the_known_ones() {
     let world = World::start().await;
     let tool = world.attached(&to_several(&[phone(2), phone(3)])).await;
     let refused = standins::Fault::status(400).with_body(json!({"code": 21211, "message": "invalid", "status": 400}));
@@ -676,7 +676,7 @@ async fn a_redelivery_is_told_from_a_repetition_by_the_id_of_the_tool_call() {
 }
 
 #[tokio::test]
-async fn a_repetition_that_comes_to_nothing_does_not_free_what_happened_before() {
+async fn a_failed_repetition_does_not_free_an_earlier_effect() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));

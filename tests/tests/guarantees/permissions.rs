@@ -1214,7 +1214,7 @@ async fn keys(world: &World) -> Answer {
 }
 
 #[tokio::test]
-async fn a_role_grants_what_its_function_asks_for_and_nothing_else() {
+async fn a_role_grants_exactly_the_requests_of_its_function() {
     let template = Template::read();
     let mut all = asked(false).await;
     for (function, needs) in asked(true).await {

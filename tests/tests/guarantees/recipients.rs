@@ -113,7 +113,7 @@ async fn a_number_that_twilio_refuses_is_tried_again_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_of_one_stays_unknown_in_every_set() {
+async fn an_unknown_recipient_stays_unknown_with_other_recipients() {
     let world = World::start().await;
     let tool = extendable(&world, &[]).await;
     let [a, b, c] = [1, 2, 3].map(phone);

@@ -526,7 +526,7 @@ async fn an_attachment_is_settled_with_the_id_that_vapi_knows_the_tool_by_now() 
 }
 
 #[tokio::test]
-async fn what_is_still_under_way_is_left_alone() {
+async fn a_change_in_progress_is_left_alone() {
     let world = World::start().await;
     let (function, event) = prepare(&world, Change::Attach).await;
     let kill = Kill { at_vapi: true, step: 1, took_effect: true };
@@ -538,7 +538,7 @@ async fn what_is_still_under_way_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_settled_stays_and_is_reported() {
+async fn a_change_that_cannot_be_settled_stays_and_is_reported() {
     let world = World::start().await;
     let (function, event) = prepare(&world, Change::Delete).await;
     let kill = Kill { at_vapi: true, step: 0, took_effect: true };

@@ -105,7 +105,7 @@ async fn the_name_is_the_assistants_unless_another_is_given() {
 }
 
 #[tokio::test]
-async fn what_vapi_does_not_have_is_not_registered() {
+async fn an_assistant_that_vapi_does_not_have_is_not_registered() {
     let world = World::start().await;
     let before = items(&world);
     let unknown = json!({"external_assistant_id": Uuid::new_v4()});
@@ -223,7 +223,7 @@ async fn an_organization_sees_its_own_agents_only_in_pages() {
 }
 
 #[tokio::test]
-async fn removing_an_agent_takes_its_tools_out_of_the_assistant_and_leaves_what_is_not_ours() {
+async fn removing_an_agent_takes_our_tools_out_of_the_assistant_and_leaves_others() {
     let world = World::start().await;
     let before = items(&world);
     let (agent, tools) = agent_with_tools(&world, 2).await;

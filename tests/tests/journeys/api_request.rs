@@ -448,7 +448,7 @@ async fn a_header_secret_that_is_echoed_is_not_shown() {
 
 /// In the result, in an error, in the history: in every spelling of the address.
 #[tokio::test]
-async fn what_is_fixed_is_not_shown_when_an_address_repeats_it() {
+async fn a_fixed_value_is_hidden_when_the_service_echoes_it() {
     let crm = address();
     let world = world(&[&crm]).await;
     for method in ["POST", "GET"] {

@@ -31,7 +31,7 @@ async fn an_asynchronous_tool_answers_at_once_and_runs_by_the_queue() {
 }
 
 #[tokio::test]
-async fn what_the_model_must_know_it_hears_before_anything_is_queued() {
+async fn the_model_hears_of_mistakes_before_the_execution_is_queued() {
     let world = World::start().await;
     let tool = later(&world).await;
     let told = world.call_tool(&world.call(&tool, json!({}))).await.sentence().to_owned();
@@ -110,7 +110,7 @@ async fn a_message_delivered_again_after_an_edit_does_nothing_again() {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_said_to_be_undone_because_it_came_late() {
+async fn a_late_message_of_a_possible_effect_is_not_reported_as_undone() {
     for deleted in [false, true] {
         let world = World::start().await;
         let tool = later(&world).await;
@@ -148,7 +148,7 @@ async fn a_message_whose_taking_nobody_heard_of_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_waited_too_long_is_not_sent_after_the_call() {
+async fn an_execution_that_waited_too_long_is_not_sent() {
     let world = World::start().await;
     let tool = later(&world).await;
     world.call_tool(&world.call(&tool, json!({"text": "Hi"}))).await.result();
@@ -390,7 +390,7 @@ async fn a_call_that_is_over_is_told_nothing_and_its_timeline_says_so() {
 
 /// A worker that died took its results along; another does not tell them a second time.
 #[tokio::test]
-async fn who_dies_while_telling_blocks_nobody_for_long_and_nothing_is_told_twice() {
+async fn a_worker_that_dies_while_telling_releases_its_turn_and_tells_nothing_twice() {
     let (world, crm) = crm_world().await;
     let call = live_call(&world).await;
     let tool = background(&world, &crm, "orders", "note").await;

@@ -179,7 +179,7 @@ async fn one_tool_attached_ten_times_at_once_is_attached_once() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_is_not_there() {
+async fn a_tool_or_agent_of_another_organization_is_not_found() {
     let world = World::start().await;
     let ours = world.tool(&ai_sms()).await;
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);

@@ -133,7 +133,7 @@ async fn entries_are_filtered_and_paged_and_another_organizations_are_not_shown(
 }
 
 #[tokio::test]
-async fn what_an_agent_did_with_a_members_rights_says_so() {
+async fn a_change_by_an_agent_names_the_agent() {
     let world = World::start().await;
     let definition = json!({"name": "By a model", "trigger_type": "manual", "prompt": "Hello"});
     let result = world.mcp_call("deploy_automation", &json!({"automation": definition})).await;

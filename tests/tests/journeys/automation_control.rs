@@ -118,7 +118,7 @@ async fn an_automation_is_run_by_hand_once_a_key_and_its_history_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_not_active_is_only_tried() {
+async fn an_inactive_automation_runs_only_dry() {
     let (world, books) = books().await;
     let saved = world.deploy(&world.manual(&json!([post("a", "one")]))).await.expect(201);
     let id = text(&saved["automation"]["id"]).to_owned();

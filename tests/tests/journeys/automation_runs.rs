@@ -95,7 +95,7 @@ fn entered(books: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn actions_are_carried_out_in_order_and_pass_on_what_they_gave_back_with_its_type() {
+async fn actions_run_in_order_and_pass_on_typed_outputs() {
     let (world, books) = books().await;
     let actions = json!([
         {"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "found"},
@@ -130,7 +130,7 @@ async fn actions_are_carried_out_in_order_and_pass_on_what_they_gave_back_with_i
 
 /// `contains_any` and nested groups hold, and numbers and truth values equal their texts.
 #[tokio::test]
-async fn what_was_always_false_elsewhere_holds_here() {
+async fn operators_and_groups_compare_by_meaning() {
     let (world, books) = books().await;
     let clause = |path: &str, op: &str, value: Value| json!({"path": path, "op": op, "value": value});
     let conditions = [
@@ -258,7 +258,7 @@ async fn a_tool_of_the_organization_is_called_by_its_name_at_the_version_that_wa
 }
 
 #[tokio::test]
-async fn what_would_be_too_large_is_not_sent() {
+async fn an_action_with_too_large_parameters_is_not_sent() {
     let (world, books) = books().await;
     let note = "{{trigger_data.long}}".repeat(30);
     let big = json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "one", "note": note}});
@@ -268,7 +268,7 @@ async fn what_would_be_too_large_is_not_sent() {
 }
 
 #[tokio::test]
-async fn what_a_run_shows_is_redacted() {
+async fn a_run_is_shown_redacted() {
     let (world, _books) = books().await;
     let write =
         json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "x", "note": "call {{trigger_data.phone}}"}});

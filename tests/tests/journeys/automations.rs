@@ -191,7 +191,7 @@ async fn of_two_changes_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn activation_names_what_drifted_and_what_is_gone_since() {
+async fn activation_names_changed_and_removed_tools() {
     let world = world().await;
     let (id, _) = deployed(&world).await;
     let activate = async || world.automation("POST", &format!("/{id}/activate"), &json!({"version": 1})).await;
@@ -208,7 +208,7 @@ async fn activation_names_what_drifted_and_what_is_gone_since() {
 }
 
 #[tokio::test]
-async fn what_is_not_connected_may_be_saved_and_not_activated() {
+async fn an_automation_without_a_connection_is_saved_and_not_activated() {
     let world = world().await;
     world.service("Notion", Some("notion"));
     let parameters = json!({"type": "object", "properties": {}});
@@ -239,7 +239,7 @@ async fn what_is_not_connected_may_be_saved_and_not_activated() {
 }
 
 #[tokio::test]
-async fn names_of_services_tools_and_events_lead_to_what_there_is() {
+async fn unknown_services_tools_and_events_get_the_nearest_names() {
     let world = world().await;
     let said = async |change: &dyn Fn(&mut Value)| {
         let mut definition = world.urgent_messages();
@@ -267,7 +267,7 @@ async fn names_of_services_tools_and_events_lead_to_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_name_that_another_automation_has_is_said_with_what_to_do() {
+async fn a_duplicate_name_is_reported_with_the_next_step() {
     let world = world().await;
     let (id, _) = deployed(&world).await;
     let mut second = world.urgent_messages();

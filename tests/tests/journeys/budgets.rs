@@ -130,7 +130,7 @@ async fn a_budget_of_nothing_allows_nothing() {
 }
 
 #[tokio::test]
-async fn what_another_run_counts_at_the_same_moment_is_waited_for() {
+async fn a_run_waits_for_a_count_that_another_run_makes() {
     let world = World::start().await;
     let busy = Fault::new("TransactWriteItems", "usage", Trouble::Error("TransactionCanceledException")).times(3);
     world.aws.inject(busy);
@@ -326,7 +326,7 @@ async fn an_execution_that_cannot_be_counted_is_answered_all_the_same() {
 // ---------------------------------------------------------------------------------------------------------- usage
 
 #[tokio::test]
-async fn usage_shows_what_is_used_of_each_budget_and_for_how_long() {
+async fn usage_shows_the_used_part_of_each_budget_and_its_end() {
     let world = with_budgets(json!({"executions_per_hour": 7, "runs_per_hour": "many", "newer": {"a": 1}})).await;
     let home = &world.home;
     let row = json!({"user_id": home.user_id, "organization_id": home.organization_id, "role": "member"});

@@ -126,7 +126,7 @@ async fn the_same_call_again_gets_the_same_twiml_and_starts_nothing_twice() {
 }
 
 #[tokio::test]
-async fn who_is_not_twilio_learns_nothing_and_starts_nothing() {
+async fn a_request_without_twilios_signature_learns_and_starts_nothing() {
     let crm = crm();
     let world = world(&crm).await;
     lookup(&world, &crm, "customer").await;
@@ -441,7 +441,7 @@ async fn a_call_that_is_over_is_told_nothing_and_that_is_on_record() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_cut_and_what_fails_is_left_out() {
+async fn long_results_are_cut_and_failed_ones_left_out() {
     let crm = crm();
     let world = world(&crm).await;
     for name in ["failing", "huge", "long", "short"] {
@@ -528,7 +528,7 @@ async fn a_lost_call_is_not_looked_for_among_those_of_others() {
 }
 
 #[tokio::test]
-async fn who_withholds_the_number_or_has_none_reaches_the_agent() {
+async fn a_caller_without_a_number_reaches_the_agent() {
     for bypass in [false, true] {
         let world = World::start().await;
         if bypass {
@@ -567,7 +567,7 @@ async fn forty_calls_at_once_all_get_their_twiml_and_their_context_once() {
 }
 
 #[tokio::test]
-async fn what_an_outage_held_up_too_long_is_not_done_any_more() {
+async fn an_execution_delayed_too_long_by_an_outage_is_not_done() {
     let world = World::start().await;
     let sms = world.attached(&preemptive_sms()).await;
     let call = call_id(&world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await);

@@ -79,7 +79,7 @@ fn run(world: &World, of: &Tenant, call: &str, more: &Value) {
 // ------------------------------------------------------------------------------------------------ VAPI's reports
 
 #[tokio::test]
-async fn a_call_goes_on_and_ends_by_what_vapi_tells() {
+async fn the_state_of_a_call_follows_vapis_events() {
     let world = world().await;
     tell(&world, &in_progress()).await;
     let call = row(&world);
@@ -134,7 +134,7 @@ async fn a_call_that_has_begun_does_not_ring_again() {
 }
 
 #[tokio::test]
-async fn the_control_url_of_the_twiml_stays_and_what_is_none_is_left_out() {
+async fn the_control_url_of_the_twiml_stays_and_an_invalid_one_is_left_out() {
     let world = world().await;
     let mut odd = in_progress();
     odd["message"]["call"]["monitor"]["controlUrl"] = json!("https://x.vapi.ai/listen");
@@ -167,7 +167,7 @@ async fn nothing_else_of_a_message_is_kept_or_logged() {
 }
 
 #[tokio::test]
-async fn what_we_cannot_use_is_taken_and_changes_nothing() {
+async fn an_unusable_event_is_accepted_and_changes_nothing() {
     let world = world().await;
     let before = row(&world);
     let mut unknown = report();
@@ -279,7 +279,7 @@ fn reported(call: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_vapi_reports_stands_in_the_timeline_without_what_was_said() {
+async fn events_of_vapi_are_in_the_timeline_without_the_transcript() {
     let world = world().await;
     world.aws.change("calls", CALL, json!({"created_at": at(-100_000)}));
     let speech = |millis, role: &str, status: &str| {
@@ -493,7 +493,7 @@ async fn the_timeline_tells_a_call_from_twilios_request_to_its_end() {
 
 /// The control URL lets anybody speak in the call.
 #[tokio::test]
-async fn no_answer_has_the_control_url_or_what_the_tools_found_out() {
+async fn no_answer_has_the_control_url_or_the_tools_results() {
     let world = World::start().await;
     rich(&world);
     let page = world.calls("").await.expect(200);

@@ -120,7 +120,7 @@ async fn the_catalogue_loads_and_loading_it_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_what_would_change_and_writes_nothing() {
+async fn a_dry_run_lists_the_changes_and_writes_nothing() {
     let world = World::start().await;
     let report = invoke(&world, event_file()).await.unwrap();
     assert_eq!(report["result"], "checked");
@@ -134,7 +134,7 @@ type Refused = (&'static str, Value, &'static str, &'static str);
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-async fn what_is_wrong_is_refused_with_file_and_place_and_nothing_is_loaded() {
+async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
     let world = World::start().await;
     let (chat, weather) = ("/chat.json", "/weather.json/tools/0");
     let at = |start: &str, rest: &str| -> &'static str { format!("{start}{rest}").leak() };
@@ -373,7 +373,7 @@ async fn an_event_that_asks_for_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn what_disappears_becomes_inactive_and_comes_back() {
+async fn a_removed_tool_becomes_inactive_and_may_return() {
     let world = World::start().await;
     load(&world, &small()).await;
     let first = row(&world, "service_tools", "chat_find");
@@ -410,7 +410,7 @@ async fn what_disappears_becomes_inactive_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_changed_tool_says_what_it_was() {
+async fn a_changed_tool_shows_its_earlier_values() {
     let world = World::start().await;
     load(&world, &small()).await;
     let (tool, service) = (row(&world, "service_tools", "weather_get_forecast"), row(&world, "services", "Weather"));
@@ -575,7 +575,7 @@ async fn an_apps_components_become_a_draft() {
 }
 
 #[tokio::test]
-async fn an_import_asks_for_every_page_and_leaves_out_what_can_be_no_tool() {
+async fn an_import_reads_every_page_and_leaves_out_unsuitable_components() {
     let mut options = local::standins::pipedream::Options::default();
     let action = |number: usize, props: Value| local::standins::pipedream::Action {
         key: format!("big_app-action-{number:03}"),
@@ -610,7 +610,7 @@ async fn an_import_asks_for_every_page_and_leaves_out_what_can_be_no_tool() {
 }
 
 #[tokio::test]
-async fn an_import_leaves_out_what_it_has_no_time_for() {
+async fn an_import_leaves_out_components_beyond_its_time() {
     let world = World::start().await;
     let keys = json!(["slack_v2-post-message", "slack_v2-list-channels"]);
     let event = json!({"import": {"app": "slack_v2", "keys": keys}});

@@ -64,7 +64,7 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
 }
 
 #[tokio::test]
-async fn what_a_browser_has_is_not_sent_again() {
+async fn a_cached_asset_is_not_sent_again() {
     let world = world(&[]).await;
     for path in ["/", "/console/app.js", "/console/console.css", "/console/settings.json"] {
         let first = get(&world, path).await;
@@ -231,7 +231,7 @@ async fn the_modules_run_as_one_script() {
 
 /// Modules without browser calls, run by Node.
 #[test]
-fn the_pages_modules_do_what_their_tests_say() {
+fn the_tests_of_the_pages_modules_pass() {
     if !has_node() {
         return;
     }

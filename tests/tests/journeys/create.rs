@@ -218,7 +218,7 @@ async fn preloaded_and_dynamic_props_are_kept_and_the_version_is_pinned() {
 }
 
 #[tokio::test]
-async fn names_are_valid_and_unique_whatever_the_label() {
+async fn names_are_valid_and_unique_for_any_label() {
     let world = World::start().await;
     let mut names = Vec::new();
     for label in ["日本", "日本", "!!!", "???", "Größe", "x".repeat(100).as_str(), "x".repeat(99).as_str()] {
@@ -375,7 +375,7 @@ async fn every_wrong_field_is_named_at_once_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn a_wrong_field_says_what_to_do_about_it() {
+async fn a_wrong_field_names_the_next_step() {
     let world = World::start().await;
     let mut config = ai_sms();
     config["recipients"]["fixedValues"] = json!(["555-0100"]);

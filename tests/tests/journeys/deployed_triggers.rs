@@ -123,7 +123,7 @@ async fn other_params_are_another_trigger_and_a_deletion_takes_it_along() {
 }
 
 #[tokio::test]
-async fn what_pipedream_refuses_pauses_the_automation_and_says_so() {
+async fn a_trigger_that_pipedream_refuses_pauses_the_automation_with_the_reason() {
     let world = world().await;
     let id = saved(&world, &invoices(&world, "INBOX")).await;
     world.pipedream.inject(VendorFault::status(400).on("POST", DEPLOY));
@@ -157,7 +157,7 @@ async fn a_deployment_whose_answer_is_lost_is_found_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_pipedream_refuses_us_is_no_fault_of_the_automations() {
+async fn a_refusal_of_our_credentials_does_not_pause_automations() {
     for status in [403, 404] {
         let world = world().await;
         let id = saved(&world, &invoices(&world, "INBOX")).await;
@@ -203,7 +203,7 @@ async fn a_trigger_that_is_deployed_again_signs_with_its_own_key() {
 
 /// After a crash at any write, settling makes both sides agree.
 #[tokio::test]
-async fn settling_repairs_what_a_crash_left_at_any_point() {
+async fn settling_repairs_a_crash_at_any_point() {
     for (action, table) in [
         ("PutItem", "deployed_triggers"),
         ("UpdateItem", "deployed_triggers"),

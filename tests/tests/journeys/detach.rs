@@ -33,7 +33,7 @@ async fn a_preemptive_tool_is_detached_without_a_word_to_vapi() {
 }
 
 #[tokio::test]
-async fn what_is_not_attached_is_not_found() {
+async fn detaching_a_tool_that_is_not_attached_is_not_found() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let id = tool["id"].as_str().unwrap();

@@ -350,7 +350,7 @@ async fn bad_names_are_refused_with_their_field() {
 }
 
 #[tokio::test]
-async fn what_has_no_place_in_the_answer_is_named() {
+async fn services_that_do_not_fit_the_answer_are_named() {
     let world = world().await;
     let long = json!({"type": "object", "properties": {}, "description": "x".repeat(350_000)});
     let asked: Vec<String> = (0..8).map(|number| format!("slack_long_{number}")).collect();
@@ -420,7 +420,7 @@ async fn a_search_that_could_not_read_all_says_so_and_the_next_one_finds_all() {
 }
 
 #[tokio::test]
-async fn a_tool_is_found_by_what_it_does_with_typing_errors_too() {
+async fn a_tool_is_found_by_its_purpose_despite_typing_errors() {
     let world = world().await;
     for (q, first) in [
         ("post a message to a channel", "slack_post_message"),
@@ -519,7 +519,7 @@ async fn everyday_words_find_the_tool_that_does_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_never_found_and_what_needs_a_phone_call_says_so() {
+async fn an_unusable_tool_is_not_found_and_one_for_phone_calls_says_so() {
     let world = world().await;
     world.tool(&ai_sms()).await;
     let found = search(&world, &json!({"limit": 100})).await;
@@ -597,7 +597,7 @@ async fn the_organizations_own_tools_stand_beside_the_services_and_another_organ
 }
 
 #[tokio::test]
-async fn filters_narrow_what_is_found() {
+async fn filters_narrow_the_results() {
     let world = world().await;
     for (filter, wanted) in [
         (json!({"services": ["slack"]}), vec!["slack_list_channels", "slack_post_message"]),
@@ -726,7 +726,7 @@ async fn strange_queries_have_a_clear_answer() {
 }
 
 #[tokio::test]
-async fn a_new_tool_is_found_without_a_restart_and_only_what_changed_is_read_again() {
+async fn a_new_tool_is_found_without_a_restart_by_reading_only_changes() {
     let world = world().await;
     search(&world, &json!({"q": "message"})).await;
     world.aws.clear_operations();
@@ -759,7 +759,7 @@ async fn a_service_that_has_just_changed_is_read_again_until_its_index_has_follo
 // -------------------------------------------------------------------------------------------------------- services
 
 #[tokio::test]
-async fn services_are_listed_with_what_they_offer_and_how_the_organization_stands_to_them() {
+async fn services_are_listed_with_their_tools_and_connections() {
     let world = world().await;
     let found = get(&world, "services", &[]).await.expect(200);
     assert_eq!(names(&found["items"]), ["Google Calendar", "Slack"]);

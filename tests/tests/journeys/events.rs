@@ -97,7 +97,7 @@ async fn the_same_event_five_times_at_once_is_one_run() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_completed_by_the_redelivery() {
+async fn a_redelivery_completes_an_event_after_a_crash() {
     for (action, table) in [
         ("TransactWriteItems", "automation_runs"),
         ("SendMessage", "runs"),
@@ -122,7 +122,7 @@ async fn what_a_crash_left_is_completed_by_the_redelivery() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_in_time_is_sent_again() {
+async fn an_event_that_runs_out_of_time_is_redelivered() {
     let (world, automation, hook) = world().await;
     let event = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", "urgent"));
     world.aws.inject(Fault::new("Query", "automations", tests::Trouble::StallBefore));
@@ -133,7 +133,7 @@ async fn what_cannot_be_done_in_time_is_sent_again() {
 }
 
 #[tokio::test]
-async fn what_is_not_proven_is_refused_and_all_refusals_are_alike() {
+async fn an_unsigned_event_is_refused_and_all_refusals_are_alike() {
     let (world, automation, hook) = world().await;
     let path = world.hook_path(&hook);
     let body = slack_message("Ev1", "urgent");
@@ -290,7 +290,7 @@ async fn slacks_challenge_is_answered_if_it_is_signed() {
 }
 
 #[tokio::test]
-async fn what_our_own_bot_did_and_pings_are_no_events() {
+async fn actions_of_our_own_bot_and_pings_are_not_events() {
     let (world, automation, hook) = world().await;
     for (name, change) in [("app_id", json!("A0MDYCDME")), ("user", json!("U0BOT1234")), ("text", json!("urgent"))] {
         let mut message = slack_message("Ev1", "urgent");
@@ -337,7 +337,7 @@ async fn an_app_that_was_uninstalled_ends_the_hook() {
 }
 
 #[tokio::test]
-async fn what_github_signed_once_is_one_event_under_whatever_id_it_is_sent() {
+async fn one_signed_delivery_of_github_is_one_event_under_any_id() {
     let world = World::start().await;
     world.catalogue_service("github");
     let automation = world.active(&manual_body("GitHub", "issues.opened", &Value::Null)).await;
@@ -356,7 +356,7 @@ async fn what_github_signed_once_is_one_event_under_whatever_id_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_body_in_base64_is_verified_as_what_it_stands_for() {
+async fn a_base64_body_is_verified_decoded() {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let (world, automation, hook) = world().await;
     let event = world.signed(&world.hook_path(&hook), Signer::Slack(SLACK_SECRET), &slack_message("Ev1", "urgent"));

@@ -352,7 +352,7 @@ async fn a_static_text_wins_over_the_models() {
 }
 
 #[tokio::test]
-async fn what_the_model_writes_is_not_read_as_a_template() {
+async fn the_models_text_is_not_read_as_a_template() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.call_tool(&world.call(&tool, json!({"text": "Your number is {{caller_phone_number}}"}))).await.result();
@@ -463,7 +463,7 @@ async fn credentials_are_read_under_the_name_the_number_has() {
 }
 
 #[tokio::test]
-async fn the_history_says_what_became_of_a_run_and_nothing_it_should_not() {
+async fn the_history_shows_the_outcome_of_a_run_without_personal_data() {
     let world = World::start().await;
     let mut config = extendable();
     config["redact"] = json!(["text"]);
@@ -489,7 +489,7 @@ async fn the_history_says_what_became_of_a_run_and_nothing_it_should_not() {
 }
 
 #[tokio::test]
-async fn what_is_logged_holds_no_secret_no_number_and_no_argument() {
+async fn the_log_holds_no_secret_no_number_and_no_argument() {
     let logs = Logs::capture();
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;

@@ -94,7 +94,7 @@ async fn filters_that_take_little_are_looked_at_before_the_answer() {
 
 /// After a fault at each step, the service or the queue completes the work.
 #[tokio::test]
-async fn what_a_fault_leaves_is_completed_and_starts_each_run_once() {
+async fn a_fault_is_completed_later_and_starts_each_run_once() {
     for (action, table) in [
         ("SendMessage", "scheduled"),
         ("UpdateItem", "events"),

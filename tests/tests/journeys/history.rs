@@ -292,7 +292,7 @@ fn nothing_of(world: &World, hidden: &[&str]) {
 }
 
 #[tokio::test]
-async fn an_api_requests_secrets_are_hidden_in_what_it_was_answered() {
+async fn an_api_requests_secrets_are_hidden_in_its_answer() {
     let crm = address();
     let world = world_with(&crm).await;
     let mut config = api_request("POST", &format!("{}/customers", crm.url));
@@ -356,7 +356,7 @@ async fn every_name_of_a_secret_hides_its_value() {
 
 /// Configured values that an address repeats are hidden from the model.
 #[tokio::test]
-async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
+async fn a_hidden_value_does_not_come_back_to_the_model() {
     let crm = address();
     let world = world_with(&crm).await;
     let mut config = api_request("POST", &format!("{}/customers?sig=of-the-url", crm.url));
@@ -387,7 +387,7 @@ async fn what_a_configuration_hides_does_not_come_back_to_the_model() {
 }
 
 #[tokio::test]
-async fn marked_fields_are_hidden_and_what_comes_back_of_them() {
+async fn marked_fields_are_hidden_in_arguments_and_results() {
     let crm = address();
     let world = world_with(&crm).await;
     let mut config = api_request("POST", &crm.url);
@@ -427,7 +427,7 @@ async fn marked_fields_are_hidden_and_what_comes_back_of_them() {
 }
 
 #[tokio::test]
-async fn a_pipedream_action_is_shown_without_what_is_marked() {
+async fn a_pipedream_action_is_shown_without_marked_values() {
     let world = World::start().await;
     let mut config = slack_action(&world.home);
     config["redact"] = json!(["text"]);
@@ -440,7 +440,7 @@ async fn a_pipedream_action_is_shown_without_what_is_marked() {
 }
 
 #[tokio::test]
-async fn a_query_is_shown_with_what_it_found() {
+async fn a_query_is_shown_with_its_results() {
     let world = World::start().await;
     let entries = json!([{"text": "House by the river, ask Ana at 415-555-0100"}]);
     let base = world.knowledge_base(&json!([{"name": "price", "type": "number"}]), &entries).await;
@@ -505,7 +505,7 @@ async fn a_run_that_waits_has_no_result_yet_and_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_cut_and_says_so() {
+async fn a_large_value_is_cut_with_a_marker() {
     let crm = address();
     let world = world_with(&crm).await;
     let mut config = api_request("GET", &crm.url);
@@ -522,7 +522,7 @@ async fn what_is_too_much_is_cut_and_says_so() {
 
 /// DynamoDB refuses empty names, large numbers and deep nesting; a model or a service may send them.
 #[tokio::test]
-async fn what_the_table_does_not_take_does_not_lose_the_row() {
+async fn a_value_that_the_table_refuses_does_not_lose_the_row() {
     let logs = Logs::capture();
     let crm = address();
     let world = world_with(&crm).await;
@@ -541,7 +541,7 @@ async fn what_the_table_does_not_take_does_not_lose_the_row() {
 }
 
 #[tokio::test]
-async fn what_is_written_down_is_redacted_before_it_leaves_the_process() {
+async fn an_execution_is_redacted_before_it_leaves_the_process() {
     let logs = Logs::capture();
     let world = World::start().await;
     let mut config = ai_sms();

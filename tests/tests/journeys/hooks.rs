@@ -184,7 +184,7 @@ async fn a_channel_of_google_calendars_is_opened_and_tells_of_changes() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_channel_holds_with_its_next_secret() {
+async fn a_replaced_secret_keeps_the_state_of_the_hook() {
     let world = World::start().await;
     let hook = world.hook(&json!({"service": "Google Calendar", "tenant": "4ba78bf0"})).await;
     let rotated = patch(&world, &hook, &json!({"rotate": true})).await.expect(200);
@@ -363,7 +363,7 @@ async fn a_service_that_calls_no_hook_gets_none_and_says_how_its_events_arrive()
 }
 
 #[tokio::test]
-async fn a_hook_of_before_takes_what_it_took() {
+async fn a_hook_of_an_older_version_takes_the_same_events() {
     let world = World::start().await;
     let hook = world.hook(&json!({"service": "Webhooks"})).await;
     // A row of an older version, which had no scheme for Linear.

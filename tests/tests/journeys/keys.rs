@@ -418,7 +418,7 @@ async fn the_platforms_bearer_opens_no_tool_of_an_organization_with_an_account_o
 }
 
 #[tokio::test]
-async fn what_is_read_for_a_bearer_is_the_same_whether_or_not_there_is_a_tool() {
+async fn reads_for_a_bearer_do_not_reveal_whether_the_tool_exists() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let asked = async |id: &str| {

@@ -58,7 +58,7 @@ async fn held(world: &World, base: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn a_model_finds_what_was_loaded() {
+async fn a_model_finds_loaded_entries() {
     let world = World::start().await;
     let tool = world.attached(&query(&base(&world).await)).await;
     let found = ask(&world, &tool, json!({"query": "houses", "price_at_most": 400_000})).await;
@@ -158,7 +158,7 @@ async fn filters_are_derived_from_the_base_and_stored() {
 }
 
 #[tokio::test]
-async fn what_is_loaded_or_deleted_is_found_at_once() {
+async fn loaded_and_deleted_entries_take_effect_at_once() {
     let world = World::start().await;
     let base = base(&world).await;
     let tool = world.attached(&query(&base)).await;
@@ -193,7 +193,7 @@ async fn entries_are_read_once_and_the_version_every_time() {
 }
 
 #[tokio::test]
-async fn a_table_is_loaded_with_a_report_of_what_is_wrong() {
+async fn a_table_is_loaded_with_a_report_of_its_wrong_rows() {
     let world = World::start().await;
     let base = base(&world).await;
     let table = "\u{feff}id,City,price,garden,text\r\n\
@@ -249,7 +249,7 @@ async fn loads_at_the_same_moment_are_counted_right() {
 }
 
 #[tokio::test]
-async fn a_full_base_takes_replacements_and_refuses_what_is_new() {
+async fn a_full_base_takes_replacements_and_refuses_new_entries() {
     let world = World::start().await;
     let base = base(&world).await;
     let row = world.aws.row("knowledge_bases", &base).unwrap();

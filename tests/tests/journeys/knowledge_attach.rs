@@ -246,7 +246,7 @@ async fn an_assistant_that_was_given_the_tool_at_vapi_keeps_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_attached_cannot_be_detached() {
+async fn a_base_that_is_not_attached_cannot_be_detached() {
     let world = World::start().await;
     let (base, agent) = (base(&world).await, &world.home.agent_id);
     let other = &world.agents(1).await[0];
@@ -387,7 +387,7 @@ async fn a_removed_agent_takes_the_tool_along_if_it_was_the_last() {
 }
 
 #[tokio::test]
-async fn an_attached_base_is_not_deleted_and_says_what_to_do() {
+async fn an_attached_base_is_not_deleted_and_names_the_next_step() {
     let world = World::start().await;
     let (base, agent) = (base(&world).await, &world.home.agent_id);
     let tool = attach(&world, agent, &base).await.expect(201)["tool"].clone();

@@ -59,7 +59,7 @@ fn sent(answers: &[Answer]) -> usize {
 }
 
 #[tokio::test]
-async fn a_conversation_gets_what_its_limit_allows_and_a_sentence_after_that() {
+async fn beyond_its_limit_a_conversation_gets_a_sentence() {
     let world = World::start().await;
     let tool = world.attached(&limited(json!({"per_call": 2}))).await;
     let call = world.call(&tool, json!({"text": "One"}));
@@ -174,7 +174,7 @@ async fn a_replay_does_not_count_and_neither_do_wrong_arguments() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_counted_is_not_sent() {
+async fn an_effect_whose_limit_cannot_be_counted_is_not_sent() {
     let world = World::start().await;
     let tool = world.attached(&limited(json!({"per_call": 1}))).await;
     let call = world.call(&tool, json!({"text": "One"}));
@@ -328,7 +328,7 @@ async fn the_others_are_still_sent_to() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_not_given_away() {
+async fn a_released_execution_returns_its_room() {
     let world = World::start().await;
     let tool = world.attached(&to_whomever(json!([phone(7), phone(8)]))).await;
     let arguments = json!({"text": "Hello", "recipients": [phone(2), phone(7)]});

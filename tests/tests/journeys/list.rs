@@ -99,7 +99,7 @@ async fn a_cursor_with_a_made_up_time_is_no_fault_of_ours() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_404_whatever_its_id() {
+async fn an_unknown_tool_is_404_for_any_id() {
     let world = World::start().await;
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     let unknown = world.list(&format!("/tools/{}", Uuid::new_v4())).await.expect(404);

@@ -155,7 +155,7 @@ async fn every_exchange_goes_as_clients_expect_it() {
 }
 
 #[tokio::test]
-async fn the_list_has_one_page_in_a_fixed_order_and_says_what_each_tool_can_do() {
+async fn the_list_has_one_page_in_a_fixed_order_with_the_effect_of_each_tool() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let world = world(Options::default()).await;
     let usual = world.mcp(&list).await.expect(200)["result"].clone();
@@ -454,7 +454,7 @@ async fn a_tool_is_called_once_at_the_fingerprint_that_was_read() {
 }
 
 #[tokio::test]
-async fn call_tool_calls_what_can_be_found_and_nothing_else() {
+async fn call_tool_calls_only_tools_that_search_finds() {
     let world = world(with_call_tool()).await;
     let now = json!({"name": "current_time", "fingerprint": "built-in", "arguments": {"timeZone": "UTC"}});
     let result = world.mcp_call("call_tool", &now).await;
@@ -543,7 +543,7 @@ fn urgent(fingerprint: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_agent_deploys_what_it_has_read_and_repairs_what_is_refused() {
+async fn an_agent_deploys_from_the_schemas_it_read_and_repairs_refusals() {
     let world = world(Options::default()).await;
     let data = world.mcp_call("fetch_tool_data", &json!({"tool_names": ["slack_post_message"]})).await;
     let right = urgent(&data["structuredContent"]["tools"][0]["fingerprint"]);
@@ -671,7 +671,7 @@ async fn a_run_that_names_them_builds_an_automation_in_its_users_name() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_told_as_json_rpc_tells_it_and_there_is_no_session_to_end() {
+async fn an_invalid_message_gets_a_json_rpc_error_and_there_is_no_session() {
     let world = world(Options::default()).await;
     let event = world.mcp_event(&json!({}));
     for (body, code) in

@@ -100,7 +100,7 @@ async fn a_member_comes_is_changed_and_goes() {
 }
 
 #[tokio::test]
-async fn who_was_removed_is_out_although_a_process_knew_them() {
+async fn a_removed_member_is_out_in_every_process() {
     let world = World::start().await;
     add(&world, ANA, "member").await;
     assert_eq!(tools(&world, ANA).await, 200);
@@ -288,7 +288,7 @@ async fn owners_who_go_at_once_leave_one_behind() {
 }
 
 #[tokio::test]
-async fn who_lost_the_role_in_between_changes_nobody() {
+async fn an_owner_who_lost_the_role_meanwhile_changes_no_member() {
     let world = World::start().await;
     let members = &world.process.members.members;
     let organization = world.home.organization_id.parse().unwrap();
@@ -319,7 +319,7 @@ async fn who_lost_the_role_in_between_changes_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_lost_answer_has_done_is_found_by_the_next() {
+async fn a_change_with_a_lost_answer_is_found_by_the_retry() {
     let world = World::start().await;
     let owner = &world.home.user_id;
     let ana = json!({"user_id": ANA, "role": "member"});

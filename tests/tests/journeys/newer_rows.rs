@@ -626,7 +626,7 @@ fn newer_config(tool: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_edit_keeps_what_it_does_not_know() {
+async fn an_edit_keeps_unknown_fields() {
     let world = World::start().await;
     let tool = world.attached(&sms_without_call(&world.home)).await;
     let id = text(&tool["id"]);
@@ -729,7 +729,7 @@ async fn a_configuration_that_cannot_be_read_costs_that_tool() {
 
 /// Stored configurations that today's parser of bodies would refuse, for each type.
 #[tokio::test]
-async fn a_limit_that_was_tightened_does_not_invalidate_what_is_stored() {
+async fn a_tightened_limit_does_not_invalidate_stored_rows() {
     let world = World::start().await;
     let base = world.knowledge_base(&json!([{"name": "city", "type": "text"}]), &json!([{"city": "Porto"}])).await;
     let long = |what: &str| what.repeat(1_500);

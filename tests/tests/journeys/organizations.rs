@@ -138,7 +138,7 @@ async fn an_operator_lets_an_owner_in_again() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_at_once_and_nothing_is_written() {
+async fn all_wrong_fields_are_named_and_nothing_is_written() {
     let world = World::start().await;
     let before = stored(&world);
     for (wanted, fields) in [
@@ -179,7 +179,7 @@ async fn no_slug_is_taken_for_another_route() {
 }
 
 #[tokio::test]
-async fn an_operator_says_what_an_organization_may_use() {
+async fn an_operator_sets_the_budgets_of_an_organization() {
     let world = World::start().await;
     let (slug, id) = (world.home.slug.clone(), world.home.organization_id.clone());
     world.aws.change("organizations", &id, json!({"budgets": {"runs_per_hour": "many", "newer": 1}}));

@@ -121,7 +121,7 @@ async fn an_account_of_another_organization_cannot_be_used() {
 }
 
 #[tokio::test]
-async fn what_pipedream_did_not_confirm_is_not_repeated() {
+async fn an_unconfirmed_pipedream_action_is_not_repeated() {
     let world = World::start().await;
     let tool = world.attached(&slack_action(&world.home)).await;
     let call = world.call(&tool, json!({"text": "Hello"}));
@@ -144,7 +144,7 @@ async fn what_pipedream_did_not_confirm_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_pipedream_refused_may_be_tried_again() {
+async fn a_refused_pipedream_action_may_be_retried() {
     let world = World::start().await;
     let tool = world.attached(&slack_action(&world.home)).await;
     let call = world.call(&tool, json!({"text": "Hello"}));

@@ -282,7 +282,7 @@ async fn a_source_tool_that_is_another_one_pauses_the_automation_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_came_while_it_was_paused_is_taken_unless_it_says_skip() {
+async fn items_of_a_pause_are_taken_unless_missed_is_skip() {
     for (missed, expected) in [("run_once", vec!["Item 3", "Item 4"]), ("skip", vec!["Item 4"])] {
         let polled = Polled::start(&json!({"missed": missed})).await;
         polled.pause().await;

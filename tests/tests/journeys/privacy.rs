@@ -153,7 +153,7 @@ async fn a_run_whose_time_is_over_is_not_listed() {
 // ---------------------------------------------------------------------------------------------- when a call is over
 
 #[tokio::test]
-async fn what_the_tools_of_a_calls_start_found_out_is_kept_until_it_is_told() {
+async fn results_of_a_calls_start_are_kept_until_they_are_told() {
     let (world, call) = looked_up().await;
     let messages = world.aws.messages("executions");
     assert_eq!(world.run_queued().await, 0);
@@ -569,7 +569,7 @@ async fn a_conversation_that_names_the_number_is_erased() {
 
 /// The request of a waiting action is stored nowhere else, also where the automation itself names the number.
 #[tokio::test]
-async fn what_is_asked_of_a_number_is_erased_with_its_run() {
+async fn an_approval_about_a_number_is_erased_with_its_run() {
     let world = World::start().await;
     world.ledger_service("https://ledger.example");
     let action = json!({

@@ -214,7 +214,7 @@ async fn a_redelivery_is_no_second_request() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_confirmed_is_not_done() {
+async fn an_effect_that_cannot_be_confirmed_is_not_done() {
     let world = World::start().await;
     let tool = confirmed(&world).await;
     // A call that did not come in through Switchboard tells nobody who speaks.

@@ -36,7 +36,7 @@ async fn worlds() -> (World, Value, Value) {
 }
 
 #[tokio::test]
-async fn a_tool_that_names_what_another_organization_has_is_not_saved() {
+async fn a_tool_that_names_another_organizations_thing_is_not_saved() {
     let (world, ours, theirs) = worlds().await;
     let own = naming(&world.home, &ours);
     for ((theirs, field), (ours, _)) in naming(&world.other, &theirs).into_iter().zip(own) {
@@ -59,7 +59,7 @@ async fn a_tool_that_names_what_another_organization_has_is_not_saved() {
 }
 
 #[tokio::test]
-async fn a_tool_that_names_what_nobody_has_is_not_saved() {
+async fn a_tool_that_names_an_unknown_thing_is_not_saved() {
     let world = World::start().await;
     let nobody = Tenant {
         phone_number_id: Uuid::now_v7().to_string(),

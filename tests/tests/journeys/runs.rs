@@ -74,7 +74,7 @@ async fn killed(world: &World, fault: Fault) -> bool {
 }
 
 #[tokio::test]
-async fn a_run_calls_a_tool_and_ends_in_what_was_asked_for() {
+async fn a_run_calls_a_tool_and_ends_with_the_requested_result() {
     let (world, site) = bakery().await;
     let fetch = format!("return wget(\"{}/hours_(sunday)\", 5000);", site.url);
     world.llm.script([Turn::text(&calls(&fetch)), done(), answer()]);
@@ -324,7 +324,7 @@ async fn the_same_reading_call_is_answered_from_the_record() {
 }
 
 #[tokio::test]
-async fn what_tools_return_is_cut_and_no_item_outgrows_the_table() {
+async fn results_are_cut_so_that_no_item_outgrows_the_table() {
     let (world, site) = bakery().await;
     let many: Vec<String> = (0..10).map(|page| format!("wget(\"{}/long\", {})", site.url, 1000 + page)).collect();
     world.llm.script([Turn::text(&calls(&many.join("\n"))), done(), answer()]);
@@ -352,7 +352,7 @@ async fn an_effect_happens_once_in_a_run() {
 }
 
 #[tokio::test]
-async fn what_changes_is_asked_again_in_a_run_when_its_author_says_so() {
+async fn a_repeatable_read_is_asked_again_in_a_run() {
     let (world, site) = bakery().await;
     for (repeatable, again) in [(true, CallOutcome::Repeated), (false, CallOutcome::Succeeded)] {
         let mut config = api_request("GET", &format!("{}/stock", site.url));

@@ -134,7 +134,7 @@ async fn a_prompt_is_enough_for_a_run() {
 }
 
 #[tokio::test]
-async fn what_the_model_is_told_is_made_once_and_stays() {
+async fn the_prompt_of_a_run_is_made_once() {
     let world = World::start().await;
     let tool = patients(&world).await;
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -407,7 +407,7 @@ async fn the_same_key_twice_at_once_is_one_run() {
 }
 
 #[tokio::test]
-async fn a_key_finds_its_run_whatever_became_of_its_tools() {
+async fn a_repeated_key_finds_its_run_after_its_tools_changed() {
     let world = World::start().await;
     let tool = world.tool(&sms_without_call(&world.home)).await;
     let body = json!({"prompt": "Hello", "tools": [tool["id"]]});

@@ -132,7 +132,7 @@ async fn the_clock_of_the_rule_decides_and_not_the_last_occurrence() {
 }
 
 #[tokio::test]
-async fn what_is_paused_or_deleted_or_changed_does_not_run() {
+async fn an_occurrence_of_a_paused_deleted_or_changed_automation_does_not_run() {
     let world = World::start().await;
     let id = activated(&world, &daily()).await;
     let (first, sent) = world.aws.schedules().remove(0);
@@ -177,7 +177,7 @@ async fn what_is_paused_or_deleted_or_changed_does_not_run() {
 }
 
 #[tokio::test]
-async fn what_came_while_it_was_paused_runs_once_unless_it_says_skip() {
+async fn occurrences_of_a_pause_run_once_unless_missed_is_skip() {
     let world = World::start().await;
     for (missed, caught_up) in [("run_once", true), ("skip", false)] {
         let config = json!({"interval": "5min", "missed": missed});
@@ -262,7 +262,7 @@ async fn a_single_run_that_came_while_it_was_paused_is_caught_up() {
 }
 
 #[tokio::test]
-async fn the_sweep_finds_what_did_not_come() {
+async fn the_sweep_finds_missed_occurrences() {
     let world = World::start().await;
     let (late, paused) = (activated(&world, &daily()).await, activated(&world, &once(in_hours(2))).await);
     pause(&world, &paused).await;

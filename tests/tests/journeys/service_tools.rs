@@ -178,7 +178,7 @@ async fn a_component_runs_with_the_organizations_account_at_the_version_that_was
 }
 
 #[tokio::test]
-async fn a_tool_that_cannot_be_called_is_not_offered_and_the_reason_says_what_to_do() {
+async fn a_tool_that_cannot_be_called_is_not_offered_and_the_reason_names_the_next_step() {
     let world = World::start().await;
     let (service, tool) = slack();
     assert!(refused(&world, json!(["slack_post_message"])).await.contains("discover/search"));

@@ -166,7 +166,7 @@ async fn a_result_may_be_drawn() {
 }
 
 #[tokio::test]
-async fn a_receipt_says_what_was_done_whatever_the_answer_says() {
+async fn a_receipt_lists_the_actions_independent_of_the_answer() {
     for answer in ["C'est fait\u{202f}!", "¡Listo! Ya lo he enviado.", "I have sent nothing."] {
         let world = World::start().await;
         send(&world).await;

@@ -18,7 +18,7 @@ async fn set_tool_ids(world: &World, ids: Value) {
 }
 
 #[tokio::test]
-async fn what_vapi_has_and_the_table_lacks_is_inserted() {
+async fn a_tool_at_vapi_that_the_table_lacks_is_inserted() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     set_tool_ids(&world, json!([tool["external_tool_id"]])).await;
@@ -42,7 +42,7 @@ async fn stale_rows_are_removed_and_preemptive_ones_stay() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_reported_and_left_alone() {
+async fn a_foreign_tool_is_reported_and_left_alone() {
     let world = World::start().await;
     let foreign = world
         .at_vapi(

@@ -120,7 +120,7 @@ async fn secrets_go_to_secrets_manager_and_are_shown_to_nobody() {
 }
 
 #[tokio::test]
-async fn what_an_address_repeats_of_a_secret_reaches_nobody() {
+async fn a_secret_that_the_service_echoes_is_hidden_everywhere() {
     let crm = address();
     let world = world(&crm).await;
     let tool = world.attached(&booking(&crm)).await;
@@ -134,7 +134,7 @@ async fn what_an_address_repeats_of_a_secret_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_sent_back_as_it_is_shown_is_kept() {
+async fn a_masked_secret_sent_back_is_kept() {
     let crm = address();
     let mut world = world(&crm).await;
     let mut tool = world.attached(&booking(&crm)).await;
@@ -388,7 +388,7 @@ async fn every_name_of_a_secret_keeps_its_value_out_of_the_row_and_the_answer() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_makes_no_tool_and_leaves_nothing() {
+async fn a_secret_that_cannot_be_stored_leaves_no_tool() {
     let world = World::start().await;
     let mut config = api_request("POST", "https://a.example/");
     config["headers"] = json!({"X-Line": "s3cret-line"});

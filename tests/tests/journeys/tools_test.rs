@@ -218,7 +218,7 @@ async fn a_dry_run_says_who_would_not_be_sent_to() {
 }
 
 #[tokio::test]
-async fn a_query_shows_what_it_would_look_for_and_finds_it() {
+async fn a_dry_query_shows_its_words_and_a_real_one_finds_them() {
     let world = World::start().await;
     let fields = json!([{"name": "price", "type": "number"}, {"name": "city", "type": "text"}]);
     let base = world.knowledge_base(&fields, &json!([{"price": 5, "city": "Porto", "text": "By the river"}])).await;
@@ -233,7 +233,7 @@ async fn a_query_shows_what_it_would_look_for_and_finds_it() {
 }
 
 #[tokio::test]
-async fn what_a_model_would_be_told_is_shown_when_there_is_no_request() {
+async fn without_a_request_the_answer_for_the_model_is_shown() {
     let world = World::start().await;
     for (arguments, caller, said) in [
         (json!({}), Some(phone(1)), "\"text\" is missing"),
@@ -383,7 +383,7 @@ async fn an_organization_without_a_number_is_told_so() {
 // ----------------------------------------------------------------------------------------------------- tried wrongly
 
 #[tokio::test]
-async fn what_is_tried_is_a_tool_or_a_configuration() {
+async fn a_trial_takes_a_tool_or_a_configuration() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let both = world.try_tool(&json!({"tool_id": tool["id"], "config": ai_sms()})).await;
@@ -417,7 +417,7 @@ async fn everything_wrong_is_named_at_its_place() {
 }
 
 #[tokio::test]
-async fn what_a_configuration_names_is_checked_as_when_it_is_saved() {
+async fn references_of_a_tried_configuration_are_checked_as_on_saving() {
     let world = World::start().await;
     let mut foreign = ai_sms();
     foreign["from"] = json!({"type": "specific_number", "phone_number_id": world.other.phone_number_id});

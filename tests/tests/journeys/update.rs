@@ -70,7 +70,7 @@ async fn edits_at_the_same_moment_never_overwrite_each_other_in_silence() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_and_nothing_is_changed() {
+async fn a_wrong_field_is_named_and_nothing_is_changed() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     for (changes, field) in [

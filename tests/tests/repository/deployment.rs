@@ -71,7 +71,7 @@ async fn a_first_deployment_that_fails_says_why_and_blocks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_later_deployment_keeps_what_it_is_not_told() {
+async fn a_later_deployment_keeps_omitted_parameters() {
     let account = Account::new().await;
     account.deploy(&[("ARCHITECTURE", "x86_64")]).succeeded();
     account.no_parameters();

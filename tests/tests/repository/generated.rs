@@ -208,7 +208,7 @@ fn the_table_of_roles_is_as_the_routes_are_declared() {
 /// Generated files cannot show a role that is too low: document, template and access follow from the same
 /// declaration.
 #[test]
-fn who_only_reads_may_only_get() {
+fn a_viewer_may_only_get() {
     let open: BTreeSet<(&str, &str)> = least_roles()
         .into_iter()
         .filter(|(method, _, role)| *method != "GET" && *role < Role::Member)

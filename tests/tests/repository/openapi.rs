@@ -121,7 +121,7 @@ fn part<F: Future<Output = Given>>(begin: impl FnOnce() -> F + Send + 'static) -
 }
 
 #[test]
-fn what_the_functions_answer_and_what_is_described_are_the_same() {
+fn answers_and_their_descriptions_are_the_same() {
     let mut document = Document::read();
     let parts = [
         part(successes),

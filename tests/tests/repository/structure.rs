@@ -369,7 +369,7 @@ fn no_file_is_too_long_to_be_read() {
 }
 
 #[test]
-fn files_are_named_by_what_is_in_them() {
+fn files_are_named_by_their_content() {
     for file in production_code().into_iter().chain(rust("tests")) {
         let name = file.path.rsplit('/').next().unwrap();
         for empty in ["util", "helper", "manager", "common.rs", "misc"] {

@@ -126,7 +126,7 @@ fn each_kind_of_prop_has_its_schema() {
 }
 
 #[test]
-fn what_is_no_argument_is_left_out() {
+fn a_prop_without_an_argument_is_left_out() {
     for prop in [
         json!({"type": "alert", "content": "Mind this"}),
         json!({"type": "dir"}),
@@ -152,7 +152,7 @@ fn what_is_no_argument_is_left_out() {
 }
 
 #[test]
-fn what_nobody_can_fill_refuses_the_tool() {
+fn a_required_prop_that_cannot_be_filled_refuses_the_tool() {
     for (prop, word) in [
         (json!({"type": "string", "hidden": true}), "hidden"),
         (json!({"type": "string", "secret": true}), "secret"),
@@ -177,7 +177,7 @@ fn what_nobody_can_fill_refuses_the_tool() {
 }
 
 #[test]
-fn an_overlay_adds_what_only_the_code_knows() {
+fn an_overlay_adds_facts_of_the_code() {
     let props = json!([
         {"name": "text", "type": "string", "optional": true, "default": "x", "label": "Text"},
         {"name": "blocks", "type": "string", "optional": true},
@@ -235,7 +235,7 @@ fn an_overlay_that_does_not_fit_its_component_is_refused() {
 }
 
 #[test]
-fn what_is_not_known_to_be_harmless_counts_as_harm() {
+fn an_unknown_action_counts_as_an_effect() {
     let of = |annotations: Value, props: Value, overlay: Value| {
         let mut problems = Problems::default();
         let overlay = Overlay::read(&overlay, "", &mut problems);

@@ -91,7 +91,7 @@ fn each_wrong_cell_is_reported_and_the_good_rows_go_on() {
 }
 
 #[test]
-fn a_table_that_is_none_says_what_to_do() {
+fn a_file_that_is_not_a_table_is_refused_with_the_next_step() {
     for (table, hint) in [
         (&b""[..], "first row must name the columns"),
         (b"\n\n", "first row must name the columns"),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_a_rest_api_makes_of_it() {
+    fn a_request_has_the_form_of_a_rest_api() {
         let request = Request::post("/live/agent/a%20b?x=1&y=a%20b&x=2")
             .header("Content-Type", "application/json; charset=utf-8")
             .header("Cookie", "a=1; b=2")
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_none_of_is_null() {
+    fn absent_parts_of_an_event_are_null() {
         let event = of(Request::get("/"), b"");
         for absent in ["body", "queryStringParameters", "multiValueQueryStringParameters", "stageVariables"] {
             assert_eq!(event[absent], Value::Null, "{absent}");

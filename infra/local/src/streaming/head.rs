@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_may_not_take_is_refused() {
+    fn a_head_that_lambda_does_not_accept_is_refused() {
         for (head, named) in [
             (r#"{"headers":{"x-multi":["1","2"]}}"#, "x-multi"),
             (r#"{"headers":{"a b":"1"}}"#, "a b"),

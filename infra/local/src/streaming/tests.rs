@@ -347,7 +347,7 @@ async fn the_api_answers_preflights_itself_and_leaves_answers_to_the_function() 
 }
 
 #[tokio::test]
-async fn what_the_api_has_no_method_for_reaches_no_function() {
+async fn a_request_without_a_route_reaches_no_function() {
     let opened = Opened::of(function());
     let origin = opened.url.strip_suffix(&format!("/{STAGE}")).unwrap();
     for (method, url, said) in [

@@ -75,7 +75,7 @@ async fn an_imported_number_rings_at_vapi_until_its_owner_says_otherwise() {
 }
 
 #[tokio::test]
-async fn vapi_imports_only_what_is_its_owners() {
+async fn vapi_imports_only_numbers_of_its_owner() {
     let (twilio, vapi) = start();
     let refused = async |change: Value, says: &str| {
         let mut body = wish();
@@ -105,7 +105,7 @@ async fn vapi_imports_only_what_is_its_owners() {
 }
 
 #[tokio::test]
-async fn twilio_refuses_what_it_cannot_call() {
+async fn twilio_refuses_numbers_it_cannot_call() {
     let (twilio, _vapi) = start();
     let sid = number(&twilio).await["sid"].as_str().expect("a sid").to_owned();
     let change = async |sid: &str, form: &[(&str, &str)]| {

@@ -186,7 +186,7 @@ async fn tokens_are_given_for_the_right_client_and_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_field_of_a_completion_is_refused() {
+async fn an_unknown_field_of_a_completion_is_refused() {
     let llm = llm();
     llm.script([Turn { cost: Some(0.5), finish_reason: Some("length".to_owned()), ..Turn::text("kept") }]);
     let good = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });

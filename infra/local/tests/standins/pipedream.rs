@@ -113,7 +113,7 @@ async fn an_error_inside_os_is_answered_200() {
 }
 
 #[tokio::test]
-async fn who_may_not_run_is_told_so() {
+async fn a_client_without_permission_to_run_is_refused() {
     let pipedream = pipedream();
     let token = token(&pipedream).await;
     let url = format!("{}{ACTIONS}/run", pipedream.url);

@@ -37,7 +37,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn requests_are_kept_in_order_with_what_was_answered() {
+async fn requests_are_recorded_in_order_with_their_answers() {
     let twilio = twilio();
     assert_eq!(json(sms(&twilio, "one").header("X-Trace", "a")).await.0, 201);
     let strange = client().put(format!("{}/nowhere?a=1&a=2&b=x%20y", twilio.url)).body("plain");

@@ -87,7 +87,7 @@ async fn only_the_right_key_opens() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_tool_is_said_for_each_field() {
+async fn each_wrong_field_of_a_tool_is_named() {
     let vapi = vapi();
     let long = "a".repeat(41);
     for (path, value, message) in [
@@ -261,7 +261,7 @@ async fn an_assistant_patch_must_hold_the_whole_model() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_assistant_is_said() {
+async fn wrong_fields_of_an_assistant_are_named() {
     let vapi = vapi();
     let model = |field: &str, value: Value| {
         let mut model = json!({ "provider": "openai", "model": "gpt-4o" });
@@ -366,7 +366,7 @@ async fn unknown_routes_and_faults_have_vapis_bodies() {
 }
 
 #[test]
-fn what_it_starts_with_must_be_valid_too() {
+fn the_initial_state_must_be_valid() {
     let wrong = vapi::Options { assistants: vec![json!({ "toolIds": [] })], ..vapi::Options::default() };
     let error = vapi::start(anywhere(), wrong).expect_err("refused");
     assert!(error.to_string().contains("property toolIds should not exist"), "{error}");

@@ -182,7 +182,7 @@ async fn the_tools_own_time_limit_counts() {
 }
 
 #[tokio::test]
-async fn a_backoff_plan_retries_what_it_does_not_exclude() {
+async fn a_backoff_plan_retries_every_status_it_does_not_exclude() {
     let stage = Stage::new();
     let mut tool = stage.api_request();
     tool["backoffPlan"] =

@@ -70,7 +70,7 @@ async fn every_documented_message_is_taken_and_kept() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_in_the_validators_words() {
+async fn an_invalid_message_is_refused_in_the_validators_words() {
     let vapi = start();
     let call = id(&vapi.begin_call(&incoming(Media::Connected)).expect("a call"));
     let to = |destination: Value| json!({"type": "transfer", "destination": destination});

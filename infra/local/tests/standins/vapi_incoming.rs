@@ -253,7 +253,7 @@ fn backend() -> Standin<Llm> {
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_call_is_told_with_the_credential() {
+async fn the_events_of_a_call_carry_the_credential() {
     let (vapi, backend) = (start(Media::AfterMs(0)), backend());
     let id = connected_to(&vapi, &forward(&vapi, ringing().form()).await.body);
     let events = format!("{}/events", backend.url);
@@ -289,7 +289,7 @@ async fn what_becomes_of_a_call_is_told_with_the_credential() {
 }
 
 #[tokio::test]
-async fn a_message_can_be_sent_by_the_control_route_and_says_what_it_is_told() {
+async fn the_control_route_sends_the_given_message() {
     let (vapi, backend) = (start(Media::Later), backend());
     let id = connected_to(&vapi, &forward(&vapi, ringing().form()).await.body);
     let send = |id: &str, body: Value| {

@@ -41,7 +41,7 @@ fn values_are_found_where_they_stand() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn an_unreadable_call_is_reported() {
     for (text, sentence) in [
         (
             "```json\n{\"a\": 8 or 9}\n```",

@@ -192,7 +192,7 @@ fn written(answer: &str) -> String {
 }
 
 #[test]
-fn what_is_quoted_is_not_asked_for() {
+fn a_quoted_call_is_not_a_request() {
     let ran: Vec<&str> = QUOTED.iter().copied().filter(|answer| !brief(&parse(&written(answer))).is_empty()).collect();
     assert!(ran.is_empty(), "{} of {} ran: {ran:#?}", ran.len(), QUOTED.len());
     // The model learns which block did not run, except for its own comments.
@@ -208,7 +208,7 @@ fn what_is_quoted_is_not_asked_for() {
 }
 
 #[test]
-fn what_is_plainly_asked_for_is_read() {
+fn a_plain_request_is_read() {
     let is_lost = |answer: &&str| brief(&parse(&written(answer))) != ["f(1)"];
     let lost: Vec<&str> = ASKED.iter().copied().filter(is_lost).collect();
     assert!(lost.is_empty(), "{} of {} are lost: {lost:#?}", lost.len(), ASKED.len());

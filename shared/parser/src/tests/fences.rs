@@ -34,7 +34,7 @@ fn a_tool_fence_in_every_form() {
 }
 
 #[test]
-fn what_is_no_tool_block() {
+fn other_blocks_are_not_tool_blocks() {
     for answer in [
         "````markdown\n```tool\nf(1)\n```\n````",
         "````\n```tool\nf(1)\n```\n````",

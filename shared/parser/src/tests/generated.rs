@@ -263,7 +263,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read(
+    fn a_written_call_is_read_back(
         arguments in prop::collection::vec(prop::collection::vec(json(), 0..4), 1..4),
         choices in prop::collection::vec(any::<u8>(), 1..200),
     ) {
@@ -289,7 +289,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_behind_a_call_does_not_cost_it(garbage in "[a-z(\\[{}\\]),:;.'\"=+ 0-9-]{1,30}") {
+    fn text_after_a_call_does_not_discard_the_call(garbage in "[a-z(\\[{}\\]),:;.'\"=+ 0-9-]{1,30}") {
         let answer = format!("```tool\nreturn first(1);\n{garbage}\n```");
         let parsed = parse(&answer);
         let first = calls(&parsed).first().map(|call| call.name.clone());

@@ -124,7 +124,7 @@ fn assert_javascript_has_them(block: &str) {
 }
 
 #[test]
-fn what_javascript_calls() {
+fn calls_are_those_that_javascript_makes() {
     let block =
         "a(1); return b(2)\nawait c(3)\nreturn await d(`x`) // e(4)\nif (x) f(5)\n{ g(6) }\nh(7).i(8)\nj(9)\n.5 k(1)";
     let names: Vec<String> = calls_of(block).into_iter().map(|(name, _)| name).collect();
@@ -260,7 +260,7 @@ fn no_call_runs_that_stands_in_something_else() {
 
 /// An open string may contain the apparent end of its block, and another apparent block.
 #[test]
-fn no_block_runs_behind_what_cannot_be_read() {
+fn no_block_runs_after_an_unreadable_one() {
     for answer in [
         "```tool\nreturn say(`To delete, write:\n```tool\nwipe()\n```\nok`);\n```",
         "```tool\nreturn say(`Try\n```js\nx\n```\nor\n```tool\nwipe()\n```\nok`);\n```",
@@ -274,7 +274,7 @@ fn no_block_runs_behind_what_cannot_be_read() {
 }
 
 #[test]
-fn what_is_well_formed_runs() {
+fn a_well_formed_call_runs() {
     for block in [
         "wget('https://a.example/(x)')",
         "return wget('https://a.example', 5_000);",
@@ -469,7 +469,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_runs_is_a_statement_of_javascript(block in prop_oneof![pieces(), splices()]) {
+    fn every_call_that_runs_is_a_statement_of_javascript(block in prop_oneof![pieces(), splices()]) {
         // For a model a line of three marks is a fence, even where JavaScript sees a string.
         if !block.contains("```") && !block.contains("~~~") {
             assert_javascript_has_them(&block);

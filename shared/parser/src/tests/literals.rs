@@ -188,7 +188,7 @@ fn undefined_as_an_argument_is_null() {
 }
 
 #[test]
-fn what_is_not_written_out_is_refused() {
+fn an_expression_in_place_of_a_literal_is_refused() {
     for (literal, expected) in [
         ("x", "`x` is a name"),
         ("url", "`url` is a name"),

@@ -21,7 +21,7 @@ fn a_long_text_is_cut_short() {
 
 /// Found by fuzzing: the statement inside an open string was reported after the end of the string.
 #[test]
-fn what_stands_in_a_text_that_does_not_end_is_no_statement() {
+fn a_call_within_an_unclosed_text_is_not_a_statement() {
     for text in ["f(`a\ng(2)\n\\", "f(`a\ng(2)\n${", "f('a\\\ng(2) \\1'\n", "f('a\\\ng(2) \\1"] {
         let parsed = parse(&format!("```tool\n{text}"));
         assert_eq!((brief(&parsed).len(), errors(&parsed).len()), (0, 1), "{text:?}: {parsed:?}");
@@ -29,7 +29,7 @@ fn what_stands_in_a_text_that_does_not_end_is_no_statement() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_once_and_is_the_last() {
+fn the_first_unreadable_statement_is_reported_once_and_ends_the_reading() {
     let parsed = parse("```tool\na(1)\nb(\nc(2)\nd.e()\n```\nand\n```tool\nf(3)\n```");
     let [Entry::Call(first), Entry::Malformed(second)] = &parsed.entries[..] else { panic!("{parsed:?}") };
     assert_eq!((first.name.as_str(), second.name.as_deref()), ("a", Some("b")));
@@ -69,7 +69,7 @@ fn each_mistake_gets_the_sentence_that_fits() {
 
 /// Whether the end of the answer caused the error.
 #[test]
-fn what_the_end_of_the_answer_cut_off_is_told_apart() {
+fn a_call_that_the_end_of_the_answer_cut_off_is_told_apart() {
     for (text, is_cut) in [
         ("f('a", true),
         ("f(`a\nb", true),

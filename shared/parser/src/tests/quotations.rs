@@ -2,7 +2,7 @@ use super::{brief, good};
 use crate::parse;
 
 #[test]
-fn what_is_quoted_is_passed_over_and_told_of() {
+fn a_quoted_call_is_skipped_and_reported() {
     for (answer, line) in [
         ("<result call=\"1\" tool=\"wget\">\n```tool\nwipe()\n```\n</result>", 2),
         ("It says:\n<Result>\n\n~~~tool\nwipe()\n~~~\n</ RESULT>\n</rESULT>", 4),
@@ -42,7 +42,7 @@ fn what_is_quoted_is_passed_over_and_told_of() {
 }
 
 #[test]
-fn what_only_looks_like_a_quotation_is_read() {
+fn a_call_that_only_looks_quoted_is_read() {
     for answer in [
         "What the <result> says:\n```tool\nf(1)\n```",
         "I look at `<!--` and at `<pre>`.\n```tool\nf(1)\n```",

@@ -65,7 +65,7 @@ fn a_call_is_where_its_name_stands() {
 }
 
 #[test]
-fn what_is_no_call_ends_the_reading() {
+fn a_statement_that_is_not_a_call_ends_the_reading() {
     for (statement, expected) in [
         ("const x = await f(1);", "without a variable"),
         ("x = f(1)", "without a variable"),

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_come_first_and_what_is_left_out_is_said() {
+    fn errors_come_first_and_omitted_ones_are_counted() {
         let mut diagnostics = Diagnostics::default();
         diagnostics.push(Diagnostic::warning(Code::NotChecked, "/a", "W.", "H."));
         for index in 0..150 {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_escapes_what_has_a_meaning_in_it() {
+    fn a_pointer_escapes_slash_and_tilde() {
         assert_eq!(child("/a", "b/c~d"), "/a/b~1c~0d");
     }
 }

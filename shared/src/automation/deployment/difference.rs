@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_removed_and_changed_is_told_by_its_place() {
+    fn additions_removals_and_changes_are_reported_by_place() {
         let from = json!({"name": "a", "actions": [{"id": "1", "tool": "t"}, {"id": "2"}], "old": 1});
         let to = json!({"name": "a", "actions": [{"id": "1", "tool": "u"}], "new/er": null});
         let told: Vec<_> = differences(&from, &to).changes.into_iter().map(|one| (one.pointer, one.change)).collect();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_said() {
+    fn a_text_that_is_not_a_path_is_refused_with_its_mistake() {
         for (path, problem) in [
             ("", "empty"),
             ("a..b", "dot"),

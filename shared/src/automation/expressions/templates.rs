@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_has_a_bound() {
+    fn filled_in_values_have_a_size_limit() {
         let variables = json!({"long": "x".repeat(1_000)});
         let data = Data {
             variables: variables.as_object().unwrap(),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_told_as_what_it_is() {
+    fn each_faulty_template_has_its_own_code() {
         for (text, code) in [
             ("{{#each items}}", Code::HandlebarsBlock),
             ("{{/each}}", Code::HandlebarsBlock),

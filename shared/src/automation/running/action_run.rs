@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_all_that_is_needed_to_go_on() {
+    fn saved_results_are_enough_to_continue() {
         let list = json!([
             action("a", json!({"output_as": "first"})),
             action("b", json!({"parameters": {"sum": "{{first.n}}", "day": "{{today}}", "n": "{{trigger_data.n}}"}})),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tools_author_marked_stands_in_no_summary() {
+    fn a_marked_value_is_not_in_the_summary() {
         let list = json!([action("a", json!({"parameters": {"guest": "Ada Lovelace"}}))]);
         let (actions, variables, data) = (actions(&list), Map::new(), data(&json!({})));
         let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_but_outages_kept_from_acting_is_told_apart() {
+    fn a_run_that_only_outages_stopped_is_told_apart() {
         let list = json!([action("a", json!({})), action("b", json!({}))]);
         let (actions, variables, data) = (actions(&list), Map::new(), data(&json!({})));
         for (outages, expected) in [([true, true], true), ([true, false], false)] {
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_certainly_did_nothing_is_repeated() {
+    fn only_a_request_without_any_effect_is_repeated() {
         let (actions, variables, data) =
             (actions(&json!([action("a", json!({"retries": 2}))])), Map::new(), data(&json!({})));
         let run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_reached_is_named() {
+    fn the_recipients_of_an_action_are_named() {
         let arguments = json!({
             "to": "Ana <ana@acme.example>, bob@other.example", "cc": ["ana@acme.example"], "from": "us@acme.example",
             "body": "Write to eve@other.example", "message": {"phone": "0151 234567", "text": "+15005550006"},

@@ -22,7 +22,7 @@ fn scheduled(kind: &str, config: Value) -> String {
 }
 
 #[test]
-fn a_hint_leads_to_what_was_meant() {
+fn a_hint_names_the_nearest_value() {
     let daily = |name: &str, value: Value| {
         let mut config = json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC"});
         config[name] = value;

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_one_poll_is_new_in_the_next() {
+    fn items_beyond_one_poll_are_new_in_the_next() {
         let many: Vec<String> = (0..250).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let (mut cursor, mut taken) = (PollCursor::default(), Vec::new());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_was_begun_for_is_told_apart_from_what_came_since() {
+    fn items_with_a_run_are_told_apart_from_newer_ones() {
         let before = PollCursor::default().poll(items(&["a"]), true).cursor;
         let poll = before.poll(items(&["a", "b", "c"]), false);
         let pending = PollCursor { pending: poll.new.iter().map(|item| item.id.clone()).collect(), ..before };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_and_told_by_what_the_service_says_or_by_what_they_are() {
+    fn items_are_found_by_the_declared_or_the_derived_id() {
         let answer = json!({"page": {"rows": [{"key": {"id": 7}}, {"key": {"id": "7"}}, {"key": {}}]}, "next": []});
         let found = answered_items(&answer, Some("page.rows"), Some("key.id")).unwrap();
         assert_eq!(found.len(), 3);

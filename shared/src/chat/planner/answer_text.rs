@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_parses_as_a_plan_is_never_shown() {
+    fn a_text_that_parses_as_a_plan_is_never_shown() {
         for (text, shown) in [
             (PLAN.to_owned(), ""),
             (format!("\u{feff}\n{PLAN}\n"), ""),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_is_shown_as_it_is() {
+    fn a_text_that_is_not_a_plan_is_shown_unchanged() {
         for text in [
             "Hello!",
             "[1] is a list, and {this} is none.",

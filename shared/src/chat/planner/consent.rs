@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_says_so() {
+    fn a_long_consent_says_that_it_was_cut() {
         let many: Map<String, Value> = (0..9).map(|number| (format!("v{number}"), json!("x".repeat(7_000)))).collect();
         let shown = shows(&Value::Object(many), &Map::new());
         assert_eq!((shown.len(), shown[4].value.as_str()), (5, "… (cut: 5 more)"));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_found_whatever_stands_around_it() {
+    fn a_plan_is_found_within_other_text() {
         let sales = vec![("sales_report".to_owned(), json!({"year": 2024}))];
         for text in [
             SALES.to_owned(),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_named() {
+    fn an_impossible_plan_is_refused_with_its_mistake() {
         for (text, named) in [
             (r#"{"tool": 7}"#, "\"tool\" must be the name of a tool, or \"none\", not a number"),
             (r#"{"tool": ["sales_report"]}"#, "not a list"),

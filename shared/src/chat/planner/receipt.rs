@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_read_is_listed_if_it_failed() {
+    fn a_read_is_listed_only_if_it_failed() {
         let read = |outcome| call(outcome, &json!({"effect": false}));
         let receipt = Receipt::of_calls(&[read(TurnCall::Succeeded), read(TurnCall::Failed)]);
         assert_eq!(receipt.entries.len(), 1);

@@ -176,7 +176,7 @@ async fn an_answer_that_only_begins_like_a_plan_is_told_whole() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_stopped_says_what_was_done() {
+async fn a_stopped_turn_lists_its_actions() {
     let stopped = Notes { stop_at: Some("query_execution answer"), ..Notes::default() };
     let (ended, state, notes) = turn(&[LOOK], stopped).await;
     let Ended::BrokenOff(text) = &ended else { panic!("{ended:?}") };
@@ -186,7 +186,7 @@ async fn a_turn_that_is_stopped_says_what_was_done() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_stopped_in_the_middle_of_a_word_keeps_what_was_said() {
+async fn a_turn_stopped_in_the_middle_of_a_word_keeps_its_text() {
     let stopped = Notes { stop_at: Some(r#"token "is ""#), ..Notes::default() };
     let (ended, state, notes) = turn(&[r#"{"tool": "none"}"#, "There is more than one."], stopped).await;
     assert_eq!(ended, Ended::BrokenOff("There is \n\n(Stopped.)".to_owned()));

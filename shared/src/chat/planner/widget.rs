@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_no_widget() {
+    fn a_widget_that_cannot_be_drawn_is_refused() {
         for widget in [
             json!({"type": "hologram"}),
             json!("table"),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_leaves_out_has_a_default() {
+    fn fields_that_a_secret_omits_have_defaults() {
         let account = Account::of_platform(credentials(json!({"api_key": "k"})), "openrouter/auto").unwrap();
         assert_eq!((account.base_url.as_str(), account.model.as_str()), (OPENROUTER, "openrouter/auto"));
         let given = json!({"api_key": "k", "base_url": "https://l.example/v1/", "model": "small"});

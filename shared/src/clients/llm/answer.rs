@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_what_is_there_is_not_quoted() {
+    fn a_missing_field_is_named_without_quoting_the_answer() {
         for (body, path) in [
             (json!({"id": "gen-1"}), "choices is missing"),
             (json!({"choices": "private"}), "choices is missing"),

@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_what_arrives_together(
+        fn chunks_of_any_size_give_the_same_events(
             texts in prop::collection::vec("[^\r\n]{0,20}", 0..6),
             line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_apart_by_what_can_be_done() {
+    fn refusals_are_told_apart_by_their_next_step() {
         let openrouter =
             |code: u16, metadata: Value| json!({"error": {"code": code, "message": "x", "metadata": metadata}});
         let openai =

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_public_internet() {
+    fn private_and_reserved_addresses_are_not_public() {
         for private in [
             "0.0.0.0",
             "10.1.2.3",

@@ -352,7 +352,7 @@ impl<'s> Reading<'s> {
             let why = if fits(LARGEST_PATTERN * 16) {
                 "it is too large; say with minLength and maxLength how long a text may be"
             } else {
-                what_is_wrong(pattern)
+                problem_of_pattern(pattern)
             };
             self.problem(pointer, format!("is not a supported pattern: {why}"));
             return 0;
@@ -364,7 +364,7 @@ impl<'s> Reading<'s> {
 }
 
 /// The reason why a pattern is rejected; the crate does not tell.
-fn what_is_wrong(pattern: &str) -> &'static str {
+fn problem_of_pattern(pattern: &str) -> &'static str {
     let mut after_backslash = false;
     for (at, letter) in pattern.char_indices() {
         let rest = pattern.get(at..).unwrap_or_default();

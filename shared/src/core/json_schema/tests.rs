@@ -41,7 +41,7 @@ fn order() -> Value {
 }
 
 #[test]
-fn each_problem_says_where_and_what_to_do() {
+fn each_problem_has_its_place_and_the_next_step() {
     let instance = json!({
         "status": "done",
         "orders": [
@@ -80,7 +80,7 @@ fn each_problem_says_where_and_what_to_do() {
 }
 
 #[test]
-fn other_keywords_say_what_they_miss() {
+fn other_keywords_name_the_missing_part() {
     for (schema, instance, problem) in [
         (json!(false), json!(1), "the whole: is not allowed here"),
         (json!({"const": {"a": 1}}), json!(1), "the whole: must be {\"a\":1}"),
@@ -184,7 +184,7 @@ fn of_several_alternatives_the_closest_is_told() {
 }
 
 #[test]
-fn numbers_are_compared_by_what_they_are() {
+fn numbers_are_compared_by_value() {
     for (schema, instance) in [
         (json!({"const": 1}), json!(1.0)),
         (json!({"enum": [[{"a": 2.0}]]}), json!([{"a": 2}])),
@@ -199,7 +199,7 @@ fn numbers_are_compared_by_what_they_are() {
 }
 
 #[test]
-fn what_is_told_stays_short_and_on_one_line() {
+fn a_message_is_short_and_on_one_line() {
     let long = "line\n".repeat(1_000);
     let mut instance = json!({});
     for index in 0..100 {
@@ -418,7 +418,7 @@ fn references_that_unfold_to_too_much_are_refused_when_the_schema_is_compiled() 
 
 /// Without bounds each of these would take longer than the age of the universe.
 #[test]
-fn what_a_recursive_schema_costs_is_told_by_the_depth_of_the_value() {
+fn the_cost_of_a_recursive_schema_follows_the_depth_of_the_value() {
     let deep = |levels| nested(levels, json!({}), |inner| Value::Object(Map::from_iter([("x".to_owned(), inner)])));
     let both = json!({"properties": {"x": {"$ref": "#"}}, "additionalProperties": {"$ref": "#"}});
     let twice = json!({"allOf": [both.clone(), both.clone()], "minProperties": 1});

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_or_less_than_a_host_is_none() {
+    fn a_text_that_is_not_exactly_a_host_is_refused() {
         for wrong in
             ["https://a.example", "a.example/x", "*.example", "a@b.example", "", "a b", "{{now}}.example", "a:x"]
         {

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_reads_what_it_writes() {
+    fn a_written_status_is_read_back() {
         for status in ["pending", "approved", "refused", "expired", "cancelled"] {
             assert_eq!(status.parse::<ApprovalStatus>().unwrap().as_str(), status);
         }

@@ -518,7 +518,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_reads_what_it_writes() {
+    fn a_written_status_is_read_back() {
         for status in [
             RunStatus::Queued,
             RunStatus::Running,

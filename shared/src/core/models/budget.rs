@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_organization_has_of_its_own_counts_and_what_cannot_be_read_does_not() {
+    fn an_organizations_own_budget_counts_unless_it_is_unreadable() {
         let deployed = BudgetLimits {
             runs_per_hour: 1,
             executions_per_hour: 2,

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_reads_what_it_writes() {
+    fn a_written_status_is_read_back() {
         for status in ["queued", "succeeded", "partial", "failed", "unknown", "replayed", "limited", "read_back"] {
             assert_eq!(status.parse::<ExecutionStatus>().unwrap().as_str(), status);
         }

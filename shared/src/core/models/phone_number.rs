@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accepts_what_people_write_and_guesses_nothing() {
+    fn accepts_common_notations_and_guesses_nothing() {
         assert_eq!("+1 (555) 010-0001".parse::<E164>().unwrap().as_str(), "+15550100001");
         for bad in
             ["", "+", "15550100001", "+0123456789", "+123456", "+1234567890123456", "+1555abc0001", "+１５５５0100001"]

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_changes_with_what_the_tool_is_and_not_with_the_order_in_which_it_is_written() {
+    fn a_fingerprint_changes_with_the_tool_and_not_with_the_order_of_its_fields() {
         let binding = Binding::BuiltIn { name: "sms".into() };
         let of = |name: &str, parameters: &str, returns: &str, binding: &Binding| {
             ServiceTool::fingerprint_of(name, &serde_json::from_str(parameters).unwrap(), returns, binding)

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_needs_a_member_and_what_reads_is_not_asked_about() {
+    fn a_tool_with_an_effect_needs_a_member_and_a_read_needs_no_consent() {
         let asks = ChatRules { least_role: None, consent: true };
         assert_eq!(asks.for_effect(true), ChatRules { least_role: Some(Role::Member), consent: true });
         assert_eq!(asks.for_effect(false), ChatRules::default());

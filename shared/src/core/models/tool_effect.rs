@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_effect_reads_what_it_writes_and_an_unknown_word_is_undeclared() {
+    fn each_effect_is_read_back_and_an_unknown_word_is_undeclared() {
         for effect in std::iter::once(ToolEffect::None).chain(ToolEffect::OF_ACTING) {
             assert_eq!(effect.as_str().parse(), Ok(effect));
             assert_eq!(json!(effect), effect.as_str());

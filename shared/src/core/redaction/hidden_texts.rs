@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_is_hidden_however_it_is_repeated() {
+    fn a_fixed_value_is_hidden_in_every_encoding() {
         let hidden = HiddenTexts::of_config(&json!({
             "method": "POST", "url": "https://crm.example.com/v1?store=north/7&lang=en&mode=English",
             "body": {"tenant": "blue horse/77", "plan": {"tags": ["vip-only", "English"]}, "on": true, "n": 5, "id": 771_188},
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_configuration_hides_is_found_where_it_stands_again() {
+    fn a_hidden_value_of_a_configuration_is_found_elsewhere() {
         let hidden = HiddenTexts::of_config(&json!({
             "url": "https://a.example/{{now}}?sig=in%20the%20url&q=visible", "headers": {"x-line": "Bearer line \"one\""},
             "body": {"login": {"pin": 471_147, "user": "visible"}, "note": "visible"},

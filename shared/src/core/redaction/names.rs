@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_sounds_like_a_secret_is_none() {
+    fn a_harmless_name_that_resembles_a_secret_is_not_hidden() {
         for name in [
             "",
             "x",

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_is_hidden_wherever_it_stands_again() {
+    fn a_marked_value_is_hidden_wherever_it_appears() {
         let marks = marks(&["guest", "result.customer.name"]);
         let arguments = json!({"guest": "Ada Lovelace", "nights": 2});
         let result = json!({"customer": {"name": "Augusta \"Ada\" King", "city": "Porto"}});
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_hidden_whole() {
+    fn an_indistinguishable_value_is_hidden_whole() {
         let marks = marks(&["guest", "result.name"]);
         let (given, cut) =
             (json!(["Ada Lovelace", 2]), json!("{\"name\": \"Augusta King\", \"ci… (cut: the first 30 of 90 bytes)"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_decides_sees_people_and_neither_secrets_nor_what_is_marked() {
+    fn a_decider_sees_people_but_no_secrets_and_no_marked_values() {
         let arguments = json!({
             "body": "word ".repeat(1_000), "guest": "Ada Lovelace", "note": "For Ada Lovelace", "password": "blue-horse-7",
             "to": ["ada@example.com", "+1 415 555 0101"],

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_hidden() {
+    fn values_of_the_request_are_hidden_in_a_vendors_text() {
         let sent =
             HiddenTexts::of_request(&[json!({"Body": "Dear Jo, your code is blue.", "To": "+1999", "n": [4711]})]);
         let said = "cannot send 'Dear Jo, your code is blue.' to +1999: 4711 of Jo is blue";

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_sent_as_soon_as_the_work_waits() {
+    async fn written_events_are_sent_as_soon_as_the_work_waits() {
         let frames = Frames::default();
         let writer = frames.clone();
         let work = async move {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_ends_with_an_event_of_its_own_whatever_happens() {
+    async fn a_stream_always_ends_with_its_final_event() {
         for panics in [false, true] {
             let frames = Frames::default();
             let writer = frames.clone();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn even_what_the_work_leaves_behind_may_panic() {
+    async fn a_panic_in_dropped_work_is_contained() {
         let work = async {
             let _left = PanicsWhenDropped;
             yield_now().await;

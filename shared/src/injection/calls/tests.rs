@@ -99,7 +99,7 @@ async fn five_calls_run_at_once_and_never_more() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_told_of_by_what_it_may_have_done() {
+async fn a_tool_that_does_not_answer_is_reported_by_its_possible_effect() {
     let silent = |name: &str| doing(name, |_, _| pending());
     let tools = toolbox([silent("look"), silent("send").acting(), tool("echo")]);
     let context = CallContext { deadline: Deadline::after(CALL_NEEDS + Duration::from_millis(100)), ..context() };
@@ -224,7 +224,7 @@ async fn a_tool_that_was_not_offered_is_answered_with_those_that_were() {
 }
 
 #[tokio::test]
-async fn calls_run_up_to_what_cannot_be_read() {
+async fn calls_run_up_to_the_first_unreadable_statement() {
     let (look, count) = counted("look", || ToolOutcome::succeeded("seen"));
     let tools = toolbox([look]);
     let statements =
@@ -269,7 +269,7 @@ async fn a_result_is_cut_where_it_is_too_long_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_results_of_one_message_share_what_it_may_hold() {
+async fn the_results_of_one_message_share_its_size_limit() {
     let long = || std::future::ready(Ok(ToolOutcome::succeeded("ä".repeat(100_000))));
     let tools = toolbox([doing("look", move |_, _| long())]);
     for calls in [4, 5, 20, 90] {
@@ -303,7 +303,7 @@ async fn the_same_reading_call_of_one_message_is_made_once() {
 }
 
 #[tokio::test]
-async fn what_changes_is_asked_again_when_its_author_says_so() {
+async fn a_repeatable_read_is_asked_again() {
     let (poll, polled) = counted("poll", || ToolOutcome::succeeded("now"));
     let tools = toolbox([poll.with(|spec| spec.repeatable = false)]);
     let earlier = |_: &str, _: &str| Some("before".to_owned());

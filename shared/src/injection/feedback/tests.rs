@@ -171,7 +171,7 @@ fn eventful() -> Vec<String> {
 
 /// The provider's cache depends on it.
 #[tokio::test]
-async fn what_was_said_stays_as_it_is_and_the_system_prompt_too() {
+async fn earlier_messages_and_the_system_prompt_stay_unchanged() {
     let bakery = Bakery::new();
     let model = Scripted::saying(eventful());
     let ran = bakery.run(&model).await;
@@ -275,7 +275,7 @@ async fn a_call_that_cannot_be_read_never_ends_the_run() {
 }
 
 #[tokio::test]
-async fn who_calls_nothing_is_reminded_once_and_then_asked_for_the_answer() {
+async fn a_model_without_calls_is_reminded_once_then_asked_for_the_answer() {
     let bakery = Bakery::new();
     let look = calling("return look('a');");
     let model = Scripted::saying(["Let me see.", look.as_str(), "So.", "That is it.", ANSWER]);
@@ -311,7 +311,7 @@ async fn a_message_that_was_cut_off_is_told_so() {
 
 /// An unfinished last statement is not run.
 #[tokio::test]
-async fn of_a_message_that_was_cut_off_only_what_is_whole_runs() {
+async fn only_whole_calls_of_a_cut_message_run() {
     for (text, counts) in [
         ("```tool\nlook('a');\norder('b')", (1, 0)),
         ("```tool\nlook('a');\norder('b')\n", (1, 0)),

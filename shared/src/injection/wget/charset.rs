@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_character_is_replaced_and_known() {
+    fn invalid_bytes_are_replaced_and_reported() {
         assert_eq!(read("", b"a\xffb\xe2\x82"), ("a\u{fffd}b\u{fffd}".to_owned(), true));
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_left_out() {
+    fn invisible_elements_are_left_out() {
         for html in [
             "<script>x</script>",
             "<style>x</style>",

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_wrong_parameter_is_named() {
         assert_eq!(parse(&json!({"mode": "ai"})).unwrap_err(), ["text.prompt"]);
         assert_eq!(parse(&json!({"mode": "fixed"})).unwrap_err(), ["text.value"]);
         assert_eq!(parse(&json!({"mode": "other"})).unwrap_err(), ["text.mode"]);

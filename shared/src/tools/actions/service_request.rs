@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_writes_what_is_nested_in_brackets() {
+    fn a_form_writes_nested_fields_in_brackets() {
         let members = arguments(json!({
             "amount": 5, "metadata": {"a b": "c&d"}, "expand": ["x", "y"], "items": [{"price": "p"}], "off": false, "none": null,
         }));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plainly_meant_is_taken_and_what_is_unknown_is_named() {
+    fn an_obvious_spelling_is_accepted_and_an_unknown_argument_is_named() {
         let given = json!({
             "text": 5, "count": "3", "loud": "True", "to": "ana@example.com", "blocks": [{"a": 1}], "data": "{\"b\":2}",
             "made_up": 1,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_become_something_else_is_what_does() {
+    fn only_convertible_values_are_converted() {
         let values = [
             json!(5),
             json!(1.5),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_and_optional_is_absent() {
+    fn an_empty_optional_argument_counts_as_absent() {
         let given = json!({"text": "x", "count": "", "loud": null, "blocks": "", "limit": 1});
         assert_eq!(check(schema(), given).unwrap().0, json!({"text": "x", "limit": 1}));
         // An empty text for a required parameter is left to the schema.

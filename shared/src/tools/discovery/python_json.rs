@@ -34,7 +34,7 @@ mod tests {
 
     /// Output of Python 3.11.
     #[test]
-    fn it_is_what_python_writes() {
+    fn the_output_equals_pythons() {
         let value = json!({
             "a": [], "b": {}, "c": [1, 2.5, true, null], "d": {"type": "string", "description": "é \"quoted\"\n\u{1f600}\t\u{1}"},
         });

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_stays_and_what_is_given_up_goes() {
+    fn unknown_fields_stay_and_dropped_fields_go() {
         let stored =
             json!({"a": 1, "b": {"c": 2, "new": [3]}, "list": [{"d": 4, "new": 5}], "gone": 6, "new": {"e": 7}});
         let known = json!({"a": 1, "b": {"c": 2}, "list": [{"d": 4}], "gone": 6});

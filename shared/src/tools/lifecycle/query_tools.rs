@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_reads_what_the_base_is_about() {
+    fn a_model_reads_the_description_of_the_base() {
         let config = described("Homes for sale", Some("What we have on offer."));
         assert_eq!(config.label, "Search Homes for sale");
         let description = config.description.unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_can_be_edited() {
+    fn a_created_query_tool_can_be_edited() {
         let config = described(&"é".repeat(100), Some(&"x".repeat(1_000)));
         assert_eq!(ToolConfig::parse(&config.to_json()).unwrap(), config);
     }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_is_unknown_are_told_together() {
+    fn missing_and_unknown_arguments_are_reported_together() {
         let sentence = check(json!({"message": "hi", "party": {"people": 2, "adults": 1}})).unwrap_err();
         assert_eq!(
             sentence,

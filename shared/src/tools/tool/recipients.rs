@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_again_sends_nothing() {
+    fn a_recorded_outcome_sends_nothing() {
         let older =
             json!({"result": {"recipients": [{"to": "a", "outcome": "sent"}, {"to": "b", "outcome": "unknown"}]}});
         let told = RecipientOutcome::of_recorded(older.as_object().unwrap());

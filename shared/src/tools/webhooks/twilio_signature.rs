@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_else_than_what_was_signed_is_let_in(
+        fn only_the_signed_body_is_accepted(
             token in "[0-9a-f]{32}", body in "[A-Za-z]{1,8}=[a-z+%0-9]{0,12}(&[A-Za-z]{1,8}=[a-z0-9]{0,8}){0,5}", other in "[a-z]{1,5}",
         ) {
             let url = "https://api.example.com/api/phone-number/1/incoming";

@@ -112,7 +112,7 @@ async fn an_agent_that_fails_fails_its_action() {
 }
 
 #[tokio::test]
-async fn what_an_agent_may_call_is_known_before_it_is_activated() {
+async fn the_tools_of_an_agent_are_checked_before_activation() {
     let (world, _books) = books().await;
     let told = async |tools: Value, fingerprints: Value| {
         let parameters = json!({"prompt": "x", "tools": tools});
@@ -134,7 +134,7 @@ async fn what_an_agent_may_call_is_known_before_it_is_activated() {
 
 /// A name in an agent's prompt is no recipient.
 #[tokio::test]
-async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
+async fn an_agent_with_outside_effects_asks_for_approval() {
     let (world, books) = books().await;
     like_ledger_post(&world, "mail_send_email", "email");
     let parameters = json!({"prompt": "Write to ana@acme.example.", "tools": ["mail_send_email"]});
@@ -149,7 +149,7 @@ async fn an_agent_that_may_write_to_outside_asks_whatever_its_prompt_names() {
 }
 
 #[tokio::test]
-async fn what_agents_send_counts_among_the_messages_of_the_day() {
+async fn messages_of_agents_count_against_the_daily_quota() {
     let (world, books) = books().await;
     messenger(&world);
     let parameters = json!({"prompt": "Tell them.", "tools": ["team_post_message"], "schema": {"type": "string"}});
@@ -216,7 +216,7 @@ async fn an_agents_run_is_not_deleted_before_its_result_is_taken_and_never_begun
 }
 
 #[tokio::test]
-async fn what_an_agent_has_done_is_in_the_history_although_the_time_is_over() {
+async fn the_calls_of_an_agent_are_recorded_after_its_time_is_over() {
     let (world, books) = books().await;
     let id = with_agent(&world, json!({})).await;
     let (parent, _) = waiting(&world, &id).await;

@@ -20,7 +20,7 @@ fn expire(world: &World, approval: &str) {
 }
 
 #[tokio::test]
-async fn an_action_waits_for_a_person_and_goes_on_with_what_was_approved() {
+async fn an_action_waits_for_a_person_and_continues_with_the_approved_arguments() {
     let (world, books) = books().await;
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;
@@ -56,7 +56,7 @@ async fn an_action_waits_for_a_person_and_goes_on_with_what_was_approved() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_done_and_the_reason_is_kept() {
+async fn a_refused_action_is_not_done_and_the_reason_is_kept() {
     let (world, books) = books().await;
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;
@@ -109,7 +109,7 @@ async fn nobody_decides_in_time() {
 }
 
 #[tokio::test]
-async fn an_approval_is_for_exactly_what_was_shown() {
+async fn an_approval_holds_for_exactly_the_shown_arguments() {
     let (world, books) = books().await;
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;
@@ -154,7 +154,7 @@ async fn another_organization_decides_nothing() {
 }
 
 #[tokio::test]
-async fn cancelling_a_run_ends_what_it_asks() {
+async fn cancelling_a_run_ends_its_approvals() {
     let (world, books) = books().await;
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;
@@ -252,7 +252,7 @@ async fn an_organizations_own_tool_asks_under_the_rule_of_its_declared_effect() 
 
 /// Members who decide must see the recipients; other members need not.
 #[tokio::test]
-async fn whoever_decides_sees_exactly_who_gets_it() {
+async fn an_approval_shows_the_exact_recipients() {
     let (world, _books) = books().await;
     let parameters = json!({"entry": "ana@acme.example", "note": "+1 415 555 0101", "amount": 3});
     let asks = and(post("a", "x"), json!({"parameters": parameters, "approval": true}));

@@ -22,7 +22,7 @@ fn turn(value: &Value) -> Turn {
 }
 
 #[tokio::test]
-async fn a_model_classifies_and_what_follows_depends_on_it() {
+async fn a_models_classification_decides_the_next_action() {
     let (world, books) = books().await;
     let actions = json!([
         classify("sort"),

@@ -74,7 +74,7 @@ async fn an_output_that_is_missing_is_not_looked_for_in_the_event() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_that_what_was_not_sent_proves_nothing() {
+async fn a_dry_run_says_that_an_unsent_action_proves_nothing() {
     let (world, books) = books().await;
     let actions = json!([
         and(post("send", "one"), json!({"output_as": "sent"})),

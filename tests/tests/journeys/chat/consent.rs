@@ -136,7 +136,7 @@ async fn a_no_is_a_no() {
 }
 
 #[tokio::test]
-async fn a_consent_is_for_what_was_asked_and_for_no_longer() {
+async fn a_consent_holds_for_the_shown_call_and_a_limited_time() {
     let way = Way::Written;
     // Another message came in between.
     let world = way.world().await;

@@ -25,7 +25,7 @@ fn running(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_turn_does_is_written_down_when_it_happens() {
+async fn each_step_of_a_turn_is_stored_when_it_happens() {
     let world = World::start().await;
     send(&world).await;
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "Hi"})), Turn::text("I have sent it.")]);
@@ -45,7 +45,7 @@ async fn what_a_turn_does_is_written_down_when_it_happens() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_killed_goes_on_with_what_was_done() {
+async fn a_killed_turn_continues_from_its_stored_actions() {
     // By the message's id, or by the same text without an id.
     for (named, until, state) in
         [(true, "TOOL_CALL_RESULT", "done"), (true, "TOOL_CALL_START", "unknown"), (false, "TOOL_CALL_RESULT", "done")]

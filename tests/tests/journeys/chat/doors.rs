@@ -43,7 +43,7 @@ async fn the_organization_is_the_only_one_or_the_one_that_is_named() {
 }
 
 #[tokio::test]
-async fn who_asks_is_who_the_token_says() {
+async fn the_user_is_the_subject_of_the_token() {
     let world = World::start().await;
     find(&world).await;
     for body in [json!({"message": "Hi", "user_id": "user|somebody"}), json!({"message": "Hi", "user_context": {}})] {
@@ -117,7 +117,7 @@ async fn threads_of_two_customers_never_meet_however_an_action_names_them() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_body_is_named() {
+async fn wrong_fields_of_a_body_are_named() {
     let world = World::start().await;
     for (body, wrong) in [
         (json!({}), vec!["message"]),

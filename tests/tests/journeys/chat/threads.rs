@@ -101,7 +101,7 @@ async fn threads_are_listed_shown_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_nobody_says_anything_in_ends_by_itself() {
+async fn an_idle_thread_expires() {
     let world = World::start().await;
     let user = world.home.user_id.clone();
     say(&world, &user, "main", "Hello").await;

@@ -90,7 +90,7 @@ async fn a_run_whose_time_is_over_before_the_model_answers_is_ended() {
 
 /// Fencing: somebody who was slow comes back to a run that another one has by now.
 #[tokio::test]
-async fn who_has_lost_a_run_writes_nothing_to_it() {
+async fn a_process_without_the_lease_writes_nothing_to_the_run() {
     let (world, _site) = bakery().await;
     world.llm.script([done(), answer()]);
     world.llm.inject(standins::Fault::delay(1_000));

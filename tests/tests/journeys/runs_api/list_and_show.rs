@@ -137,7 +137,7 @@ async fn steps_are_redacted_and_the_result_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_cut_and_says_so() {
+async fn a_long_value_is_cut_with_a_marker() {
     let world = World::start().await;
     let run = world.start_run(&json!({"prompt": "long ".repeat(15_000)})).await.expect(202);
     world.llm.script([
@@ -158,7 +158,7 @@ async fn what_is_too_long_is_cut_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_long_run_is_shown_within_what_lambda_can_send() {
+async fn a_long_run_is_shown_within_lambdas_limit() {
     let world = World::start().await;
     let run = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
     let now = Timestamp::now();

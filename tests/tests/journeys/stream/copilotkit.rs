@@ -63,7 +63,7 @@ async fn the_requests_of_a_real_front_end_are_answered() {
 }
 
 #[tokio::test]
-async fn one_endpoint_does_what_the_others_do() {
+async fn the_single_endpoint_equals_the_separate_ones() {
     let world = World::start().await;
     let call =
         async |body: &Value| world.open_stream(&world.stream_event(&world.home.user_id, "/copilotkit", body)).await;
@@ -107,7 +107,7 @@ async fn a_thread_is_shown_anew_with_the_same_ids() {
 }
 
 #[tokio::test]
-async fn the_calls_of_a_thread_are_shown_with_what_they_gave() {
+async fn the_calls_of_a_thread_are_shown_with_their_results() {
     let world = World::start().await;
     crate::chat::find(&world).await;
     world.llm.script([Way::Written.call("find", json!({"query": "sales"})), Turn::text("They were 7 million.")]);

@@ -33,7 +33,7 @@ async fn a_model_that_breaks_off_ends_the_stream_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_broken_turn_that_acted_says_what_was_done() {
+async fn a_broken_turn_that_acted_lists_its_actions() {
     let world = World::start().await;
     send(&world).await;
     let cut = "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"I ha\"}}]}\n\n\

@@ -116,7 +116,7 @@ async fn an_interrupt_runs_out() {
 
 /// An earlier answer is repeated as it was: the question or call of a later message is not part of it.
 #[tokio::test]
-async fn an_earlier_message_again_does_not_bring_up_what_waits_now() {
+async fn a_repeated_earlier_message_does_not_decide_the_pending_call() {
     let world = World::start().await;
     asked_first(&world).await;
     let show =

@@ -79,7 +79,7 @@ fn every_line_of_the_example_is_a_parameter_and_is_right_or_known_as_a_placehold
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_around_the_parameters_is_told_with_the_next_step() {
+async fn a_missing_prerequisite_is_named_with_the_next_step() {
     let account = Account::new().await;
     account.no_parameters();
     account.deploy(&[("CODE_BUCKET", "")]).failed_with(&[

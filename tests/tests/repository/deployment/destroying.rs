@@ -77,7 +77,7 @@ async fn the_data_goes_only_when_it_is_said_and_not_protected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_of_a_stack_can_still_be_deleted_and_a_secret_that_waits_is_explained() {
+async fn the_rest_of_a_stack_can_be_deleted_and_a_pending_secret_is_explained() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
     account.destroy(&[SURE]).succeeded();

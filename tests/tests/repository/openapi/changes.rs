@@ -55,7 +55,7 @@ fn body_schema(operation: &Operation) -> &Value {
 }
 
 #[tokio::test]
-async fn what_a_change_takes_is_read_again_and_so_is_its_removal() {
+async fn each_changed_field_is_read_back_and_so_is_its_removal() {
     let document = Document::read();
     for operation in document.operations().iter().filter(|operation| ["PATCH", "PUT"].contains(&&*operation.method)) {
         let world = World::start().await;

@@ -102,7 +102,7 @@ async fn every_example_of_a_request_is_accepted() {
 }
 
 #[test]
-fn every_example_is_what_its_schema_says() {
+fn every_example_fits_its_schema() {
     let document = Document::read();
     let mut held = 0;
     for content in objects(&document.root).into_iter().filter(|object| object["schema"].is_object()) {

@@ -118,7 +118,7 @@ async fn a_misspelt_field_is_told_which_there_are() {
 }
 
 #[tokio::test]
-async fn the_fields_of_what_was_chosen_are_told_and_no_others() {
+async fn the_fields_of_the_chosen_service_are_shown_and_no_others() {
     let world = World::start().await;
     let path = format!("/api/{}/automations", world.home.slug);
     let of_actions = [

@@ -43,7 +43,7 @@ fn the_commands_for_operators_are_shell() {
 }
 
 #[test]
-fn the_commands_for_operators_name_what_there_is() {
+fn the_operators_commands_name_existing_things() {
     let template = Template::read();
     let text = shell().join("\n");
     let queues = of_type(&template, "AWS::SQS::Queue", "QueueName");

@@ -15,7 +15,7 @@ fn key(route: &Route) -> String {
 }
 
 #[test]
-fn whatever_anybody_may_call_has_a_throttle_of_its_own() {
+fn each_public_route_has_its_own_throttle() {
     let template = Template::read();
     let stage = &template.0["Resources"]["ApiStage"];
     let settings = stage["Properties"]["RouteSettings"].as_object().unwrap();
@@ -44,7 +44,7 @@ fn whatever_anybody_may_call_has_a_throttle_of_its_own() {
 
 /// A page may send every header that its routes read.
 #[test]
-fn pages_may_send_what_routes_read() {
+fn pages_may_send_the_headers_that_routes_read() {
     // Headers from services or from the gateway.
     const NOT_OF_PAGES: [&str; 4] = ["x-twilio-signature", "x-vapi-secret", "origin", "host"];
     let template = Template::read();

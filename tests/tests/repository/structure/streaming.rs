@@ -87,7 +87,7 @@ fn ordered(value: &Value) -> String {
 
 /// A stage shows the API as of its deployment; `CloudFormation` replaces a deployment only under another name.
 #[test]
-fn the_deployment_is_called_after_what_it_shows() {
+fn the_deployments_id_follows_its_content() {
     let template = Template::read();
     let api = &template.resources("AWS::ApiGateway::RestApi")["StreamApi"]["Body"];
     let shown = [api, &template.0["Mappings"]["StreamApi"]].map(ordered);

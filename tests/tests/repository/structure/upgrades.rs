@@ -8,7 +8,7 @@ use crate::deployment::evaluate;
 
 /// `CloudFormation` accepts `RetainExceptOnCreate` only as a deletion policy, not as a replacement policy.
 #[test]
-fn what_outlives_the_stack_does_not_outlive_a_creation_that_fails() {
+fn kept_resources_do_not_outlive_a_failed_creation() {
     let template = Template::read();
     let mut kept = Vec::new();
     for (id, resource) in template.0["Resources"].as_object().unwrap() {

@@ -49,7 +49,7 @@ fn judged(name: &str, waivers: &str, report: &Value) -> (bool, String) {
 }
 
 #[test]
-fn what_fails_is_repaired_or_waived_with_a_reason_and_no_waiver_is_left_over() {
+fn each_failed_check_is_waived_with_a_reason_and_no_waiver_is_unused() {
     let vpc = [
         ("CKV_AWS_117", "AWS::Serverless::Function.CreateFunction"),
         ("CKV_AWS_117", "AWS::Serverless::Function.SettleFunction"),
@@ -96,7 +96,7 @@ fn what_fails_is_repaired_or_waived_with_a_reason_and_no_waiver_is_left_over() {
 }
 
 #[test]
-fn a_waiver_names_what_there_is() {
+fn a_waiver_names_an_existing_resource() {
     let template = Template::read();
     let resources = template.0["Resources"].as_object().unwrap();
     let names: BTreeSet<&str> =

@@ -57,7 +57,7 @@ pub(super) fn watched(template: &Template) -> BTreeMap<String, Metric> {
 }
 
 #[test]
-fn an_alarm_reaches_somebody_and_says_what_to_do() {
+fn an_alarm_has_a_recipient_and_a_next_step() {
     let template = Template::read();
     let page = read(PAGE);
     let anchors = anchors(&page);

@@ -63,7 +63,7 @@ fn widgets_stand_beside_each_other_within_the_grid() {
 }
 
 #[test]
-fn graphs_say_what_they_show() {
+fn graphs_have_titles() {
     for widget in widgets(&Template::read()) {
         let properties = &widget["properties"];
         let title = text(&properties["title"]);

@@ -34,7 +34,7 @@ async fn incoming(world: &World, caller: u32) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_call_counts_by_what_the_caller_got() {
+async fn a_call_counts_by_the_callers_outcome() {
     let world = World::start().await;
     world.attached(&preemptive_sms()).await;
     assert_eq!(incoming(&world, 1).await, ["agent"]);
@@ -66,7 +66,7 @@ async fn a_call_counts_by_what_the_caller_got() {
 }
 
 #[tokio::test]
-async fn settle_tells_how_many_changes_stay_open_and_what_failed() {
+async fn settle_reports_open_changes_and_failures() {
     let world = World::start().await;
     let settled = async || {
         let metrics = Metrics::capture();
@@ -124,7 +124,7 @@ async fn a_budget_counts_as_used_up_once() {
 /// The code writes every metric of ours that alarms and dashboard name. A misspelt name would have no values, and its
 /// alarm would never fire.
 #[tokio::test]
-async fn what_is_watched_is_what_the_code_writes() {
+async fn the_watched_metrics_are_those_that_the_code_writes() {
     let variables = vec![
         // No server listens there.
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_greets_says_what_there_is_and_does_not_pretend() {
+    fn an_answer_greets_lists_the_tools_and_does_not_pretend() {
         let greeting = said(ANSWERS, "Hello", &[]).unwrap();
         assert!(greeting.starts_with("Hello! I am the stand-in"), "{greeting}");
         assert!(

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_what_twilios_libraries_verify() {
+    fn twilios_libraries_verify_our_signatures() {
         let text = include_str!("../../../../../tests/fixtures/twilio_signatures.json");
         let file: Value = serde_json::from_str(text).unwrap();
         let mut verified = 0;

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_an_error() {
+    fn an_unknown_variable_is_an_error() {
         assert!(matches!(render("{{ size | date: '%Y' }}", &variables()), Err(Error::Filter(name)) if name == "date"));
         assert!(matches!(render("{% if a %}", &variables()), Err(Error::Tag(_))));
         assert!(matches!(render("a {{ size", &variables()), Err(Error::Unclosed(_))));

@@ -207,7 +207,7 @@ fn values_compare_as_the_rules_say() {
 }
 
 #[test]
-fn of_what_is_missing_or_null_little_holds() {
+fn few_operators_hold_for_missing_and_null_values() {
     for found in [None, Some(Value::Null)] {
         for op in ["<", ">", "<=", ">=", "==", "contains", "starts_with", "ends_with"] {
             assert!(!compares(found.clone(), op, &json!("x")), "{op}");
@@ -240,7 +240,7 @@ fn in_any_case_is_for_texts_everywhere() {
 }
 
 #[test]
-fn a_condition_explains_itself_clause_by_clause_with_what_was_found() {
+fn a_condition_explains_each_clause_with_the_found_value() {
     let data = json!({"event": {"text": "lunch?", "long": "x".repeat(5_000), "gone": null}, "score": 7});
     let explained = |value: Value| explained(&condition(&value).0.unwrap(), &data);
     let urgent = json!({"path": "event.text", "op": "contains", "value": "urgent", "case_insensitive": true});

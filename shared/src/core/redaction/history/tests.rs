@@ -80,7 +80,7 @@ fn more_than_can_be_looked_for_hides_every_text() {
 }
 
 #[test]
-fn what_is_marked_is_hidden_where_it_comes_back() {
+fn a_marked_value_is_hidden_in_the_result() {
     let arguments = json!({"text": "Root \"canal\" on Monday", "guest": {"name": "Ana Ruiz", "room": 4711}});
     let result = json!({"echo": "You said: Root \"canal\" on Monday", "raw": r#"{"text":"Root \"canal\" on Monday"}"#, "Ana Ruiz": 4711});
     let row = run(&arguments, Some(&result), Some("Nobody is called Ana Ruiz."));
@@ -127,7 +127,7 @@ fn an_argument_that_the_tool_does_not_have_is_named_only() {
 }
 
 #[test]
-fn what_is_too_much_is_cut_and_says_so() {
+fn a_large_value_is_cut_with_a_marker() {
     let long = "word ".repeat(1_000);
     let many: Vec<Value> = (0..2_000).map(|n| json!({"n": n})).collect();
     let (arguments, result) = redacted(&json!(null), &json!({"guest": many, "text": long}), &json!(long));
@@ -142,7 +142,7 @@ fn what_is_too_much_is_cut_and_says_so() {
 }
 
 #[test]
-fn what_the_table_does_not_take_is_written_otherwise() {
+fn values_that_the_table_does_not_accept_are_rewritten() {
     let (_, result) = redacted(&json!(null), &json!({}), &json!({"": 1, "big": 1e300, "small": -1e-200, "n": 0.5}));
     assert_eq!(result, json!({"[no name]": 1, "big": "1e+300", "small": "-1e-200", "n": 0.5}));
 }
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_has_its_bounds(value in prop::collection::vec("[ -~é]{0,300}", 0..20)) {
+    fn stored_arguments_and_results_have_limits(value in prop::collection::vec("[ -~é]{0,300}", 0..20)) {
         let (_, result) = redacted(&json!(null), &json!({}), &json!(value));
         let kept: usize = result.as_array().unwrap().iter().map(|text| text.as_str().unwrap().len()).sum();
         // Each text may have its own marker.

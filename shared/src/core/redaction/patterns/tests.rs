@@ -46,7 +46,7 @@ fn a_phone_number_is_hidden_however_it_is_written() {
 }
 
 #[test]
-fn what_is_certainly_no_number_stays() {
+fn digits_that_are_certainly_not_a_phone_number_stay() {
     for text in [
         "See you on 2026-03-01 at 15:00.",
         "2026-03-01T15:00:00.123Z",
@@ -64,7 +64,7 @@ fn what_is_certainly_no_number_stays() {
 }
 
 #[test]
-fn what_only_looks_like_a_date_goes() {
+fn a_phone_number_that_resembles_a_date_is_hidden() {
     for text in
         ["+2026-03-01", "2026-03-0155", "2026-03-01-555", "2026-03-01 0100", "2026-13-01", "1415-03-01", "2026 03 01"]
     {
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_clean_stays_as_it_is(text in "\\PC{0,60}") {
+    fn a_clean_text_stays_unchanged(text in "\\PC{0,60}") {
         let once = clean(&text);
         prop_assert_eq!(clean(&once), once);
     }

@@ -74,7 +74,7 @@ async fn a_conversation_outgrows_no_usual_model() {
 }
 
 #[tokio::test]
-async fn what_was_cut_for_want_of_room_can_be_read_again() {
+async fn a_result_cut_for_lack_of_room_can_be_read_again() {
     let mut bakery = Bakery::new();
     let read = Arc::new(AtomicUsize::new(0));
     let counted = read.clone();
@@ -114,7 +114,7 @@ async fn an_answer_that_cannot_be_read_is_asked_for_again_later() {
 }
 
 #[tokio::test]
-async fn what_a_step_used_is_written_down_with_it() {
+async fn the_usage_of_a_step_is_stored_with_it() {
     let mut first = completion(calling("look('a');"));
     first.usage.prompt_tokens = 70;
     first.usage.completion_tokens = 7;
@@ -134,7 +134,7 @@ async fn what_a_step_used_is_written_down_with_it() {
 }
 
 #[tokio::test]
-async fn the_model_and_the_tools_leave_time_to_write_down_what_they_did() {
+async fn the_model_and_the_tools_leave_time_to_record_their_results() {
     let seen = Arc::new(std::sync::Mutex::new(None));
     let given = seen.clone();
     let mut bakery = Bakery::new();

@@ -187,7 +187,7 @@ async fn another_word_than_tool_runs_nothing_and_is_named() {
 }
 
 #[tokio::test]
-async fn calls_are_what_they_say_and_harmless_lines_cost_no_turn() {
+async fn calls_have_their_arguments_and_harmless_lines_cost_no_turn() {
     for (block, ran) in [
         ("(wget('a'))", &["wget(a)"][..]),
         ("wget<string>('a')", &["wget(a)"]),
@@ -211,7 +211,7 @@ async fn calls_are_what_they_say_and_harmless_lines_cost_no_turn() {
 }
 
 #[tokio::test]
-async fn who_was_cut_off_hears_where_and_what_had_run() {
+async fn a_model_that_was_cut_off_hears_where_and_which_calls_ran() {
     let begun = "````tool\nwget('a');\nwipe('b";
     for (text, place, ran) in [
         (begun, ", in line 3 in the call of wipe", true),

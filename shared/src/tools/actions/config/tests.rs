@@ -26,7 +26,7 @@ fn with(mut body: Value, changes: &Value) -> Value {
 }
 
 #[test]
-fn what_a_model_sees_and_what_it_does_not() {
+fn a_model_sees_only_its_own_parameters() {
     let config = ToolConfig::parse(&sms()).unwrap();
     let name: ToolName = "send_sms".parse().unwrap();
     assert_eq!(

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_each_field_gets_what_suits_its_type() {
+    fn without_a_declaration_each_field_gets_the_filters_of_its_type() {
         let filters = resolve(&Value::Null, true).unwrap();
         let arguments = arguments(&filters);
         let names: Vec<&str> = arguments.iter().map(|(name, _)| name.as_str()).collect();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_derived_is_stored_and_read_again() {
+    fn a_derived_filter_is_stored_and_read_back() {
         let filters =
             resolve(&json!({"price": ["at_most"], "garden": {"equals": {"mode": "fixed", "value": true}}}), true);
         let filters = filters.unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_suit_the_field_is_named() {
+    fn a_value_that_does_not_fit_the_field_is_named() {
         for (filters, named) in [
             (json!({"colour": ["equals"]}), "filters.colour"),
             (json!({"city": ["at_most"]}), "filters.city.at_most"),

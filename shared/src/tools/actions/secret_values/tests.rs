@@ -14,7 +14,7 @@ fn shown(action: &ToolAction) -> Value {
 }
 
 #[test]
-fn what_is_secret_is_known_by_its_author_its_name_or_its_place() {
+fn a_secret_is_known_by_its_mark_its_name_or_its_place() {
     let action = action(&json!({
         "url": "https://a.example/s3cret-key/x?phone=%2B1&key=in-the-url",
         "headers": {
@@ -52,7 +52,7 @@ fn what_is_secret_is_known_by_its_author_its_name_or_its_place() {
 }
 
 #[test]
-fn an_address_that_is_secret_still_says_its_host_and_what_needs_a_call_its_variables() {
+fn a_secret_address_shows_its_host_and_its_variables_of_the_call() {
     let action = action(&json!({
         "url": {"mode": "fixed", "value": "https://hooks.example/T0/s3cret", "secret": true},
         "headers": {"Authorization": "Bearer s3cret-{{ caller_phone_number }}"},
@@ -81,7 +81,7 @@ fn secrets_are_taken_out_and_come_back_whole() {
 }
 
 #[test]
-fn what_is_sent_back_as_it_was_shown_is_kept_and_nothing_else() {
+fn a_masked_value_sent_back_is_kept_and_no_other() {
     let before =
         action(&json!({"headers": {"X-Line": "line-one", "X-Api-Key": "k-1"}, "url": "https://a.example/?sig=s-1"}));
     let shown = shown(&before);

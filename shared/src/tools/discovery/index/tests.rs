@@ -71,7 +71,7 @@ fn found<'a>(index: &'a ToolIndex, query: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_was_meant_comes_first() {
+fn the_best_match_comes_first() {
     let index = index();
     for (query, first) in [
         ("post a message to a channel", "slack_post_message"),

@@ -189,7 +189,7 @@ fn built(rows: &[Row]) -> Index {
 
 proptest! {
     #[test]
-    fn filters_let_through_just_what_fulfils_them(
+    fn filters_pass_exactly_the_matching_entries(
         rows in any_entries(), most in 0..20i32, least in 0..20i32, cities in prop::collection::vec("[a-d]", 1..3),
     ) {
         let index = built(&rows);
