@@ -140,8 +140,9 @@ impl<'a> Asked<'a> {
     }
 
     /// Carries out `work` with the member as the actor of its audit entries.
-    pub async fn acting<F: Future>(&self, work: F) -> F::Output {
-        acting(Some(Actor::of(&self.member)), work).await
+    pub fn acting<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+        // On the heap: the nested futures reach the compiler's limits.
+        acting(Some(Actor::of(&self.member)), Box::pin(work))
     }
 
     pub const fn organization(&self) -> OrganizationId {
