@@ -20,7 +20,7 @@ pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};
 pub use deployment::difference::{Change, Difference, Differences, differences};
 pub use deployment::watch::{MOST_FAILURES, Watch};
-pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, at_revision};
+pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
 pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;

@@ -20,8 +20,9 @@ macro_rules! declared {
     };
 }
 
-pub const DECLARED: [Declared; 26] = declared! {
+pub const DECLARED: [Declared; 27] = declared! {
     "agents": agents,
+    "approvals": approvals,
     "attach": attach,
     "call-start": call_start,
     "calls": calls,

@@ -53,6 +53,7 @@ pub struct Process {
     pub discover: discover::Deps,
     pub mcp: mcp::Deps,
     pub members: members::Deps,
+    pub approvals: approvals::Deps,
     pub deploy: deploy::Deps,
     pub hooks: hooks::Deps,
     pub trigger: trigger::Deps,
@@ -138,6 +139,7 @@ impl Process {
             discover: discover::Deps::new(platform)?,
             mcp: mcp::Deps::new(platform)?,
             members: members::Deps::new(platform)?,
+            approvals: approvals::Deps::new(platform)?,
             deploy: deploy::Deps::new(platform)?,
             hooks: hooks::Deps::new(platform)?,
             // A machine that is busy with other tests must not fail the test.
@@ -215,6 +217,9 @@ impl Process {
                 (Response::from_parts(head, Body::from(body.to_bytes().to_vec())), afterwards)
             }
             "console" => Box::pin(answer("console", request, |request| console::handle(&self.console, request))).await,
+            "approvals" => {
+                Box::pin(answer("approvals", request, |request| approvals::handle(&self.approvals, request))).await
+            }
             "deploy" => Box::pin(answer("deploy", request, |request| deploy::handle(&self.deploy, request))).await,
             "hooks" => Box::pin(answer("hooks", request, |request| hooks::handle(&self.hooks, request))).await,
             "trigger" => Box::pin(answer("trigger", request, |request| trigger::handle(&self.trigger, request))).await,

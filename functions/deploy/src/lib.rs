@@ -3,7 +3,6 @@
 //! Every validating route answers `{"result", "diagnostics", "truncated", "automation"?}`, with 422 if nothing was saved or
 //! activated because of errors; with `Accept: text/plain` the same as text.
 
-mod approvals;
 mod manual_run;
 mod replay;
 mod versions;
@@ -12,7 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
-    automation::{AutomationReader, AutomationView, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Triggers},
+    automation::{
+        AutomationReader, AutomationView, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Switch, Triggers,
+    },
     described::{Described, Schemas, json, reference},
     error::Problems,
     fields::Fields,
@@ -21,7 +22,7 @@ use shared::{
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,
-    store::{Approvals, Events, Page},
+    store::{Events, Page},
 };
 
 shared::routes!(
@@ -40,10 +41,6 @@ shared::routes!(
     manual_run::run_automation,
     manual_run::list_automation_runs,
     replay::replay_event,
-    approvals::list_approvals,
-    approvals::get_approval,
-    approvals::approve_approval,
-    approvals::refuse_approval,
 );
 
 /// Characters of a `content_hash`.
@@ -55,7 +52,6 @@ pub struct Deps {
     pub triggers: Triggers,
     pub reader: AutomationReader,
     pub starter: RunStarter,
-    pub approvals: Approvals,
     pub events: Events,
 }
 
@@ -67,7 +63,6 @@ impl Deps {
             triggers: platform.triggers()?,
             reader: platform.automation_reader()?,
             starter: platform.run_starter()?,
-            approvals: Approvals::new(platform.database()?),
             events: Events::new(platform.database()?),
         })
     }
@@ -179,12 +174,7 @@ async fn activate_automation(
     seen: Result<IfMatch>,
     body: Sent<ChosenVersion>,
 ) -> Result<Verdict<false>> {
-    let (organization, deadline) = (asked.organization(), asked.deadline);
-    let id = known(deps, organization, id.0).await?;
-    let (revision, version) = (seen?.revision, chosen_version(&body.json()?)?);
-    let activate = deps.deployment.activate(&asked.member, id, &version, revision, deadline);
-    let deployed = deps.triggers.change(organization, id, deadline, activate).await?;
-    Ok(Verdict::of(asked, unless_paused(deps, organization, id, deployed).await?))
+    switch_version(deps, asked, id.0, seen, body, Switch::Activation).await
 }
 
 /// Go back to an earlier version
@@ -200,11 +190,22 @@ async fn roll_back_automation(
     seen: Result<IfMatch>,
     body: Sent<ChosenVersion>,
 ) -> Result<Verdict<false>> {
+    switch_version(deps, asked, id.0, seen, body, Switch::RollBack).await
+}
+
+async fn switch_version(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    id: AutomationId,
+    seen: Result<IfMatch>,
+    body: Sent<ChosenVersion>,
+    switch: Switch,
+) -> Result<Verdict<false>> {
     let (organization, deadline) = (asked.organization(), asked.deadline);
-    let id = known(deps, organization, id.0).await?;
+    let id = known(deps, organization, id).await?;
     let (revision, version) = (seen?.revision, chosen_version(&body.json()?)?);
-    let roll_back = deps.deployment.roll_back(&asked.member, id, &version, revision, deadline);
-    let deployed = deps.triggers.change(organization, id, deadline, roll_back).await?;
+    let switched = deps.deployment.switch(&asked.member, id, switch, &version, revision, deadline);
+    let deployed = deps.triggers.change(organization, id, deadline, switched).await?;
     Ok(Verdict::of(asked, unless_paused(deps, organization, id, deployed).await?))
 }
 

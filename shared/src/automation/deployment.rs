@@ -46,6 +46,15 @@ use crate::{
 /// Bytes of a definition with the tools it was checked against. Both share one item with other fields; DynamoDB allows 400 KB.
 const LARGEST_VERSION: usize = 390_000;
 
+/// How another version becomes the active one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// The automation runs from now on.
+    Activation,
+    /// To a version before the active one. A paused automation stays paused.
+    RollBack,
+}
+
 /// The version to run, as the caller last saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenVersion {
@@ -316,39 +325,33 @@ impl Deployment {
     }
 
     /// Makes `version` the active one, after a new check of everything it uses.
-    pub async fn activate(
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a rollback to a version that is not older than the active one, and for another `revision`.
+    pub async fn switch(
         &self,
         by: &Member,
         automation: AutomationId,
+        switch: Switch,
         version: &SeenVersion,
         revision: Option<u64>,
         deadline: Deadline,
     ) -> Result<Deployed> {
         let before = self.automations.get(by.organization_id, automation).await?;
         at_revision(&before, revision)?;
-        self.point_to(by, &before, version, AutomationStatus::Active, deadline).await
-    }
-
-    /// Returns to a version before the active one. A paused automation stays paused.
-    pub async fn roll_back(
-        &self,
-        by: &Member,
-        automation: AutomationId,
-        version: &SeenVersion,
-        revision: Option<u64>,
-        deadline: Deadline,
-    ) -> Result<Deployed> {
-        let before = self.automations.get(by.organization_id, automation).await?;
-        at_revision(&before, revision)?;
-        match before.active_version {
-            None => Err(Error::Conflict("no version was activated yet; activate one".into())),
-            Some(active) if version.version >= active => {
+        let status = match (switch, before.active_version) {
+            (Switch::Activation, _) => AutomationStatus::Active,
+            (Switch::RollBack, None) => {
+                return Err(Error::Conflict("no version was activated yet; activate one".into()));
+            }
+            (Switch::RollBack, Some(active)) if version.version >= active => {
                 let version = version.version;
                 let problem = format!("version {active} is active, and {version} is not older; activate it instead");
-                Err(Error::Conflict(problem))
+                return Err(Error::Conflict(problem));
             }
-            Some(_) => self.point_to(by, &before, version, before.status, deadline).await,
-        }
+            (Switch::RollBack, Some(_)) => before.status,
+        };
+        self.point_to(by, &before, version, status, deadline).await
     }
 
     async fn point_to(

@@ -181,7 +181,7 @@ impl World {
     pub async fn approvals(&self, method: &str, path: &str, body: &Value) -> Answer {
         let event = automation_event(&self.home, method, path, body);
         let path = event.path.replacen("/automations", "/approvals", 1);
-        self.send("deploy", &Event { path, ..event }).await
+        self.send("approvals", &Event { path, ..event }).await
     }
 
     /// The pending approvals.

@@ -131,8 +131,8 @@ async fn a_change_that_fails_leaves_no_entry_and_an_entry_that_fails_no_change()
     for (table, function, method, path, body) in [
         ("audit_entries", "knowledge", "POST", "knowledge-bases".to_owned(), json!({"name": "New"})),
         ("knowledge_bases", "knowledge", "POST", "knowledge-bases".to_owned(), json!({"name": "New"})),
-        ("audit_entries", "deploy", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
-        ("approvals", "deploy", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
+        ("audit_entries", "approvals", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
+        ("approvals", "approvals", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
         ("audit_entries", "runs", "POST", format!("runs/{RUN}/cancel"), Value::Null),
         ("audit_entries", "members", "POST", "members".to_owned(), json!({"user_id": "auth0|9", "role": "member"})),
     ] {
@@ -154,8 +154,8 @@ async fn a_change_that_loses_its_condition_leaves_no_entry() {
     let (approve, refuse) = (format!("approvals/{APPROVAL}/approve"), format!("approvals/{APPROVAL}/refuse"));
     let no = json!({"reason": "No"});
     let (one, other) = futures_util::join!(
-        send(&world, "deploy", "POST", &approve, &Value::Null),
-        send(&world, "deploy", "POST", &refuse, &no),
+        send(&world, "approvals", "POST", &approve, &Value::Null),
+        send(&world, "approvals", "POST", &refuse, &no),
     );
     let mut statuses = [one.status, other.status];
     statuses.sort_unstable();

@@ -27,6 +27,7 @@ use shared::{
 use tests::{
     Answer, Event, OWN_KEYS, Options, SECOND_PLATFORM_KEY, SLACK_SECRET, Template, Trouble, World, ai_sms, api_request,
     automation::{AMPLE, RunSpec, begin, calls as block, whole},
+    automation_event,
     aws::TABLE_PREFIX,
     phone, preemptive_sms, said, slack_action, slack_message, sms_without_call,
     standins::{Effect, Fault, llm::Turn, vapi::PhoneCall},
@@ -178,8 +179,10 @@ async fn asked(own: bool) -> Permissions {
     run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
     automations(&mut asked, &mut world, &[&slack, &query, &lookup]).await;
 
-    deploying(&world, &query, &lookup).await;
+    let run = deploying(&world, &query, &lookup).await;
     note(&mut asked, "deploy", &mut world);
+    approvals(&world, &run).await;
+    note(&mut asked, "approvals", &mut world);
     by_the_clock(&mut asked, &mut world, &query, &lookup).await;
     tools_test(&world, [&specific, &slack, &query, &lookup]).await;
     note(&mut asked, "tools-test", &mut world);
@@ -772,7 +775,7 @@ fn pay_service(world: &World) {
 }
 
 /// Saves, changes and deletes automations. Tools of every kind are resolved and, for polls, called once.
-async fn deploying(world: &World, query: &Value, lookup: &Value) {
+async fn deploying(world: &World, query: &Value, lookup: &Value) -> Value {
     world.slack_service();
     world.service_with("SMS", &json!({"connection": {"type": "phone_number"}}));
     world.service_tool("SMS", "sms_send", "Sends.", &["text"]);
@@ -798,21 +801,20 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
     }
     world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
     assert_eq!(world.run_by_hand(id, &json!({"dry_run": true})).await.status, 503);
-    let run = world.run_by_hand(id, &json!({"dry_run": true})).await.expect(202);
-    let asked = approval(world, &run["id"]);
+    let by_hand = automation_event(&world.home, "POST", &format!("/{id}/run"), &json!({"dry_run": true}));
+    let by_hand = by_hand.header("idempotency-key", "once");
+    let run = world.send("deploy", &by_hand).await.expect(202);
+    world.send("deploy", &by_hand).await.expect(200);
+    let event = uuid::Uuid::now_v7().to_string();
     world.aws.put("events", &json!({
-        "id": asked, "organization_id": world.home.organization_id, "hook_id": asked, "service": "slack", "event_type": "message",
+        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
         "data": "{}", "status": "dispatched", "created_at": "2026-01-01T00:00:00.000Z",
         "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
     }));
     world.automation("GET", &format!("/{id}/runs"), &Value::Null).await.expect(200);
-    let replay = format!("/api/{}/events/{asked}/replay", world.home.slug);
+    let replay = format!("/api/{}/events/{event}/replay", world.home.slug);
     let replay = Event::post(&replay, &json!({"automation_id": id})).user(&world.home.user_id);
     world.send("deploy", &replay).await.expect(202);
-    for (method, path) in [("GET", String::new()), ("GET", format!("/{asked}")), ("POST", format!("/{asked}/approve"))]
-    {
-        world.approvals(method, &path, &Value::Null).await.expect(200);
-    }
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
     let (query, lookup) = (query["id"].as_str().unwrap(), lookup["id"].as_str().unwrap());
     let rows = world.aws.rows("tools");
@@ -832,6 +834,14 @@ async fn deploying(world: &World, query: &Value, lookup: &Value) {
         });
         let answer = world.deploy(&polling).await.expect(200);
         assert_eq!(answer["result"], "ok", "{answer}");
+    }
+    run["id"].clone()
+}
+
+async fn approvals(world: &World, run: &Value) {
+    let id = approval(world, run);
+    for (method, path) in [("GET", String::new()), ("GET", format!("/{id}")), ("POST", format!("/{id}/approve"))] {
+        world.approvals(method, &path, &Value::Null).await.expect(200);
     }
 }
 

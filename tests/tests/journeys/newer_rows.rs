@@ -180,7 +180,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                     "expires_at": 4_000_000_000_u64,
                 });
                 world.aws.put(&table, &row);
-                list_of(world, &table, "deploy", "/approvals", &json!({"status": CONTENT})).await;
+                list_of(world, &table, "approvals", "/approvals", &json!({"status": CONTENT})).await;
             }
             "threads" => a_thread(world).await,
             "automations" => {

@@ -467,8 +467,9 @@ fn rows_that_expire_do() {
 type Wiring = fn(&Platform) -> Result<()>;
 
 /// The wiring of each function.
-const WIRINGS: [(&str, Wiring); 31] = [
+const WIRINGS: [(&str, Wiring); 32] = [
     ("agents", |platform| agents::Deps::new(platform).map(drop)),
+    ("approvals", |platform| approvals::Deps::new(platform).map(drop)),
     ("attach", |platform| attach::Deps::new(platform).map(drop)),
     ("call-start", |platform| call_start::Deps::new(platform).map(drop)),
     ("calls", |platform| calls::Deps::new(platform).map(drop)),

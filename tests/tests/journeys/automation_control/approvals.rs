@@ -149,7 +149,7 @@ async fn another_organization_decides_nothing() {
     let approval = text(&world.asked().await[0]["id"]).to_owned();
     let event = automation_event(&world.other, "POST", &format!("/{approval}/approve"), &Value::Null);
     let path = event.path.replacen("/automations", "/approvals", 1);
-    assert_eq!(world.send("deploy", &Event { path, ..event }).await.status, 404);
+    assert_eq!(world.send("approvals", &Event { path, ..event }).await.status, 404);
     assert_eq!((world.asked().await.len(), entered(&books)), (1, vec!["one".to_owned()]));
 }
 
@@ -264,12 +264,12 @@ async fn an_approval_shows_the_exact_recipients() {
     let path = format!("/api/{}/approvals/{}", world.home.slug, text(&asked["id"]));
     for role in ["viewer", "member"] {
         let user = world.member(&world.home, Some(role));
-        let shown = world.send("deploy", &Event::get(&path).user(&user)).await.expect(200);
+        let shown = world.send("approvals", &Event::get(&path).user(&user)).await.expect(200);
         assert_eq!(shown["arguments"], json!({"entry": "[email]", "note": "[number]", "amount": 3}), "{role}");
         assert_eq!(shown["recipients"], json!(["[email]", "[number]"]), "{role}");
     }
     let admin = world.member(&world.home, Some("admin"));
-    assert_eq!(world.send("deploy", &Event::get(&path).user(&admin)).await.expect(200), asked);
+    assert_eq!(world.send("approvals", &Event::get(&path).user(&admin)).await.expect(200), asked);
 }
 
 #[tokio::test]

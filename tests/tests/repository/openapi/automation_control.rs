@@ -13,7 +13,8 @@ pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
 
 async fn send(world: &World, event: &Event) -> Answer {
     // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
-    Box::pin(world.send("deploy", event)).await
+    let function = if event.path.contains("/approvals") { "approvals" } else { "deploy" };
+    Box::pin(world.send(function, event)).await
 }
 
 fn asked_at(world: &World, method: &str, path: &str, body: &Value) -> Event {

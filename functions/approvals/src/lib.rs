@@ -1,20 +1,23 @@
-//! Approvals of runs: listed, shown, approved, refused.
+//! Lists, shows and decides the approvals that runs of automations wait for.
 
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Error, Result, error,
+    Error, Platform, Result,
+    automation::RunQueue,
+    error,
     http::{
-        Asked, Id, MaySend, Paged, Shown, Wanted,
+        Access, Asked, Id, MaySend, Paged, Shown, Wanted,
         declared::{Body, Text},
         operation,
     },
     models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
+    platform,
     redaction::{self, to_decide_on, to_look_at},
-    store::{Decided, Page},
+    store::{Approvals, Decided, Page},
 };
 
-use crate::Deps;
+shared::routes!(Deps, "automations": list_approvals, get_approval, approve_approval, refuse_approval);
 
 /// Bytes of the displayed arguments in a list: together, and each.
 const LISTED: usize = 12_288;
@@ -25,9 +28,25 @@ const SENTENCE: usize = 4_096;
 /// Characters of the reason for a decision.
 const LONGEST_REASON: usize = 1_000;
 
+pub struct Deps {
+    pub access: Access,
+    pub approvals: Approvals,
+    pub queue: RunQueue,
+}
+
+impl Deps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        Ok(Self {
+            access: platform.access()?,
+            approvals: Approvals::new(platform.database()?),
+            queue: platform.run_queue()?,
+        })
+    }
+}
+
 /// An approval as it is shown: null for an unknown value, or one that is not known yet.
 #[derive(Debug, Serialize)]
-pub(crate) struct ApprovalView {
+struct ApprovalView {
     id: ApprovalId,
     status: ApprovalStatus,
     automation_id: Option<AutomationId>,
@@ -93,7 +112,7 @@ impl ApprovalView {
 ///
 /// - 200: A page of approvals.
 #[operation(GET "/api/{slug}/approvals", Viewer)]
-pub(crate) async fn list_approvals(
+async fn list_approvals(
     deps: &Deps,
     asked: &Asked<'_>,
     page: Paged,
@@ -107,18 +126,18 @@ pub(crate) async fn list_approvals(
 ///
 /// - 200: The approval.
 #[operation(GET "/api/{slug}/approvals/{id}", Viewer, resource(ShowApproval))]
-pub(crate) async fn get_approval(deps: &Deps, asked: &Asked<'_>, id: Id<ApprovalId>) -> Result<Shown<ApprovalView>> {
+async fn get_approval(deps: &Deps, asked: &Asked<'_>, id: Id<ApprovalId>) -> Result<Shown<ApprovalView>> {
     let approval = deps.approvals.get(asked.organization(), id.0).await?;
     Ok(Shown(ApprovalView::of(approval, asked.member.role, false)))
 }
 
 #[derive(Body)]
-pub(crate) struct Approving {
+struct Approving {
     reason: Option<Text<LONGEST_REASON>>,
 }
 
 #[derive(Body)]
-pub(crate) struct Refusing {
+struct Refusing {
     reason: Text<LONGEST_REASON>,
 }
 
@@ -133,7 +152,7 @@ pub(crate) struct Refusing {
 /// {"reason": "Looks right."}
 /// ```
 #[operation(POST "/api/{slug}/approvals/{id}/approve", Admin, also(409), resource(Approve))]
-pub(crate) async fn approve_approval(
+async fn approve_approval(
     deps: &Deps,
     asked: &Asked<'_>,
     id: Id<ApprovalId>,
@@ -154,7 +173,7 @@ pub(crate) async fn approve_approval(
 /// {"reason": "The price is wrong."}
 /// ```
 #[operation(POST "/api/{slug}/approvals/{id}/refuse", Admin, also(409), resource(Refuse))]
-pub(crate) async fn refuse_approval(
+async fn refuse_approval(
     deps: &Deps,
     asked: &Asked<'_>,
     id: Id<ApprovalId>,
@@ -175,7 +194,7 @@ async fn decide(
     let organization = member.organization_id;
     // The owner is checked before the request.
     let asked = deps.approvals.get(organization, id).await?;
-    match deps.starter.queue.runs.get(organization, asked.run_id).await {
+    match deps.queue.runs.get(organization, asked.run_id).await {
         Ok(run) if !run.status.is_over() => {}
         Ok(_) | Err(Error::NotFound(_)) => {
             return Err(Error::Conflict("the run that asked is over, so there is nothing to decide".into()));
@@ -193,7 +212,7 @@ async fn decide(
         }
     };
     tracing::info!(approval.id = %id, run.id = %approval.run_id, "an approval was decided: {}", status.as_str());
-    if let Err(error) = deps.starter.queue.wake(organization, approval.run_id).await {
+    if let Err(error) = deps.queue.wake(organization, approval.run_id).await {
         // The decision holds; `settle` wakes the run later.
         tracing::warn!(run.id = %approval.run_id, "a waiting run could not be woken: {}", error::chain(&error));
     }
