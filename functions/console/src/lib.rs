@@ -13,7 +13,7 @@ use serde::Serialize;
 use shared::{
     Error, Platform, Result,
     described::{Described, Schemas, json},
-    http::{Answers, Found, Operation, Part, Reply, Request, operation},
+    http::{self, Answers, Found, Operation, Part, Reply, Request, operation},
     platform::{self, ConsoleSettings},
 };
 
@@ -131,7 +131,7 @@ fn has_a_tag(operation: &mut Operation) {
 fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
     let coding = file.coding(&policy::taken(request));
     let tag = file.tag(coding);
-    let reply = if policy::has(request, &tag) {
+    let reply = if http::is_known(request, &tag) {
         Reply::not_modified()
     } else {
         let reply = Reply::of(200, file.kind, file.bytes(coding));

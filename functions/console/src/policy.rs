@@ -1,4 +1,4 @@
-//! Headers: the browser's permissions for the page, versions that it has, encodings that it takes.
+//! Headers: the browser's permissions for the page, encodings that it takes.
 
 use shared::{http::Request, platform::ConsoleSettings};
 
@@ -40,15 +40,6 @@ fn origin(address: &str) -> Option<&str> {
     let (host, origin) = (host.get(..end)?, address.get(..start + end)?);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-:[]".contains(letter);
     (!host.is_empty() && host.chars().all(plain)).then_some(origin)
-}
-
-/// Whether the browser has the version with this tag (`If-None-Match`, RFC 9110, section 13.1.2).
-pub(crate) fn has(request: &Request, tag: &str) -> bool {
-    let given = request.headers().get_all("if-none-match").iter().filter_map(|value| value.to_str().ok());
-    given.flat_map(|value| value.split(',')).map(str::trim).any(|given| {
-        // Something on the way may have compressed it, which makes the tag a weak one.
-        given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag
-    })
 }
 
 /// How a file is compressed.

@@ -260,6 +260,7 @@ impl<T: Serialize + Described> Answers for Tagged<T> {
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         operation.answers(200, "The present state.", T::schema(schemas));
+        operation.never_unchanged();
     }
 }
 

@@ -7,6 +7,7 @@ mod body;
 pub mod declared;
 mod events;
 mod idempotency_key;
+mod not_modified;
 mod openapi;
 mod operation;
 mod page;
@@ -25,6 +26,7 @@ pub use declared::{MaySend, Sent};
 pub use events::{Events, Frames};
 use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
+pub use not_modified::is_known;
 pub use openapi::{Document, Operation};
 pub use operation::{
     Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named,

@@ -37,6 +37,7 @@ mod list;
 mod mcp;
 mod members;
 mod newer_rows;
+mod not_modified;
 mod organizations;
 mod phone_numbers;
 mod pipedream;

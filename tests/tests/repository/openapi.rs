@@ -157,6 +157,11 @@ fn answers_and_their_descriptions_are_the_same() {
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);
         document.check(operation, &answer);
+        // The tag of an answer is all that the 304 for it needs: journeys, not_modified.rs.
+        if document.answers_304(operation) && answer.status == 200 && answer.headers.contains_key("etag") {
+            let unchanged = Answer { status: 304, content_type: String::new(), body: Value::Null, ..answer };
+            document.check(operation, &unchanged);
+        }
     }
     let unseen = document.unseen();
     assert!(unseen.is_empty(), "described, and never answered: {unseen:#?}");

@@ -88,6 +88,9 @@ impl Operation {
                 operation.refuses(400);
             }
         }
+        if route.is_tagged() {
+            operation.answers_as(304, "NotModified");
+        }
         for status in usual.iter().chain(also.iter().map(|(status, _)| status)) {
             operation.refuses(*status);
         }
@@ -96,6 +99,11 @@ impl Operation {
 
     pub fn answers_as(&mut self, status: u16, response: &str) {
         self.answers.insert(status, json!({"$ref": format!("#/components/responses/{response}")}));
+    }
+
+    /// For an answer whose `ETag` is no tag of its content.
+    pub fn never_unchanged(&mut self) {
+        self.answers.remove(&304);
     }
 
     pub fn refuses(&mut self, status: u16) {

@@ -541,7 +541,8 @@ macro_rules! routes {
         pub async fn handle(deps: &$($life)? $deps, request: $crate::http::Request) -> $crate::Result<$crate::http::Reply> {
             let found = $crate::http::Found::of(ROUTES, &request)?;
             $(if found.is(&$($of)::+::ROUTE) {
-                return Box::pin($($of)::+::answer(deps, found)).await;
+                let reply = Box::pin($($of)::+::answer(deps, found)).await?;
+                return Ok(reply.unless_known(&$($of)::+::ROUTE, &request));
             })+
             Err($crate::Error::NotFound("route"))
         }

@@ -74,6 +74,22 @@ impl Reply {
         Self::of(304, "", Vec::new())
     }
 
+    /// The content of an answer of 200 that has no tag yet.
+    pub(super) fn content_to_tag(&self) -> Option<&[u8]> {
+        match &self.body {
+            ReplyBody::Whole(content) if self.status == 200 && self.headers.iter().all(|(name, _)| *name != "etag") => {
+                Some(content)
+            }
+            _ => None,
+        }
+    }
+
+    /// 304 with the headers and the later work of this answer.
+    pub(super) fn without_content(self) -> Self {
+        let Self { headers, cache_control, afterwards, .. } = self;
+        Self { headers, cache_control, afterwards, ..Self::not_modified() }
+    }
+
     /// TwiML. Twilio accepts only `text/xml`.
     pub fn twiml(twiml: String) -> Self {
         Self::of(200, "text/xml", twiml.into_bytes())

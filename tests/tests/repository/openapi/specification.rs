@@ -100,6 +100,10 @@ impl Document {
         self.seen.insert((operation.to_owned(), *status, content_type.clone()));
     }
 
+    pub(crate) fn answers_304(&self, operation: &str) -> bool {
+        !self.operation(operation).value["responses"]["304"].is_null()
+    }
+
     /// The descriptions that did not occur, without API Gateway's own answers.
     pub(crate) fn unseen(&self) -> Vec<Described> {
         let gateway = json!({"$ref": "#/components/schemas/GatewayMessage"});
