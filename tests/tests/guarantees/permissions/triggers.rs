@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::World;
 
-use super::{Fault, Permissions, activated, note};
+use super::{Fault, Permissions, automations::activated, note};
 
 pub(super) async fn deployed_triggers(asked: &mut Permissions, world: &mut World) {
     world.catalogue_service("gmail.json");

@@ -1,0 +1,142 @@
+//! Claims that another request holds, lost, or made twice.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use shared::models::Timestamp;
+use tests::{
+    Fault, Trouble, World, ai_sms,
+    standins::{self, vapi::ToolCall},
+};
+
+#[tokio::test]
+async fn a_running_twin_is_awaited_not_repeated() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::delay(400));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let (first, twin) = futures_util::join!(world.call_tool(&call), async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.call_tool(&call).await
+    });
+    assert_eq!(first.result(), twin.result());
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.twilio.inject(standins::Fault::delay(60_000));
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    let long = world.vapi_event(&call).within(Duration::from_millis(3_500));
+    let short = world.vapi_event(&call).within(Duration::from_millis(1_700));
+    let (_, twin) = futures_util::join!(world.send("execute", &long), async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.send("execute", &short).await
+    });
+    assert!(twin.sentence().contains("still being carried out"), "{}", twin.body);
+    assert_eq!(world.twilio.requests().len(), 1);
+}
+
+/// The claim of a process that died.
+pub(super) async fn left_in_progress(world: &World, call: &ToolCall, lease_until: i64) {
+    world.call_tool(call).await.result();
+    let mut record = world.aws.rows("idempotency").remove(0);
+    let record = record.as_object_mut().unwrap();
+    record.retain(|name, _| ["id", "token", "expires_at"].contains(&name.as_str()));
+    record.insert("status".to_owned(), json!("in_progress"));
+    record.insert("lease_until".to_owned(), json!(lease_until));
+    record.insert("expires_at".to_owned(), json!(Timestamp::now().as_seconds() + 100));
+    world.aws.put("idempotency", &Value::Object(record.clone()));
+}
+
+#[tokio::test]
+async fn an_owner_that_died_between_effect_and_record_leaves_an_unclear_outcome() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    left_in_progress(&world, &call, Timestamp::now().as_millis() - 1).await;
+    for _ in 0..2 {
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("not known"), "{}", answer.body);
+    }
+    let answers = join_all((0..5).map(|_| world.call_tool(&call))).await;
+    assert!(answers.iter().all(|answer| answer.sentence().contains("not known")));
+    assert_eq!(world.twilio.messages().len(), 1, "only the one that was sent before");
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "unknown");
+}
+
+#[tokio::test]
+async fn a_dead_owners_lease_that_runs_out_is_noticed_while_waiting() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    left_in_progress(&world, &call, Timestamp::now().as_millis() + 500).await;
+    assert!(world.call_tool(&call).await.sentence().contains("not known"));
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_that_cannot_be_made_causes_no_effect() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    for trouble in ["ProvisionedThroughputExceededException", "InternalServerError", "AccessDeniedException"] {
+        world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::Error(trouble)).times(3));
+        let answer = world.call_tool(&call).await;
+        assert!(answer.sentence().contains("not available"), "{trouble}: {}", answer.body);
+        world.aws.clear_faults();
+        assert!(world.twilio.requests().is_empty(), "{trouble}");
+    }
+    world.call_tool(&call).await.result();
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_is_lost_is_ours_all_the_same() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::DropAfter).times(2));
+    world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn an_outcome_that_cannot_be_recorded_is_answered_and_not_repeated() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.aws.inject(Fault::throttled("UpdateItem", "idempotency").after(1));
+    world.call_tool(&call).await.result();
+    // Expires the lease, as if its owner had died.
+    let record = world.aws.rows("idempotency").remove(0);
+    assert_eq!(record["status"], "in_progress");
+    let ended = json!({"lease_until": Timestamp::now().as_millis() - 1});
+    world.aws.change("idempotency", record["id"].as_str().unwrap(), ended);
+    assert!(world.call_tool(&call).await.sentence().contains("not known"));
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_slow_owner_does_not_overwrite_a_later_record() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.twilio.inject(standins::Fault::delay(300));
+    let meanwhile = async {
+        while world.twilio.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let record = world.aws.rows("idempotency").remove(0);
+        let taken = json!({"status": "unknown", "token": "of-another", "answer": null});
+        world.aws.change("idempotency", record["id"].as_str().unwrap(), taken);
+    };
+    let (answer, ()) = futures_util::join!(world.call_tool(&call), meanwhile);
+    answer.result();
+    assert_eq!(world.aws.rows("idempotency")[0]["status"], "unknown");
+}

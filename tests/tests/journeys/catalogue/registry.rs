@@ -1,0 +1,174 @@
+//! The files of `infra/catalogue` against the components of the registry.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use shared::{
+    Deadline,
+    connections::Connecting,
+    models::{Binding, ConnectionKind, ExecutionStatus, Service, ServiceTool, ToolRef, Trigger},
+    tool::{CallContext, Conversation, Subject},
+};
+use tests::{
+    World,
+    automation::{AMPLE, organization},
+};
+
+use super::{files, load};
+
+/// Compares each component with the registry's, an independent source.
+#[test]
+fn every_component_is_as_the_registry_has_it() {
+    let registry: Vec<Value> =
+        serde_json::from_str(include_str!("../../../fixtures/pipedream_components.json")).unwrap();
+    let of_key = |key: &Value| registry.iter().find(|of| of["key"] == *key);
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for (file, content) in files().as_object().unwrap() {
+        for tool in content["tools"].as_array().unwrap() {
+            let Some(component) = tool.get("component") else { continue };
+            compared += 1;
+            let key = &component["key"];
+            let Some(real) = of_key(key) else {
+                wrong.push(format!("{file}: {key} is in no registry"));
+                continue;
+            };
+            let app_prop = component["props"].as_array().unwrap().iter().find(|prop| prop["type"] == "app");
+            let app_prop = app_prop.map_or(&Value::Null, |prop| &prop["name"]);
+            for (what, ours, theirs) in [
+                ("version", &component["version"], &real["version"]),
+                ("app prop", app_prop, &real["app_prop"]),
+                ("app", &content["connection"]["app"], &real["app"]),
+                ("annotations", &component["annotations"], &real["annotations"]),
+            ] {
+                if ours != theirs {
+                    wrong.push(format!("{file}: {key}: {what} is {ours}, and {theirs} in the registry"));
+                }
+            }
+            let (ours, theirs) = (props(&component["props"]), props(&real["props"]));
+            if ours != theirs {
+                wrong.push(format!("{file}: {key}: {ours:?} is {theirs:?} in the registry"));
+            }
+        }
+    }
+    for (file, content) in files().as_object().unwrap() {
+        for event in content["capabilities"]["webhook_payload_schemas"].as_object().unwrap().values() {
+            let Some(trigger) = event.get("deployed_trigger") else { continue };
+            compared += 1;
+            let Some(real) = of_key(&trigger["component"]) else {
+                wrong.push(format!("{file}: {} is in no registry", trigger["component"]));
+                continue;
+            };
+            for (what, ours, theirs) in [
+                ("version", &trigger["version"], &real["version"]),
+                ("app prop", &trigger["app_prop"], &real["app_prop"]),
+                ("app", &content["connection"]["app"], &real["app"]),
+            ] {
+                if ours != theirs {
+                    wrong.push(format!("{file}: {what} is {ours}, and {theirs} in the registry"));
+                }
+            }
+            wrong.extend(trigger_props(trigger, real).into_iter().map(|problem| format!("{file}: {problem}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 40 && compared == registry.len(), "{compared} of {}", registry.len());
+}
+
+/// Mistakes in a trigger's parameters and defaults: unknown props, and required props without a value.
+fn trigger_props(trigger: &Value, real: &Value) -> Vec<String> {
+    let parameters = &trigger["parameters"];
+    let mut given: BTreeSet<&str> = parameters["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    given.extend(trigger["defaults"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
+    let has = |name: &str| real["props"].as_array().unwrap().iter().any(|prop| prop["name"] == name);
+    let mut wrong: Vec<String> =
+        given.iter().filter(|name| !has(name)).map(|name| format!("{name} is not a prop of {}", real["key"])).collect();
+    for prop in real["props"].as_array().unwrap() {
+        let (name, kind) = (prop["name"].as_str().unwrap(), prop["type"].as_str().unwrap());
+        let platform = kind == "app" || kind == "alert" || kind.starts_with("$.");
+        let required = prop["optional"] != true && !platform;
+        let asked = parameters["required"].as_array().into_iter().flatten().any(|asked| asked == name);
+        if required && !asked && trigger["defaults"].get(name).is_none() {
+            wrong.push(format!("{} needs {name}, which is neither required nor a default", real["key"]));
+        }
+    }
+    wrong
+}
+
+/// Name and type of each prop, and whether it is required.
+pub(super) fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
+    let prop = |prop: &Value| {
+        let text = |name: &str| prop[name].as_str().unwrap().to_owned();
+        (text("name"), text("type"), prop["optional"] != true)
+    };
+    of.as_array().unwrap().iter().map(prop).collect()
+}
+
+/// Connects the home organization to each service.
+async fn connect_all(world: &World, services: &[Service]) {
+    let connections = &world.process.runs.catalogue.connections;
+    for service in services {
+        match &service.connection {
+            ConnectionKind::Pipedream { app } => {
+                world.pipedream.connect(&format!("apn_{app}"), &world.home.organization_id, app);
+            }
+            ConnectionKind::Credential { fields } => {
+                let credential: Value = fields
+                    .iter()
+                    .map(|field| (field.name.clone(), json!(format!("value-of-{}", field.name))))
+                    .collect();
+                let deadline = Deadline::after(AMPLE);
+                let connected = connections.connect(organization(world), service, &credential, deadline).await.unwrap();
+                assert!(matches!(connected, Connecting::Connected { .. }), "{}", service.name);
+            }
+            // The home organization has a number.
+            ConnectionKind::None | ConnectionKind::PhoneNumber => {}
+        }
+    }
+}
+
+/// Listed means executable: each tool of the catalogue is found at its fingerprint, shows the request of each example, and runs
+/// if it is bound to a component or to an SMS.
+#[tokio::test]
+async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
+    let world = World::start().await;
+    load(&world, &files()).await;
+    let (catalogue, executor) = (&world.process.runs.catalogue, &world.process.run_tool.executor);
+    connect_all(&world, &catalogue.services.all().await.unwrap()).await;
+    let rows = world.aws.rows("service_tools");
+    let rows: Vec<ServiceTool> = rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect();
+    let references: Vec<ToolRef> = rows
+        .iter()
+        .map(|row| ToolRef::Service { name: row.name.clone(), fingerprint: Some(row.fingerprint.clone()) })
+        .collect();
+    let resolved = catalogue.resolve(organization(&world), &references, Deadline::after(AMPLE)).await.unwrap();
+    let conversation = Conversation::default();
+    for (row, resolved) in rows.iter().zip(resolved) {
+        let Ok(found) = resolved else { panic!("{} cannot be called", row.name) };
+        let context = CallContext {
+            organization: organization(&world),
+            user: None,
+            subject: Subject::Request(&row.name),
+            delivery: None,
+            conversation: &conversation,
+            trigger: Trigger::Test,
+            deadline: Deadline::after(AMPLE),
+        };
+        for example in &row.examples {
+            let shown = found.preview(executor, &context, example).await.unwrap();
+            let shown = shown.unwrap_or_else(|why| panic!("{} {example:?}: {why}", row.name)).to_string();
+            assert!(!shown.contains("value-of-secret") && !shown.contains("value-of-access"), "{}: {shown}", row.name);
+        }
+        let example = row.examples[0].clone();
+        if !matches!(row.binding, Binding::ApiRequest(_)) {
+            let before = world.pipedream.runs().len() + world.twilio.messages().len();
+            let outcome = found.callable(executor).call(example, &context).await.unwrap();
+            assert_eq!(outcome.status, ExecutionStatus::Succeeded, "{}: {:?}", row.name, outcome.answer);
+            assert_eq!(world.pipedream.runs().len() + world.twilio.messages().len(), before + 1, "{}", row.name);
+        }
+    }
+    for run in world.pipedream.runs() {
+        assert!(
+            rows.iter().any(|row| matches!(&row.binding, Binding::Pipedream { component, .. } if *component == run.id))
+        );
+    }
+}
