@@ -408,6 +408,7 @@ fn begun(
         read_back: None,
         context_error: None,
         context_failed_at: None,
+        failed_executions: Vec::new(),
         ended_at: None,
         ended_reason: None,
         duration_seconds: None,

@@ -10,10 +10,10 @@ use futures_util::join;
 use shared::{
     Error, Platform, Result,
     accounts::Accounts,
-    http::{Access, Asked, Gone, History, Id, Paged, Shown, operation},
-    models::{CallId, Execution, ExecutionView, OrganizationId},
+    http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
+    models::{AgentId, CallId, CallStatus, Execution, ExecutionView, OrganizationId},
     platform,
-    store::{Calls, Cursor, Erasure, ExecutionFilter, Executions, Page},
+    store::{CallFilter, Calls, Cursor, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
@@ -59,7 +59,7 @@ impl Deps {
 /// List calls
 ///
 /// The calls that came in through us, newest first. Members of the organization see who called: the numbers are shown as they
-/// are.
+/// are. `failed`: only calls with a tool that did not succeed.
 ///
 /// - 200: A page of calls.
 ///
@@ -68,11 +68,26 @@ impl Deps {
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "ended",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": "2026-02-27T10:13:20.000Z",
-///  "ended_reason": "customer-ended-call", "duration_seconds": 140.5, "cost": 0.12}], "next_cursor": null}
+///  "ended_reason": "customer-ended-call", "duration_seconds": 140.5, "cost": 0.12,
+///  "failed_tools": 1}], "next_cursor": null}
 /// ```
 #[operation(GET "/api/{slug}/calls", Viewer)]
-async fn list_calls(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<CallView>> {
-    let page = deps.calls.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+async fn list_calls(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    created: Newest,
+    status: Wanted<CallStatus>,
+    agent: Wanted<AgentId>,
+    number: Wanted<Number>,
+    failed: Wanted<YesNo>,
+) -> Result<Page<CallView>> {
+    let wanted = CallFilter {
+        status: status.0,
+        agent: agent.0,
+        number: number.0.map(|Number(number)| number),
+        failed: failed.0.is_some_and(|YesNo(failed)| failed),
+    };
+    let page = deps.calls.page(asked.organization(), &created.0, &wanted).await?;
     Ok(page.map(CallView::from))
 }
 
@@ -91,7 +106,7 @@ async fn list_calls(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "in-progress",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": null, "ended_reason": null, "duration_seconds": null,
-///  "cost": null, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
+///  "cost": null, "failed_tools": 0, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
 ///  {"at": "2026-02-27T10:10:58.204Z", "event": "twiml_answered"}, {"at": "2026-02-27T10:10:58.205Z",
 ///  "event": "tool_queued", "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2",
 ///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},

@@ -26,6 +26,7 @@ pub(crate) struct CallView {
     ended_reason: Option<String>,
     duration_seconds: Option<f64>,
     cost: Option<f64>,
+    failed_tools: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,6 +54,7 @@ impl CallView {
             ended_reason: None,
             duration_seconds: None,
             cost: None,
+            failed_tools: None,
         }
     }
 }
@@ -72,6 +74,7 @@ impl From<Call> for CallView {
             ended_reason: row.ended_reason,
             duration_seconds: row.duration_seconds,
             cost: row.cost,
+            failed_tools: Some(row.failed_executions.len()),
         }
     }
 }

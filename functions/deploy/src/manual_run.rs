@@ -3,9 +3,9 @@
 use shared::{
     Result,
     automation::RunView,
-    http::{Asked, Begun, Id, MaySend, Paged, Repeated, operation},
+    http::{Asked, Begun, Id, MaySend, Newest, Repeated, operation},
     models::AutomationId,
-    store::Page,
+    store::{Page, RunFilter},
 };
 
 use crate::Deps;
@@ -57,11 +57,11 @@ pub(crate) async fn list_automation_runs(
     deps: &Deps,
     asked: &Asked<'_>,
     id: Id<AutomationId>,
-    page: Result<Paged>,
+    created: Result<Newest>,
 ) -> Result<Page<RunView>> {
     let organization = asked.organization();
     deps.deployment.automations.get(organization, id.0).await?;
-    let Paged { limit, cursor } = page?;
-    let page = deps.starter.queue.runs.page_of_automation(organization, id.0, cursor.as_ref(), limit).await?;
+    let wanted = RunFilter { automation: Some(id.0), ..RunFilter::default() };
+    let page = deps.starter.queue.runs.page(organization, &created?.0, &wanted).await?;
     Ok(page.map(RunView::from))
 }

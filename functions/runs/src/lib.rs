@@ -10,10 +10,10 @@ use shared::{
         LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_what_it_waits_for, report_end, whole_run_view,
     },
     catalogue::Catalogue,
-    http::{Access, Asked, Gone, Id, Paged, Shown, operation},
-    models::{RunCeilings, RunId},
+    http::{Access, Asked, DryRun, Gone, Id, Newest, Shown, Wanted, YesNo, operation},
+    models::{AutomationId, RunCeilings, RunId, RunStatus},
     platform,
-    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations, Page},
+    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations, Page, RunFilter},
 };
 
 shared::routes!(Deps, "automations": start::start_run, list_runs, get_run, delete_run, cancel_run);
@@ -52,12 +52,26 @@ impl Deps {
 
 /// List runs
 ///
-/// Newest first, without prompts and answers.
+/// Newest first, without prompts and answers. `failed`: only runs that failed, partly failed, or ended at a limit.
 ///
 /// - 200: A page of runs.
 #[operation(GET "/api/{slug}/runs", Viewer)]
-async fn list_runs(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<RunView>> {
-    let page = deps.runs.page(asked.organization(), page.cursor.as_ref(), page.limit).await?;
+async fn list_runs(
+    deps: &Deps,
+    asked: &Asked<'_>,
+    created: Newest,
+    status: Wanted<RunStatus>,
+    automation: Wanted<AutomationId>,
+    failed: Wanted<YesNo>,
+    dry_run: Wanted<DryRun>,
+) -> Result<Page<RunView>> {
+    let wanted = RunFilter {
+        automation: automation.0,
+        status: status.0,
+        failed: failed.0.is_some_and(|YesNo(failed)| failed),
+        dry_run: dry_run.0.map(|DryRun(dry_run)| dry_run),
+    };
+    let page = deps.runs.page(asked.organization(), &created.0, &wanted).await?;
     Ok(page.map(RunView::from))
 }
 

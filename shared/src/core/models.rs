@@ -58,8 +58,8 @@ pub use automation_run::{
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
-    BackgroundResult, Call, CallId, CallStatus, CallVariable, FirstTime, ResultToTell, StartedTool, StartingCall,
-    ToldLater, Transfer,
+    BackgroundResult, Call, CallId, CallStatus, CallVariable, FirstTime, NotACallStatus, ResultToTell, StartedTool,
+    StartingCall, ToldLater, Transfer,
 };
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
@@ -77,7 +77,7 @@ pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeB
 pub use limits::{Limit, Limits};
 pub use organization::{Contact, Member, Membership, NotARole, Organization, OrganizationMember, Role};
 pub use own_key::{KeyService, NotAKeyService, OwnKey, OwnKeys};
-pub use phone_number::{E164, PhoneNumber};
+pub use phone_number::{E164, NotE164, PhoneNumber};
 pub use queued_execution::{Queued, QueuedExecution};
 pub use read_back::{Confirm, ReadBack, SecondRequest, SpeechTurn};
 pub use recipient_state::RecipientState;

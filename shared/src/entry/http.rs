@@ -6,6 +6,7 @@ mod bearer;
 mod body;
 pub mod declared;
 mod events;
+mod filters;
 mod idempotency_key;
 mod not_modified;
 mod openapi;
@@ -24,13 +25,14 @@ pub use body::{body, id_body, json_body};
 pub use declare::operation;
 pub use declared::{MaySend, Sent};
 pub use events::{Events, Frames};
+pub use filters::{DryRun, History, Newest, Number, OfAllTools, YesNo};
 use idempotency_key::idempotency_key;
 pub use lambda_http::Request;
 pub use not_modified::is_known;
 pub use openapi::{Document, Operation};
 pub use operation::{
-    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, History, Id, Ids, Made, Named,
-    OfAllTools, Paged, Part, Repeated, Route, Shown, Wanted,
+    Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, Id, Ids, Made, Named, Paged, Part,
+    Repeated, Route, Shown, Wanted,
 };
 pub use page::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};

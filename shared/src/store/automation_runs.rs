@@ -17,7 +17,10 @@
 //!
 //! Each step and the row are written in one transaction under the lease, so a former holder cannot write.
 
+mod list;
 mod parts;
+
+pub use list::RunFilter;
 
 use std::time::Duration;
 
@@ -27,7 +30,7 @@ use serde_json::Value;
 
 use self::parts::{Parts, StoredResult};
 use super::{
-    Budgets, Cursor, Lease, Page,
+    Budgets, Cursor, Lease,
     audit::Change,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
@@ -39,8 +42,8 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     models::{
-        Act, ActionResult, ApprovalId, AutomationId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId,
-        RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
+        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
+        RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -178,33 +181,8 @@ impl AutomationRuns {
         transact_unless_refused(vec![new.audited(started(run))?, part]).await
     }
 
-    pub async fn page_of_automation(
-        &self,
-        organization: OrganizationId,
-        automation: AutomationId,
-        after: Option<&Cursor>,
-        limit: i32,
-    ) -> Result<Page<AutomationRun>> {
-        let of = self.table.query_index("by_automation", "#automation_id = :automation").newest_first();
-        let of = of.filter("#organization_id = :organization");
-        let of = of.with([(":automation", text(automation)), (":organization", text(organization))]);
-        let whose = [("automation_id", text(automation)), ("part", text(RUN))];
-        let start = after.map(|cursor| cursor.start_key_of(whose));
-        Ok(Page::created(of.page(start, Some(limit)).await?))
-    }
-
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         visible(self.table.owned(organization, row(id), RUN).await?)
-    }
-
-    pub async fn page(
-        &self,
-        organization: OrganizationId,
-        after: Option<&Cursor>,
-        limit: i32,
-    ) -> Result<Page<AutomationRun>> {
-        let start = after.map(|cursor| start_key(organization, cursor));
-        Page::newest_from(organization, &self.table, start, limit).await
     }
 
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {

@@ -18,8 +18,9 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{
-    Cursor, Page,
+    CreatedFilter, Cursor, Page,
     audit::Change,
+    cursor::Filters,
     database::{Database, Item, from_item, id, rows, text, to_attribute},
     table::{Query, Table},
     write::{Attempt, Write},
@@ -27,8 +28,8 @@ use super::{
 use crate::{
     Error, Result,
     models::{
-        Act, Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, Noun, OrganizationId, Timestamp,
-        ToldLater, Transfer, Unowned,
+        Act, AgentId, Call, CallId, CallStatus, ControlUrl, E164, ExecutionId, FirstTime, Noun, OrganizationId,
+        Timestamp, ToldLater, Transfer, Unowned,
     },
 };
 
@@ -46,6 +47,17 @@ pub enum Added {
     Over(CallId),
     /// The call has no row, or none yet.
     NoCall,
+}
+
+/// Filters of the list of calls.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    pub status: Option<CallStatus>,
+    pub agent: Option<AgentId>,
+    /// The caller's or the called number.
+    pub number: Option<E164>,
+    /// Only calls with a tool that did not succeed.
+    pub failed: bool,
 }
 
 /// VAPI's report of a call's end.
@@ -72,8 +84,27 @@ impl Calls {
         Ok(call.filter(Call::is_kept).map(Unowned::new))
     }
 
-    pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Call>> {
-        Page::newest(organization, &self.table, after, limit).await
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        created: &CreatedFilter,
+        wanted: &CallFilter,
+    ) -> Result<Page<Call>> {
+        let mut filters = Filters::default()
+            .equal("status", wanted.status.as_ref().map(to_attribute).transpose()?)
+            .equal("agent_id", wanted.agent.map(text));
+        if let Some(number) = &wanted.number {
+            let either = "#caller_phone_number = :number OR #called_phone_number = :number";
+            filters = filters.and(either, [(":number", text(number))]);
+        }
+        if wanted.failed {
+            filters = filters.and("attribute_exists(#failed_executions)", []);
+        }
+        let query = self.table.query_index(
+            "by_organization",
+            "#organization_id = :organization AND #created_at BETWEEN :since AND :until",
+        );
+        Page::filtered(organization, query, created, filters, [("organization_id", text(organization))]).await
     }
 
     /// Writes an incoming call. An existing row stays as it is.

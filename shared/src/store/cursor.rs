@@ -11,12 +11,25 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     database::{Item, key, number, rows, text},
-    table::Table,
+    table::{Query, Table, Values},
 };
 use crate::{
     Error, Result,
     models::{CallId, OrganizationId, Timestamp},
 };
+
+/// DynamoDB drops expired rows up to two days late.
+const KEPT: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
+
+/// A page of a list in order of creation.
+#[derive(Debug, Clone)]
+pub struct CreatedFilter {
+    pub limit: i32,
+    /// The last item of the previous page.
+    pub after: Option<Cursor>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
 
 /// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
 #[derive(Debug, Serialize)]
@@ -32,8 +45,7 @@ impl<T> Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    /// A page of the organization's rows by the index `by_organization`, newest first. Expired rows are filtered: DynamoDB drops
-    /// them up to two days late.
+    /// A page of the organization's rows by the index `by_organization`, newest first.
     pub(super) async fn newest(
         organization: OrganizationId,
         table: &Table,
@@ -51,15 +63,60 @@ impl<T: DeserializeOwned> Page<T> {
         limit: i32,
     ) -> Result<Self> {
         let newest = table.query_index("by_organization", "#organization_id = :organization").newest_first();
-        let kept = newest.filter("attribute_not_exists(#expires_at) OR #expires_at > :now");
+        let kept = newest.filter(KEPT);
         let values = [(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))];
         Ok(Self::created(kept.with(values).page(start, Some(limit)).await?))
+    }
+
+    /// A page of `query`, whose condition ends with `#created_at BETWEEN :since AND :until`, newest first. `filters` are
+    /// DynamoDB's, and all must hold. `key`: the index's partition, and other members of the table's key.
+    pub(super) async fn filtered<const N: usize>(
+        organization: OrganizationId,
+        query: Query,
+        wanted: &CreatedFilter,
+        filters: Filters,
+        key: [(&str, AttributeValue); N],
+    ) -> Result<Self> {
+        // Before and after every time.
+        const EARLIEST: &str = "0";
+        const LATEST: &str = "a";
+        let edge = |at: Option<Timestamp>, open: &str| text(at.map_or_else(|| open.to_owned(), |at| at.to_string()));
+        let is_filtered = !filters.0.is_empty();
+        let query = query.newest_first().filter(KEPT).with([
+            (":organization", text(organization)),
+            (":now", number(Timestamp::now().as_seconds())),
+            (":since", edge(wanted.since, EARLIEST)),
+            (":until", edge(wanted.until, LATEST)),
+        ]);
+        let query = filters.0.into_iter().fold(query, Query::filter).with_all(filters.1);
+        let start = wanted.after.as_ref().map(|cursor| cursor.start_key_of(key));
+        Ok(Self::created(query.filled(start, wanted.limit, is_filtered).await?))
     }
 
     /// Rows in order of creation; `next` is DynamoDB's key of the last one.
     pub(super) fn created((items, next): (Vec<Item>, Option<Item>)) -> Self {
         let next = next.as_ref().and_then(Cursor::after);
         Self { items: rows(items), next_cursor: next.map(|next| next.to_string()) }
+    }
+}
+
+/// Filters of a list with their values.
+#[derive(Default)]
+pub(super) struct Filters(Vec<String>, Values);
+
+impl Filters {
+    pub(super) fn and<const N: usize>(mut self, filter: &str, values: [(&str, AttributeValue); N]) -> Self {
+        self.0.push(format!("({filter})"));
+        self.1.extend(values.map(|(placeholder, value)| (placeholder.to_owned(), value)));
+        self
+    }
+
+    /// Items whose attribute has this value, if one is wanted.
+    pub(super) fn equal(self, name: &str, wanted: Option<AttributeValue>) -> Self {
+        match wanted {
+            None => self,
+            Some(value) => self.and(&format!("#{name} = :{name}"), [(&*format!(":{name}"), value)]),
+        }
     }
 }
 

@@ -31,10 +31,6 @@ use crate::{
 
 pub(super) type Deleted = Result<u64, OutOfTime>;
 
-/// Index pages read to fill one page of a filtered list.
-const MOST_READS: usize = 5;
-const LARGEST_READ: i32 = 200;
-
 #[derive(Debug, Clone)]
 pub struct ExecutionFilter {
     pub limit: i32,
@@ -64,11 +60,12 @@ impl ExecutionFilter {
 #[derive(Clone)]
 pub struct Executions {
     table: Table,
+    calls: Table,
 }
 
 impl Executions {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("executions") }
+        Self { table: database.table("executions"), calls: database.table("calls") }
     }
 
     /// Writes an execution. A queued execution is written when queued and when done, possibly in either order and concurrently.
@@ -96,7 +93,21 @@ impl Executions {
                 (":unknown", text(ExecutionStatus::Unknown.as_str())),
             ]),
         };
-        put.unless_refused().await.map(drop)
+        if put.unless_refused().await? { self.note_failed(execution).await } else { Ok(()) }
+    }
+
+    /// Notes an execution that did not succeed in its call, once. A call that did not come in through us has no row.
+    async fn note_failed(&self, execution: &Execution) -> Result<()> {
+        let Some(call) =
+            execution.call_id.as_ref().filter(|_| ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status))
+        else {
+            return Ok(());
+        };
+        let noted =
+            self.calls.update(id(call), "ADD #failed_executions :failed").when("#organization_id = :organization");
+        let failed = AttributeValue::Ss(vec![execution.id.to_string()]);
+        let noted = noted.with([(":failed", failed), (":organization", text(execution.organization_id))]);
+        noted.unless_refused().await.map(drop)
     }
 
     async fn put_recipient(&self, execution: &Execution, recipient: &CallerHash) -> Result<()> {
@@ -124,7 +135,11 @@ impl Executions {
             ])
             .unless_refused()
             .await?;
-        if was_queued || ended.trigger != Trigger::CallStart { Ok(()) } else { self.put(ended).await }
+        match was_queued {
+            true => self.note_failed(ended).await,
+            false if ended.trigger == Trigger::CallStart => self.put(ended).await,
+            false => Ok(()),
+        }
     }
 
     pub async fn of_tool(
@@ -272,7 +287,7 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// The items of a page of `query`, newest first, and the next cursor. With a filter the page may be short although more follow.
+/// The items of a page of `query`, newest first, and the next cursor.
 async fn page(
     organization: OrganizationId,
     query: Query,
@@ -281,7 +296,6 @@ async fn page(
 ) -> Result<(Vec<Item>, Option<String>)> {
     const EARLIEST: &str = "00000000";
     const LATEST: &str = "g";
-    let most = usize::try_from(wanted.limit).unwrap_or_default();
     let since = wanted.since.map_or_else(|| EARLIEST.to_owned(), |at| ExecutionId::earliest(at).to_string());
     let until = wanted.until.map_or_else(|| LATEST.to_owned(), |at| ExecutionId::latest(at).to_string());
     let mut query = query.newest_first().filter("#organization_id = :organization AND #expires_at > :now").with([
@@ -303,24 +317,9 @@ async fn page(
         ]);
     }
     let filtered = wanted.status.is_some() || wanted.failed || partition == "history_of";
-    let limit = if filtered { LARGEST_READ } else { wanted.limit };
-    let mut items: Vec<Item> = Vec::new();
-    let id_of = |item: &Item| item.get("id").and_then(|id| id.as_s().ok()).cloned();
-    let mut start = wanted.after.as_ref().map(|Cursor(after)| key([(partition, value), ("id", text(after))]));
-    for _ in 0..MOST_READS {
-        let (found, next) = query.page(start, Some(limit)).await?;
-        items.extend(found);
-        start = next;
-        if start.is_none() || items.len() >= most {
-            break;
-        }
-    }
-    let last = if items.len() > most {
-        items.truncate(most);
-        items.last().and_then(id_of)
-    } else {
-        start.as_ref().and_then(id_of)
-    };
+    let start = wanted.after.as_ref().map(|Cursor(after)| key([(partition, value), ("id", text(after))]));
+    let (items, last) = query.filled(start, wanted.limit, filtered).await?;
+    let last = last.as_ref().and_then(|item| item.get("id")?.as_s().ok());
     let next = last.and_then(|id| id.parse::<ExecutionId>().ok()).map(|id| Cursor(id).to_string());
     Ok((items, next))
 }

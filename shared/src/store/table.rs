@@ -22,6 +22,9 @@ const BATCH: usize = 100;
 /// Before unprocessed keys are requested again.
 const PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
+/// Pages read to fill one page of a filtered list, and items read for each.
+const MOST_READS: usize = 5;
+const LARGEST_READ: i32 = 200;
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
@@ -251,6 +254,32 @@ impl Query {
             .set_limit(limit);
         let found = Box::pin(query.send()).await.map_err(failed)?;
         Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+    }
+
+    /// A page of a list and the item to continue after. Where filters leave out many items, further ones are read, within bounds:
+    /// the page may be short although more follow.
+    pub(super) async fn filled(
+        &self,
+        mut start: Option<Item>,
+        limit: i32,
+        is_filtered: bool,
+    ) -> Result<(Vec<Item>, Option<Item>)> {
+        let most = usize::try_from(limit).unwrap_or_default();
+        let read = if is_filtered { LARGEST_READ } else { limit };
+        let mut items: Vec<Item> = Vec::new();
+        for _ in 0..MOST_READS {
+            let (found, next) = self.page(start, Some(read)).await?;
+            items.extend(found);
+            start = next;
+            if start.is_none() || items.len() >= most {
+                break;
+            }
+        }
+        if items.len() > most {
+            items.truncate(most);
+            start = items.last().cloned();
+        }
+        Ok((items, start))
     }
 }
 

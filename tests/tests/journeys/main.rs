@@ -34,6 +34,7 @@ mod knowledge;
 mod knowledge_attach;
 mod limits;
 mod list;
+mod list_filters;
 mod mcp;
 mod members;
 mod newer_rows;

@@ -193,6 +193,8 @@ pub enum RunStatus {
     TimeLimit,
 }
 
+crate::described!(RunStatus => {"$ref": "#/components/schemas/RunStatus"});
+
 #[derive(Debug, thiserror::Error)]
 #[error(
     "must be one of queued, running, waiting_for_approval, completed, partial_failure, failed, cancelled, run_limit, iteration_limit, call_limit, token_limit, cost_limit, time_limit"

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId,
+    AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId, named,
 };
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
@@ -63,6 +63,23 @@ pub enum CallStatus {
     DeletionFailed,
     #[serde(other)]
     Other,
+}
+
+crate::described!(CallStatus => {
+    "enum": ["scheduled", "queued", "ringing", "in-progress", "forwarding", "ended", "not-found", "deletion-failed", "other"]
+});
+
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of scheduled, queued, ringing, in-progress, forwarding, ended, not-found, deletion-failed, other")]
+pub struct NotACallStatus;
+
+impl FromStr for CallStatus {
+    type Err = NotACallStatus;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // An unknown word of VAPI's is read as `other`; in a request it is a mistake.
+        named(text).filter(|status| *status != Self::Other || text == "other").ok_or(NotACallStatus)
+    }
 }
 
 impl CallStatus {
@@ -124,6 +141,9 @@ pub struct Call {
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_failed_at: Option<Timestamp>,
+    /// The ids of executions that did not succeed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_executions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// In VAPI's words, such as `customer-ended-call`.

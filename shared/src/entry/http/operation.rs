@@ -11,11 +11,10 @@ use crate::{
     Deadline, Error, Result,
     described::{Described, Schemas, reference},
     models::{
-        Actor, AgentId, ApprovalId, ApprovalStatus, AutomationId, AutomationStatus, CallId, EntryId, EventId,
-        ExecutionId, ExecutionStatus, Fault, HookId, KeyService, KnowledgeBaseId, Member, OrganizationId,
-        PhoneNumberId, Role, RunId, Slug, Timestamp, ToolId, ToolType, Trigger, UserId, acting,
+        Actor, AgentId, ApprovalId, AutomationId, CallId, EntryId, EventId, HookId, KeyService, KnowledgeBaseId,
+        Member, OrganizationId, PhoneNumberId, Role, RunId, Slug, ToolId, UserId, acting,
     },
-    store::{CreatedAt, Cursor, ExecutionFilter, OfOrganization, Page},
+    store::{CreatedAt, Cursor, Page},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,116 +263,6 @@ impl<T: Asks> Part for Wanted<T> {
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         operation.may_ask(T::NAME, T::DOC, T::schema(schemas));
-    }
-}
-
-impl Asks for ToolType {
-    const NAME: &'static str = "type";
-    const DOC: &'static str = "Only tools of this type.";
-}
-
-impl Asks for ApprovalStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only items with this status.";
-}
-
-impl Asks for AutomationStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only items with this status.";
-}
-
-impl Asks for ExecutionStatus {
-    const NAME: &'static str = "status";
-    const DOC: &'static str = "Only executions with this status.";
-}
-
-/// `true` or `false` in a query.
-pub(super) struct YesNo(bool);
-
-impl FromStr for YesNo {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_neither| "must be true or false")
-    }
-}
-
-impl Described for YesNo {
-    fn schema(_: &mut Schemas) -> serde_json::Value {
-        json!({"type": "boolean"})
-    }
-}
-
-impl Asks for YesNo {
-    const NAME: &'static str = "failed";
-    const DOC: &'static str = "True: only executions that did not succeed.";
-}
-
-impl Asks for ToolId {
-    const NAME: &'static str = "tool_id";
-    const DOC: &'static str = "Only executions of this tool.";
-}
-
-impl Asks for Trigger {
-    const NAME: &'static str = "trigger";
-    const DOC: &'static str = "Only executions with this cause.";
-}
-
-impl Asks for Fault {
-    const NAME: &'static str = "fault";
-    const DOC: &'static str = "Only failures that are this one's fault.";
-}
-
-/// A moment in a query.
-fn moment(found: &Found<'_>, name: &'static str) -> Result<Option<Timestamp>> {
-    let text = found.request.query_string_parameters();
-    let moment = text.first(name).filter(|text| !text.is_empty()).map(str::parse::<Timestamp>).transpose();
-    moment.map_err(|_no_moment| Error::invalid(name, "must be a time in ISO 8601, for example 2026-11-23T09:30:00Z"))
-}
-
-/// `?limit=&cursor=&status=&failed=&since=&until=` of the history of executions.
-pub struct History(pub ExecutionFilter);
-
-/// Further parameters of the history of all tools.
-pub struct OfAllTools(pub OfOrganization);
-
-impl Part for OfAllTools {
-    const QUERY: &'static [&'static str] = &["tool_id", "trigger", "fault"];
-
-    fn of(found: &Found<'_>) -> Result<Self> {
-        let (Wanted(tool), Wanted(trigger), Wanted(fault)) =
-            (Wanted::of(found)?, Wanted::of(found)?, Wanted::of(found)?);
-        Ok(Self(OfOrganization { tool, trigger, fault }))
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Wanted::<ToolId>::describe(operation, schemas);
-        Wanted::<Trigger>::describe(operation, schemas);
-        Wanted::<Fault>::describe(operation, schemas);
-    }
-}
-
-impl Part for History {
-    const QUERY: &'static [&'static str] = &["limit", "cursor", "status", "failed", "since", "until"];
-
-    fn of(found: &Found<'_>) -> Result<Self> {
-        let Paged { limit, cursor: after } = Paged::of(found)?;
-        let (Wanted(status), Wanted(failed)) = (Wanted::of(found)?, Wanted::of(found)?);
-        let failed = failed.is_some_and(|YesNo(failed)| failed);
-        let (since, until) = (moment(found, "since")?, moment(found, "until")?);
-        if since.zip(until).is_some_and(|(since, until)| since > until) {
-            return Err(Error::invalid("until", "must not be before since"));
-        }
-        Ok(Self(ExecutionFilter { limit, after, status, failed, since, until }))
-    }
-
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Paged::<ExecutionId>::describe(operation, schemas);
-        Wanted::<ExecutionStatus>::describe(operation, schemas);
-        Wanted::<YesNo>::describe(operation, schemas);
-        let moment = || json!({"type": "string", "format": "date-time"});
-        operation.may_ask("since", "Only executions that began at this time or later.", moment());
-        operation.may_ask("until", "Only executions that began at this time or earlier.", moment());
     }
 }
 
