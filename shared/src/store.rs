@@ -67,4 +67,4 @@ pub use schedules::Schedules;
 pub use services::Services;
 pub use threads::{SavedTurn, StopRequest, Threads};
 pub use tools::Tools;
-pub use usage::{Budgets, over};
+pub use usage::{Budgets, DayUse, over};

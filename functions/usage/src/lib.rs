@@ -1,14 +1,17 @@
 //! The organization's use of its budgets.
 
+use std::str::FromStr;
+
+use futures_util::try_join;
 use serde::Serialize;
 use serde_json::Number;
 use shared::{
     Error, Platform, Result,
     described::Described,
-    http::{Access, Asked, Shown, operation},
+    http::{Access, Asked, Asks, Shown, Wanted, operation},
     models::{Budget, BudgetUse, Timestamp},
     platform,
-    store::Budgets,
+    store::{Budgets, DayUse},
 };
 
 shared::routes!(Deps, "budgets": get_usage);
@@ -34,6 +37,56 @@ struct UsageView {
     platform_cost_per_month: BudgetUseView,
     /// The same on the organization's own key.
     own_cost_per_month: BudgetUseView,
+    /// With `days`: the use on each day, oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    days: Option<Vec<DayView>>,
+}
+
+/// The use on a day; null before anything was counted.
+#[derive(Serialize, Described)]
+struct DayView {
+    /// The day, UTC: `2026-11-20`.
+    date: String,
+    /// Runs of automations that were started.
+    runs: Option<Number>,
+    /// Executions of tools that were begun.
+    executions: Option<Number>,
+    /// The cost of runs on the platform's LLM key.
+    platform_cost: Option<Number>,
+    /// The cost of runs on the organization's own key.
+    own_cost: Option<Number>,
+}
+
+impl From<DayUse> for DayView {
+    fn from(DayUse { date, used }: DayUse) -> Self {
+        let of = |budget: Budget| used.as_ref().and_then(|used| used.get(&budget).cloned());
+        Self {
+            runs: of(Budget::RunsPerHour),
+            executions: of(Budget::ExecutionsPerHour),
+            platform_cost: of(Budget::PlatformCostPerMonth),
+            own_cost: of(Budget::OwnCostPerMonth),
+            date,
+        }
+    }
+}
+
+/// `?days=30`
+struct Days(u32);
+
+shared::described!(Days => {"type": "integer", "minimum": 1, "maximum": 90});
+
+impl FromStr for Days {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let days = text.parse().ok().filter(|days| (1..=90).contains(days));
+        days.map(Self).ok_or("must be a whole number from 1 to 90")
+    }
+}
+
+impl Asks for Days {
+    const NAME: &'static str = "days";
+    const DOC: &'static str = "Also the use on each of the last days, today included.";
 }
 
 #[derive(Serialize, Described)]
@@ -64,8 +117,15 @@ struct BudgetUseView {
 ///  "own_cost_per_month": {"used": 0, "limit": 1000.0, "from": "2026-02-01T00:00:00.000Z", "until": "2026-03-01T00:00:00.000Z"}}
 /// ```
 #[operation(GET "/api/{slug}/usage", Viewer, resource(Usage))]
-async fn get_usage(deps: &Deps, asked: &Asked<'_>) -> Result<Shown<UsageView>> {
-    let usage = deps.budgets.usage(asked.organization(), asked.deadline).await?;
+async fn get_usage(deps: &Deps, asked: &Asked<'_>, days: Wanted<Days>) -> Result<Shown<UsageView>> {
+    let (organization, deadline) = (asked.organization(), asked.deadline);
+    let days = async {
+        match days.0 {
+            Some(Days(days)) => deps.budgets.days(organization, days, deadline).await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let (usage, days) = try_join!(deps.budgets.usage(organization, deadline), days)?;
     let of = |budget: Budget| {
         let found = usage.iter().find(|usage| usage.budget == budget);
         let BudgetUse { used, limit, window, .. } =
@@ -77,5 +137,6 @@ async fn get_usage(deps: &Deps, asked: &Asked<'_>) -> Result<Shown<UsageView>> {
         executions_per_hour: of(Budget::ExecutionsPerHour)?,
         platform_cost_per_month: of(Budget::PlatformCostPerMonth)?,
         own_cost_per_month: of(Budget::OwnCostPerMonth)?,
+        days: days.map(|days| days.into_iter().map(DayView::from).collect()),
     }))
 }

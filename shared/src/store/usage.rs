@@ -1,11 +1,15 @@
 //! `usage`: organizations' use of their budgets. Key: id. TTL on `expires_at`.
 //!
 //! One item per budget and window, such as `<organization>#runs_per_hour#2026-11-20T16` or
-//! `<organization>#own_cost_per_month#2026-11`. Items contain no personal data.
+//! `<organization>#own_cost_per_month#2026-11`. Items contain no personal data. `usage/days.rs` has the use by day.
 //!
 //! The transaction that writes a run counts it and checks the month's cost, without an extra read. Cost is added once known.
 //! Executions are counted after their answer, for which a caller waits; the check uses the count this process last saw
 //! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
+
+mod days;
+
+pub use days::DayUse;
 
 use std::{
     collections::HashMap,
@@ -26,7 +30,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    error::OverBudget,
+    error::{self, OverBudget},
     models::{Budget, BudgetLimits, BudgetUse, OrganizationId, Timestamp},
     telemetry,
 };
@@ -53,6 +57,8 @@ struct Used {
 pub(super) struct RunCount {
     pub(super) count: Write,
     pub(super) check: Write,
+    /// Adds it to the day's use.
+    pub(super) day: Write,
     runs: BudgetUse,
     cost: BudgetUse,
 }
@@ -110,7 +116,8 @@ impl Budgets {
         let room = "attribute_not_exists(#used) OR #used < :limit";
         let count = self.add(organization, &runs, &1.into()).when(room).with([(":limit", amount(&runs.limit))]);
         let check = self.table.check(id(key(organization, &cost))).when(room).with([(":limit", amount(&cost.limit))]);
-        Ok(RunCount { count, check, runs, cost })
+        let day = self.add_to_day(organization, Budget::RunsPerHour, &1.into(), now);
+        Ok(RunCount { count, check, day, runs, cost })
     }
 
     /// Adds the cost of a run; returns the organization's total use.
@@ -151,14 +158,13 @@ impl Budgets {
     }
 
     async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
-        let token = Uuid::new_v4().to_string();
-        // `last` is the last counted update: when the SDK resends it after a lost answer, it must not count twice.
-        let counted = self
-            .add(organization, &unused, more)
-            .and(", #last = :token")
-            .when("attribute_not_exists(#last) OR #last <> :token")
-            .with([(":token", text(token))]);
-        let (Attempt::Done(row) | Attempt::Refused(row)) = counted.attempt().await?;
+        let (Attempt::Done(row) | Attempt::Refused(row)) =
+            once(self.add(organization, &unused, more)).attempt().await?;
+        // Afterwards: a caller whose count failed counts the same again.
+        let day = once(self.add_to_day(organization, unused.budget, more, Timestamp::now()));
+        if let Err(error) = day.unless_refused().await {
+            tracing::error!(organization.id = %organization, "a day's use was not counted: {}", error::chain(&error));
+        }
         let used: Used = from_item(row)?;
         Ok(BudgetUse { used: used.used, ..unused })
     }
@@ -172,6 +178,12 @@ impl Budgets {
             (":expires", number(usage.window.until.plus(KEPT).as_seconds())),
         ])
     }
+}
+
+/// Not twice when the SDK resends the update after a lost answer: `last` names the last counted one.
+fn once(add: Write) -> Write {
+    let token = [(":token", text(Uuid::new_v4().to_string()))];
+    add.and(", #last = :token").when("attribute_not_exists(#last) OR #last <> :token").with(token)
 }
 
 fn unused(budget: Budget, limits: &BudgetLimits, now: Timestamp) -> BudgetUse {
