@@ -1,22 +1,24 @@
-//! Hooks, the addresses for services' events, and the received events.
+//! Hooks, the addresses for services' events; the received events, and their replay.
 //!
 //! Secrets are at Secrets Manager, in no row and no other answer.
 
 mod body;
-mod event;
+mod events;
+mod replay;
 
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
+    automation::RunStarter,
     described::Described,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
     platform,
-    store::{Events, HookChange, Page, Services},
+    store::{Automations, Events, HookChange, Page, Services},
     webhooks::{HookSecret, Scheme},
 };
 
@@ -29,14 +31,17 @@ shared::routes!(
     get_hook,
     update_hook,
     delete_hook,
-    event::list_events,
-    event::get_event,
+    events::list_events,
+    events::get_event,
+    replay::replay_event,
 );
 
 pub struct Deps {
     pub access: Access,
     pub registry: HookRegistry,
     pub events: Events,
+    pub automations: Automations,
+    pub starter: RunStarter,
     pub services: Services,
     /// The base of the hooks' addresses.
     pub public_url: String,
@@ -48,6 +53,8 @@ impl Deps {
             access: platform.access()?,
             registry: platform.hook_registry()?,
             events: Events::new(platform.database()?),
+            automations: Automations::new(platform.database()?),
+            starter: platform.run_starter()?,
             services: Services::new(platform.database()?),
             public_url: platform.public_url()?,
         })

@@ -165,7 +165,14 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
     let events = world.events("").await.expect(200);
     world.events("?matched=false").await.expect(200);
-    world.events(&format!("/{}", events["items"][0]["id"].as_str().unwrap())).await.expect(200);
+    let event = events["items"][0]["id"].as_str().unwrap();
+    world.events(&format!("/{event}")).await.expect(200);
+    let replay = format!("/api/{}/events/{event}/replay", world.home.slug);
+    let replay = Event::post(&replay, &json!({"automation_id": automation})).user(&world.home.user_id);
+    world.aws.inject(tests::Fault::throttled("SendMessage", "runs"));
+    let again = replay.header("idempotency-key", "one");
+    assert_eq!(world.send("hooks", &again).await.status, 503);
+    world.send("hooks", &again).await.expect(202);
     world.hooks(&world.home, "DELETE", &path, &Value::Null).await.expect(200);
     note(asked, "hooks", world);
 }

@@ -53,7 +53,7 @@ pub(crate) async fn replay_event(
     body: MaySend<NewReplay>,
 ) -> Result<Accepted<ReplayView>> {
     let (organization, id) = (asked.organization(), id.0);
-    let (events, automations, starter) = (&deps.events, &deps.deployment.automations, &deps.starter);
+    let (events, automations, starter) = (&deps.events, &deps.automations, &deps.starter);
     let event = events.get(organization, id).await?;
     let (key, body) = (key?.0, body.json()?);
     let (chosen, dry_run) = read(&body)?;
