@@ -5,20 +5,21 @@
 mod body;
 mod events;
 mod replay;
+mod replays;
 
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
-    automation::RunStarter,
+    automation::EventReplays,
     described::Described,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
     models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
     platform,
-    store::{Automations, Events, HookChange, Page, Services},
+    store::{Events, HookChange, Page, Services},
     webhooks::{HookSecret, Scheme},
 };
 
@@ -32,6 +33,12 @@ shared::routes!(
     update_hook,
     delete_hook,
     events::list_events,
+    // Before the events: their ids would match "replays".
+    replays::plan_event_replay,
+    replays::list_event_replays,
+    replays::get_event_replay,
+    replays::start_event_replay,
+    replays::cancel_event_replay,
     events::get_event,
     replay::replay_event,
 );
@@ -40,8 +47,7 @@ pub struct Deps {
     pub access: Access,
     pub registry: HookRegistry,
     pub events: Events,
-    pub automations: Automations,
-    pub starter: RunStarter,
+    pub event_replays: EventReplays,
     pub services: Services,
     /// The base of the hooks' addresses.
     pub public_url: String,
@@ -53,8 +59,7 @@ impl Deps {
             access: platform.access()?,
             registry: platform.hook_registry()?,
             events: Events::new(platform.database()?),
-            automations: Automations::new(platform.database()?),
-            starter: platform.run_starter()?,
+            event_replays: platform.event_replays()?,
             services: Services::new(platform.database()?),
             public_url: platform.public_url()?,
         })
