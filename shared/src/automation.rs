@@ -40,6 +40,7 @@ pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view
 pub use triggers::Triggers;
 pub use triggers::dispatch::{Dispatch, LARGEST_DATA};
 pub use triggers::event_hooks::EventHooks;
+pub use triggers::event_replays::{EventReplays, MOST_REPLAYED, ReplayCause};
 pub use triggers::matching::EventFilters;
 pub use triggers::pipedream_triggers::PipedreamTriggers;
 pub use triggers::polling::{Poll, PolledItem, answered_items, items_together, next_poll};

@@ -17,8 +17,8 @@ use crate::{
     actions::{ActionClients, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, PipedreamTriggers,
-        RunQueue, RunStarter, Triggers, Watch,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, EventReplays,
+        PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -38,8 +38,8 @@ use crate::{
     planner::TurnLimits,
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
-        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Schedules,
-        Services, Threads, Tools,
+        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
+        Schedules, Services, Threads, Tools,
     },
     telemetry,
     tool::Tool,
@@ -305,6 +305,14 @@ impl Platform {
         let waiting = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
+    }
+
+    /// Replays of many events, whose batches are messages for `schedule` (`SCHEDULED_QUEUE_URL`).
+    pub fn event_replays(&self) -> Result<EventReplays> {
+        let queue = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
+        let database = self.database()?;
+        let (replays, events, hooks) = (Replays::new(database), Events::new(database), Hooks::new(database));
+        Ok(EventReplays::new(replays, events, hooks, self.event_filters()?, self.run_starter()?, queue))
     }
 
     /// `EventBridge` Scheduler: schedules in the group `SCHEDULE_GROUP` that send as `SCHEDULE_ROLE_ARN` to

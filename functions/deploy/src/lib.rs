@@ -4,7 +4,6 @@
 //! activated because of errors; with `Accept: text/plain` the same as text.
 
 mod manual_run;
-mod replay;
 mod versions;
 
 use serde::Serialize;
@@ -22,7 +21,7 @@ use shared::{
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,
-    store::{Events, Page},
+    store::Page,
 };
 
 shared::routes!(
@@ -40,7 +39,6 @@ shared::routes!(
     roll_back_automation,
     manual_run::run_automation,
     manual_run::list_automation_runs,
-    replay::replay_event,
 );
 
 /// Characters of a `content_hash`.
@@ -52,7 +50,6 @@ pub struct Deps {
     pub triggers: Triggers,
     pub reader: AutomationReader,
     pub starter: RunStarter,
-    pub events: Events,
 }
 
 impl Deps {
@@ -63,7 +60,6 @@ impl Deps {
             triggers: platform.triggers()?,
             reader: platform.automation_reader()?,
             starter: platform.run_starter()?,
-            events: Events::new(platform.database()?),
         })
     }
 }

@@ -1,15 +1,18 @@
-//! Hooks, the addresses for services' events, and the received events.
+//! Hooks, the addresses for services' events; the received events, and their replay.
 //!
 //! Secrets are at Secrets Manager, in no row and no other answer.
 
 mod body;
-mod event;
+mod events;
+mod replay;
+mod replays;
 
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
+    automation::EventReplays,
     described::Described,
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
@@ -29,14 +32,22 @@ shared::routes!(
     get_hook,
     update_hook,
     delete_hook,
-    event::list_events,
-    event::get_event,
+    events::list_events,
+    // Before the events: their ids would match "replays".
+    replays::plan_event_replay,
+    replays::list_event_replays,
+    replays::get_event_replay,
+    replays::start_event_replay,
+    replays::cancel_event_replay,
+    events::get_event,
+    replay::replay_event,
 );
 
 pub struct Deps {
     pub access: Access,
     pub registry: HookRegistry,
     pub events: Events,
+    pub event_replays: EventReplays,
     pub services: Services,
     /// The base of the hooks' addresses.
     pub public_url: String,
@@ -48,6 +59,7 @@ impl Deps {
             access: platform.access()?,
             registry: platform.hook_registry()?,
             events: Events::new(platform.database()?),
+            event_replays: platform.event_replays()?,
             services: Services::new(platform.database()?),
             public_url: platform.public_url()?,
         })

@@ -1,7 +1,8 @@
-//! SQS: occurrences of schedules, polls, and events whose filters take long.
+//! SQS: occurrences of schedules, polls, events whose filters take long, and replays of many events.
 //!
 //! `EventBridge` Scheduler sends occurrences, and `settle` the missing ones: `{organization_id, automation_id, scheduled_for}`.
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
+//! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
 //!
 //! Steps of an occurrence:
 //!
@@ -18,7 +19,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        Definition, Deployment, Diagnostics, Dispatch, RunCause, RunStarter, ScheduleRule, Trigger, Triggers, Watch,
+        Definition, Deployment, Diagnostics, Dispatch, EventReplays, RunCause, RunStarter, ScheduleRule, Trigger,
+        Triggers, Watch,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -34,6 +36,7 @@ pub struct Deps {
     pub deployment: Deployment,
     pub watch: Watch,
     pub dispatch: Dispatch,
+    pub event_replays: EventReplays,
 }
 
 impl Deps {
@@ -47,6 +50,7 @@ impl Deps {
             deployment: platform.deployment()?,
             watch: platform.watch()?,
             dispatch: platform.dispatch()?,
+            event_replays: platform.event_replays()?,
         })
     }
 }
@@ -55,6 +59,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
     match message {
         Scheduled::Occurrence(occurrence) => Box::pin(carry_out(deps, occurrence, deadline)).await,
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
+        Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
     }
 }
 

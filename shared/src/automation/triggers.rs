@@ -7,6 +7,7 @@
 
 pub(super) mod dispatch;
 pub(super) mod event_hooks;
+pub(super) mod event_replays;
 pub(super) mod matching;
 pub(super) mod pipedream_triggers;
 pub(super) mod polling;

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
-use crate::models::{Occurrence, OrganizationId, Queued, QueuedRun, WaitingEvent};
+use crate::models::{Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
 
 /// SQS's limit per request.
 const MOST_AT_ONCE: usize = 10;
@@ -36,6 +36,12 @@ impl Message for Occurrence {
 }
 
 impl Message for WaitingEvent {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl Message for QueuedReplay {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }

@@ -27,6 +27,7 @@ mod queued_execution;
 mod read_back;
 mod recipient_state;
 mod reissue;
+mod replay;
 mod schedule;
 mod service;
 mod slug;
@@ -70,7 +71,7 @@ pub use execution::{
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
-    OrganizationId, PhoneNumberId, RunId, SecretId, ThreadId, ToolId, UserId,
+    OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};
@@ -82,6 +83,10 @@ pub use queued_execution::{Queued, QueuedExecution};
 pub use read_back::{Confirm, ReadBack, SecondRequest, SpeechTurn};
 pub use recipient_state::RecipientState;
 pub use reissue::{Reissue, ToolToReissue};
+pub use replay::{
+    QueuedReplay, Replay, ReplayFailure, ReplayFilter, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait,
+    ReplayedAutomation, SkipReason, SkippedRuns,
+};
 pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,

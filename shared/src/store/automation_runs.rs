@@ -22,7 +22,7 @@ mod parts;
 
 pub use list::RunFilter;
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
@@ -184,6 +184,22 @@ impl AutomationRuns {
 
     pub async fn get(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         visible(self.table.owned(organization, row(id), RUN).await?)
+    }
+
+    /// The statuses of runs that are kept; a status of a newer version is left out.
+    pub async fn statuses(
+        &self,
+        organization: OrganizationId,
+        ids: &[RunId],
+        deadline: Deadline,
+    ) -> Result<HashMap<RunId, RunStatus>> {
+        let keys = ids.iter().copied().map(row).collect();
+        let items = self.table.batch_get(keys, Some("#id, #organization_id, #status"), deadline).await?;
+        let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+        let known = items.iter().filter(|item| is_of(item, organization));
+        Ok(known
+            .filter_map(|item| Some((text_of(item, "id")?.parse().ok()?, text_of(item, "status")?.parse().ok()?)))
+            .collect())
     }
 
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {

@@ -187,6 +187,10 @@ impl Cursor {
         start
     }
 
+    pub(super) fn at(created_at: Timestamp, id: &impl ToString) -> Self {
+        Self(CreatedAt { at: created_at.to_string(), id: id.to_string() })
+    }
+
     pub(super) fn after(key: &Item) -> Option<Self> {
         let text = |name: &str| key.get(name)?.as_s().ok().cloned();
         Some(Self(CreatedAt { at: text("created_at")?, id: text("id")? }))

@@ -5,13 +5,16 @@
 
 use super::{
     Cursor, Page,
-    database::{Database, Item, id, is_of, number, text, to_attribute},
+    database::{Database, Item, from_item, id, is_of, number, rows, text, to_attribute},
     table::Table,
     write::Attempt,
 };
 use crate::{
     Error, Result,
-    models::{E164, Event, EventId, EventStatus, MatchedRun, OrganizationId, Timestamp, Unmatched},
+    models::{
+        E164, Event, EventId, EventStatus, MatchedRun, OrganizationId, ReplayFilter, ReplayPosition, Timestamp,
+        Unmatched,
+    },
     redaction,
 };
 
@@ -96,6 +99,34 @@ impl Events {
         let of = of.with([(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))]);
         let start = after.map(|cursor| cursor.start_key_of([("unmatched_of", text(organization))]));
         Ok(Page::created(of.page(start, Some(limit)).await?))
+    }
+
+    /// Events in the order of arrival, from the one after `after` on: of these times, and of the service if one is named. Also
+    /// the position to continue after.
+    pub async fn in_order(
+        &self,
+        organization: OrganizationId,
+        of: &ReplayFilter,
+        after: Option<ReplayPosition>,
+        limit: Option<i32>,
+    ) -> Result<(Vec<Event>, Option<ReplayPosition>)> {
+        let table = &self.table;
+        let range =
+            table.query_index("by_organization", "#organization_id = :of AND #created_at BETWEEN :since AND :end");
+        let range = range.filter("#expires_at > :now").with([
+            (":of", text(organization)),
+            (":since", text(of.since.unwrap_or(Timestamp::from_millis(0)))),
+            // `until` is exclusive, and times have milliseconds.
+            (":end", text(Timestamp::from_millis(of.until.as_millis() - 1))),
+            (":now", number(Timestamp::now().as_seconds())),
+        ]);
+        let range = match &of.service {
+            Some(service) => range.filter("#service = :service").with([(":service", text(service))]),
+            None => range,
+        };
+        let start = after.map(|after| Cursor::at(after.created_at, &after.id).start_key(organization));
+        let (items, next) = range.page(start, limit).await?;
+        Ok((rows(items), next.map(from_item).transpose()?))
     }
 
     /// The keys of events on the next page that contain the number, and the cursor after it.

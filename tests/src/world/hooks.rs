@@ -52,6 +52,12 @@ impl World {
         self.deliver_signed(hook, Signer::Slack(SLACK_SECRET), &slack_message(id, text)).await
     }
 
+    /// A request below `/api/{slug}/events/replays` as this organization's user; a null body is omitted.
+    pub async fn replays(&self, tenant: &Tenant, method: &str, path: &str, body: &Value) -> Answer {
+        let event = Event::new(method, &format!("/api/{}/events/replays{path}", tenant.slug)).user(&tenant.user_id);
+        self.send("hooks", &if body.is_null() { event } else { event.text(body.to_string()) }).await
+    }
+
     /// `GET /api/{slug}/events` and below.
     pub async fn events(&self, path: &str) -> Answer {
         self.get_as("hooks", &self.home, &format!("/events{path}")).await

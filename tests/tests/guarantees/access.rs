@@ -39,6 +39,9 @@ const HOOK: &str = "01930f5e-0000-7000-8000-0000000000f1";
 const THEIR_HOOK: &str = "01930f5e-0000-7000-8000-0000000000f2";
 const EVENT: &str = "01930f5e-0000-7000-8000-0000000000f3";
 const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
+/// Replays of the home organization and of the other one.
+pub(super) const REPLAY: &str = "01930f5e-0000-7000-8000-0000000000a8";
+const THEIR_REPLAY: &str = "01930f5e-0000-7000-8000-0000000000a9";
 
 /// A member of both organizations.
 const MEMBER: &str = "auth0|7";
@@ -59,6 +62,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
     let path = path.replace("/approvals/{id}", &format!("/approvals/{APPROVAL}"));
     let path = path.replace("/hooks/{id}", &format!("/hooks/{HOOK}")).replace("{hook_id}", HOOK);
     let path = path.replace("{user_id}", "auth0%7C7");
+    let path = path.replace("/replays/{id}", &format!("/replays/{REPLAY}"));
     let path = path.replace("/events/{id}", &format!("/events/{EVENT}"));
     let path = path.replace("/threads/{id}", "/threads/default").replace("{file}", "settings.json");
     assert!(!path.contains('{'), "{}: say in tests/access.rs what this variable stands for", route.path);
@@ -114,6 +118,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
             json!({"version": 1})
         }
         "POST /api/{slug}/events/{id}/replay" => json!({"automation_id": AUTOMATION}),
+        "POST /api/{slug}/events/replays" => json!({"only_failed": true}),
         "POST /api/{slug}/automations/{id}/run" => json!({"dry_run": true}),
         "POST /api/{slug}/approvals/{id}/approve" | "POST /api/{slug}/approvals/{id}/refuse" => json!({"reason": "So"}),
         "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),
@@ -129,6 +134,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
         "POST /api/{slug}/agent-tools/{name}" => json!({"q": "message"}),
+        "POST /api/{slug}/events/replays/{id}/start" | "POST /api/{slug}/events/replays/{id}/cancel" => Value::Null,
         "POST /api/{slug}/runs/{id}/cancel" | "POST /api/{slug}/automations/{id}/pause" | "OPTIONS /api/{slug}/mcp" => {
             Value::Null
         }
@@ -160,6 +166,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "approvals",
         "hooks",
         "events",
+        "replays",
         "threads",
         "audit_entries",
     ];
@@ -245,6 +252,15 @@ pub(super) async fn world_with_tools() -> (World, String, String) {
             "id": event, "organization_id": owner.organization_id, "hook_id": hook, "service": "slack", "data": "{}",
             "event_type": "message", "status": "dispatched", "created_at": now, "updated_at": now, "expires_at": 4_000_000_000_u64,
         }));
+        let replay = if event == EVENT { REPLAY } else { THEIR_REPLAY };
+        world.aws.put(
+            "replays",
+            &json!({
+                "id": replay, "organization_id": owner.organization_id, "filter": {"until": "2026-01-02T00:00:00.000Z"},
+                "events": 0, "runs": 0, "batch": 0, "created_by": owner.user_id, "created_at": now,
+                "start_before": "2096-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
+            }),
+        );
     }
     (world, ours, theirs)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{Answer, Event, Fault, Trouble, World, ai_sms, declared, template::Route};
 
-use super::access::{APPROVAL, AUTOMATION, BASE, RUN, by, request, routes, world_with_tools};
+use super::access::{APPROVAL, AUTOMATION, BASE, REPLAY, RUN, by, request, routes, world_with_tools};
 
 /// Routes that write and leave no entry of their own.
 const NONE: &[(&str, &str)] = &[
@@ -26,6 +26,7 @@ const NONE: &[(&str, &str)] = &[
     ("POST /api/{slug}/discover/fetch_tool_data", "reads"),
     ("POST /api/{slug}/discover/search", "reads"),
     ("POST /api/{slug}/tools/test", "a trial, which is recorded as an execution"),
+    ("POST /api/{slug}/events/replays", "a plan, which starts nothing; its start has an entry"),
     (
         "POST /api/{slug}/services/{name}/connect",
         "a link changes nothing; a credential has an entry (journeys/audit.rs)",
@@ -134,9 +135,12 @@ async fn a_change_that_fails_leaves_no_entry_and_an_entry_that_fails_no_change()
         ("audit_entries", "approvals", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
         ("approvals", "approvals", "POST", format!("approvals/{APPROVAL}/approve"), json!({})),
         ("audit_entries", "runs", "POST", format!("runs/{RUN}/cancel"), Value::Null),
+        ("audit_entries", "hooks", "POST", format!("events/replays/{REPLAY}/start"), Value::Null),
+        ("replays", "hooks", "POST", format!("events/replays/{REPLAY}/start"), Value::Null),
+        ("replays", "hooks", "POST", format!("events/replays/{REPLAY}/cancel"), Value::Null),
         ("audit_entries", "members", "POST", "members".to_owned(), json!({"user_id": "auth0|9", "role": "member"})),
     ] {
-        let tables = ["knowledge_bases", "approvals", "automation_runs", "organization_members"];
+        let tables = ["knowledge_bases", "approvals", "automation_runs", "organization_members", "replays"];
         let state = || tables.map(|table| json!(world.aws.rows(table)).to_string());
         let unchanged = state();
         world.aws.inject(Fault::throttled("TransactWriteItems", table).times(9));

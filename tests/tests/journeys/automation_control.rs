@@ -238,7 +238,7 @@ async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
     world.aws.put("events", &row);
     let replay = async |body: Value| {
         let path = format!("/api/{}/events/{event}/replay", world.home.slug);
-        world.send("deploy", &Event::post(&path, &body).user(&world.home.user_id)).await
+        world.send("hooks", &Event::post(&path, &body).user(&world.home.user_id)).await
     };
     assert_eq!(replay(json!({})).await.status, 422, "it started nothing, so somebody has to say what it is to start");
     let dry = replay(json!({"automation_id": id})).await.expect(202);
@@ -273,7 +273,7 @@ async fn a_replay_for_several_automations_starts_all_of_them_or_none() {
     }));
     let path = format!("/api/{}/events/{event}/replay", world.home.slug);
     let replay = Event::post(&path, &json!({"dry_run": false})).user(&world.home.user_id);
-    assert_eq!(world.send("deploy", &replay).await.status, 409);
+    assert_eq!(world.send("hooks", &replay).await.status, 409);
     assert_eq!((world.aws.rows("automation_runs").len(), world.aws.messages("runs").len()), (0, 0));
     assert_eq!(entered(&books).len(), 0);
 }

@@ -22,6 +22,7 @@ mod delete;
 mod deployed_triggers;
 mod detach;
 mod discover;
+mod event_replays;
 mod events;
 mod execute;
 mod executions;

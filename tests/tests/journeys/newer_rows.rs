@@ -236,6 +236,18 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 let row = world.aws.row(&table, text(&id)).unwrap();
                 assert_eq!((&row["status"], &row["newer"]), (&json!("dispatched"), &json!(CONTENT)));
             }
+            "replays" => {
+                let plan = world.replays(home, "POST", "", &json!({})).await.expect(201);
+                mark(world, &table, text(&plan["id"]));
+                world.aws.change(&table, text(&plan["id"]), json!({"skipped": {CONTENT: 2}}));
+                let path = format!("/{}/start", text(&plan["id"]));
+                let started = world.replays(home, "POST", &path, &Value::Null).await.expect(202);
+                assert_eq!(started["skipped"][0]["reason"], "other");
+                assert_eq!(world.run_scheduled().await, 0);
+                assert_marked(world, &table, text(&plan["id"]));
+                assert_eq!(world.aws.row(&table, text(&plan["id"])).unwrap()["skipped"], json!({CONTENT: 2}));
+                list_of(world, &table, "hooks", "/events/replays", &json!({"filter": CONTENT})).await;
+            }
             "audit_entries" => {
                 let tool = world.tool(&ai_sms()).await;
                 let entry = world.aws.rows(&table).remove(0);

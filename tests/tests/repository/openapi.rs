@@ -11,6 +11,7 @@ mod changes;
 mod chat;
 mod console;
 mod discovery;
+mod event_replays;
 mod examples;
 mod hooks;
 mod keys;
@@ -154,7 +155,7 @@ fn answers_and_their_descriptions_are_the_same() {
         .chain(stream::parts());
     let given =
         given.chain(chat::parts()).chain(automations::parts()).chain(automation_control::parts()).chain(hooks::parts());
-    let given = given.chain(console::parts()).chain(members::parts());
+    let given = given.chain(event_replays::parts()).chain(console::parts()).chain(members::parts());
     let given = given.flat_map(|part| part.join().unwrap().0);
     for (operation, status, answer) in given {
         assert_eq!(answer.status, status, "{operation}: {}", answer.body);

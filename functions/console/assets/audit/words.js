@@ -9,6 +9,7 @@ const KNOWN = {
   knowledge_base: ['Knowledge base', 'knowledge'],
   approval: ['Approval', 'approvals'],
   event: ['Event', 'events'],
+  replay: ['Replay', null],
   run: ['Run', 'runs'],
   call: ['Call', 'calls'],
   erasure: ['Erasure', null],

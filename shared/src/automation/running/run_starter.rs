@@ -64,6 +64,61 @@ impl RunStarter {
         cause: &RunCause<'_>,
         requested: &Requested,
     ) -> Result<(AutomationRun, bool)> {
+        let (run, plan) = self.new_run(automation, cause, requested).await?;
+        if self.queue.runs.create_planned(&run, &plan).await? {
+            return Ok((self.count_and_put(automation, run).await?, true));
+        }
+        let earlier = self.queue.runs.get(run.organization_id, run.id).await?;
+        if earlier.request_hash != requested.hash {
+            let id = earlier.id;
+            let problem =
+                format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
+            return Err(Error::Conflict(problem));
+        }
+        if earlier.status == RunStatus::Failed && earlier.started_at.is_none() {
+            let again = self.queue.runs.wait_again(run.organization_id, earlier.id).await?;
+            if again.status == RunStatus::Queued {
+                return Ok((self.count_and_put(automation, again).await?, false));
+            }
+            return Ok((again, false));
+        }
+        Ok((self.queue.put_again(earlier).await?, false))
+    }
+
+    /// Starts a run, or returns the run that this cause started before. `None`, and nothing is written, if the automation has
+    /// started `most` runs within the hour.
+    ///
+    /// # Errors
+    /// As [`RunStarter::start`].
+    pub async fn start_below(
+        &self,
+        automation: &Automation,
+        cause: &RunCause<'_>,
+        most: u32,
+    ) -> Result<Option<AutomationRun>> {
+        let (run, plan) = self.new_run(automation, cause, &Requested::default()).await?;
+        let (organization, runs) = (run.organization_id, &self.queue.runs);
+        match runs.get(organization, run.id).await {
+            Ok(earlier) => return self.queue.put_again(earlier).await.map(Some),
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let Room::Taken(taken) = self.counted(&run, most).await? else { return Ok(None) };
+        if !runs.create_planned(&run, &plan).await? {
+            // Another delivery of the same message was first.
+            self.quotas.release(taken).await?;
+            let earlier = runs.get(organization, run.id).await?;
+            return self.queue.put_again(earlier).await.map(Some);
+        }
+        self.queue.put(run).await.map(Some)
+    }
+
+    async fn new_run(
+        &self,
+        automation: &Automation,
+        cause: &RunCause<'_>,
+        requested: &Requested,
+    ) -> Result<(AutomationRun, RunPlan)> {
         let version = cause.version.or(automation.active_version);
         let version = version.ok_or_else(|| {
             Error::Conflict("no version of the automation was activated yet; activate one, or name one".into())
@@ -89,24 +144,7 @@ impl RunStarter {
             None => Value::Object(serde_json::Map::new()),
         };
         let plan = RunPlan { trigger_data: cause.trigger_data.to_string(), user: person.to_string() };
-        if self.queue.runs.create_planned(&run, &plan).await? {
-            return Ok((self.count_and_put(automation, run).await?, true));
-        }
-        let earlier = self.queue.runs.get(organization, run.id).await?;
-        if earlier.request_hash != requested.hash {
-            let id = earlier.id;
-            let problem =
-                format!("the Idempotency-Key began the run {id} with another body; use another key for this one");
-            return Err(Error::Conflict(problem));
-        }
-        if earlier.status == RunStatus::Failed && earlier.started_at.is_none() {
-            let again = self.queue.runs.wait_again(organization, earlier.id).await?;
-            if again.status == RunStatus::Queued {
-                return Ok((self.count_and_put(automation, again).await?, false));
-            }
-            return Ok((again, false));
-        }
-        Ok((self.queue.put_again(earlier).await?, false))
+        Ok((run, plan))
     }
 
     /// Queues a waiting run if the quota allows it.
@@ -125,18 +163,22 @@ impl RunStarter {
         }
     }
 
-    /// Counts a new run against the quota. A run over quota ends here, before it is queued.
-    async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
-        let (most, now) = (automation.quotas.runs_per_hour, Timestamp::now());
-        let counted = if run.dry_run { Counted::DryRuns(automation.id) } else { Counted::Runs(automation.id) };
-        let deadline = Deadline::after(COUNTED_WITHIN);
+    async fn counted(&self, run: &AutomationRun, most: u32) -> Result<Room> {
+        let Some(automation) = run.automation_id else { return Ok(Room::free()) };
+        let counted = if run.dry_run { Counted::DryRuns(automation) } else { Counted::Runs(automation) };
         // Named, since a run whose message was lost may have been counted before.
         let (wanted, name) = ([(counted, Window::Hour, most)], run.id.to_string());
-        let room = self.quotas.take_each(run.organization_id, &wanted, Some(&name), deadline).await?;
-        if let Room::Taken(_) = room {
+        let deadline = Deadline::after(COUNTED_WITHIN);
+        self.quotas.take_each(run.organization_id, &wanted, Some(&name), deadline).await
+    }
+
+    /// Counts a new run against the quota. A run over quota ends here, before it is queued.
+    async fn refused(&self, automation: &Automation, run: &AutomationRun) -> Result<Option<AutomationRun>> {
+        let most = automation.quotas.runs_per_hour;
+        if let Room::Taken(_) = self.counted(run, most).await? {
             return Ok(None);
         }
-        let again = now.start_of_hour().plus(Duration::from_secs(60 * 60));
+        let again = Timestamp::now().next_hour();
         let reason = format!(
             "It did not start: its automation has reached its limit of {most} runs an hour (quotas.runs_per_hour); the next can start at {again}."
         );

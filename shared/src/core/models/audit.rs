@@ -113,6 +113,7 @@ words! {
     KnowledgeBase = "knowledge_base",
     Member = "member",
     PhoneNumber = "phone_number",
+    Replay = "replay",
     Run = "run",
     Service = "service",
     Tool = "tool",

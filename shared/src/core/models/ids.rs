@@ -104,6 +104,10 @@ uuid_id!(
     PhoneNumberId
 );
 uuid_id!(
+    /// `replays.id`
+    ReplayId
+);
+uuid_id!(
     /// `automation_runs.id`
     RunId
 );

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, OrganizationId, Timestamp, WaitingEvent};
+use super::{AutomationId, OrganizationId, QueuedReplay, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,7 @@ pub struct PollCursor {
 pub enum Scheduled {
     Occurrence(Occurrence),
     Event(WaitingEvent),
+    Replay(QueuedReplay),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

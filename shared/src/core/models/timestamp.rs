@@ -48,6 +48,12 @@ impl Timestamp {
         Self::from_millis(milliseconds - milliseconds.rem_euclid(60 * 60 * 1_000))
     }
 
+    /// The start of the next UTC hour.
+    #[must_use]
+    pub fn next_hour(self) -> Self {
+        self.start_of_hour().plus(Duration::from_secs(60 * 60))
+    }
+
     /// The start of the UTC month.
     #[must_use]
     pub fn start_of_month(self) -> Self {

@@ -12,7 +12,7 @@ use crate::{
     described::{Described, Schemas, reference},
     models::{
         Actor, AgentId, ApprovalId, AutomationId, CallId, EntryId, EventId, HookId, KeyService, KnowledgeBaseId,
-        Member, OrganizationId, PhoneNumberId, Role, RunId, Slug, ToolId, UserId, acting,
+        Member, OrganizationId, PhoneNumberId, ReplayId, Role, RunId, Slug, ToolId, UserId, acting,
     },
     store::{CreatedAt, Cursor, Page},
 };
@@ -206,6 +206,7 @@ named! {
     EventId: "event", "The event's id.";
     HookId: "hook", "The hook's id.";
     KnowledgeBaseId: "knowledge base", "The knowledge base's id.";
+    ReplayId: "replay", "The replay's id.";
     RunId: "run", "The run's id.";
     KeyService: "service", "The service of the account.";
     PhoneNumberId: "phone number", "The phone number's id.";

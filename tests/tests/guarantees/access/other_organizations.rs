@@ -5,8 +5,9 @@ use tests::{Event, Tenant, template::Route};
 use uuid::Uuid;
 
 use super::{
-    APPROVAL, AUTOMATION, BASE, CALL, EVENT, HOOK, RUN, THEIR_APPROVAL, THEIR_AUTOMATION, THEIR_BASE, THEIR_CALL,
-    THEIR_EVENT, THEIR_HOOK, THEIR_RUN, by, footprint, of_users, problem, request, world_with_tools,
+    APPROVAL, AUTOMATION, BASE, CALL, EVENT, HOOK, REPLAY, RUN, THEIR_APPROVAL, THEIR_AUTOMATION, THEIR_BASE,
+    THEIR_CALL, THEIR_EVENT, THEIR_HOOK, THEIR_REPLAY, THEIR_RUN, by, footprint, of_users, problem, request,
+    world_with_tools,
 };
 
 #[tokio::test]
@@ -96,7 +97,11 @@ async fn ids_of_another_organization_are_as_unknown_as_ids_of_nobody() {
             assert_eq!(refused.status, 404, "{route:?}: {}", refused.body);
             assert_eq!(problem(&refused.body), problem(&send(&nobody).await.body), "{route:?}");
         }
-        for (path, ours, theirs) in [("/hooks/{id}", HOOK, THEIR_HOOK), ("/events/{id}", EVENT, THEIR_EVENT)] {
+        for (path, ours, theirs) in [
+            ("/hooks/{id}", HOOK, THEIR_HOOK),
+            ("/events/{id}", EVENT, THEIR_EVENT),
+            ("/replays/{id}", REPLAY, THEIR_REPLAY),
+        ] {
             if !route.path.contains(path) {
                 continue;
             }

@@ -265,16 +265,7 @@ pub(super) async fn deploying(world: &World, query: &Value, lookup: &Value) -> V
     let by_hand = by_hand.header("idempotency-key", "once");
     let run = world.send("deploy", &by_hand).await.expect(202);
     world.send("deploy", &by_hand).await.expect(200);
-    let event = uuid::Uuid::now_v7().to_string();
-    world.aws.put("events", &json!({
-        "id": event, "organization_id": world.home.organization_id, "hook_id": event, "service": "slack", "event_type": "message",
-        "data": "{}", "status": "dispatched", "created_at": "2026-01-01T00:00:00.000Z",
-        "updated_at": "2026-01-01T00:00:00.000Z", "expires_at": 4_000_000_000_u64,
-    }));
     world.automation("GET", &format!("/{id}/runs"), &Value::Null).await.expect(200);
-    let replay = format!("/api/{}/events/{event}/replay", world.home.slug);
-    let replay = Event::post(&replay, &json!({"automation_id": id})).user(&world.home.user_id);
-    world.send("deploy", &replay).await.expect(202);
     world.automation("DELETE", &format!("/{id}"), &Value::Null).await.expect(204);
     let (query, lookup) = (query["id"].as_str().unwrap(), lookup["id"].as_str().unwrap());
     let rows = world.aws.rows("tools");

@@ -165,7 +165,32 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);
     let events = world.events("").await.expect(200);
     world.events("?matched=false").await.expect(200);
-    world.events(&format!("/{}", events["items"][0]["id"].as_str().unwrap())).await.expect(200);
+    let event = events["items"][0]["id"].as_str().unwrap();
+    world.events(&format!("/{event}")).await.expect(200);
+    let replay = format!("/api/{}/events/{event}/replay", world.home.slug);
+    let replay = Event::post(&replay, &json!({"automation_id": automation})).user(&world.home.user_id);
+    world.aws.inject(tests::Fault::throttled("SendMessage", "runs"));
+    let again = replay.header("idempotency-key", "one");
+    assert_eq!(world.send("hooks", &again).await.status, 503);
+    world.send("hooks", &again).await.expect(202);
+    let plans = [json!({}), json!({"only_failed": true}), json!({"automation_id": automation})];
+    for (number, filter) in plans.iter().enumerate() {
+        let plan = world.replays(&world.home, "POST", "", filter).await.expect(201);
+        let plan = format!("/{}", plan["id"].as_str().unwrap());
+        world.replays(&world.home, "GET", &plan, &Value::Null).await.expect(200);
+        world.replays(&world.home, "POST", &format!("{plan}/start"), &Value::Null).await.expect(202);
+        if number == 0 {
+            world.replays(&world.home, "POST", &format!("{plan}/cancel"), &Value::Null).await.expect(200);
+        } else {
+            note(asked, "hooks", world);
+            // Its progress is lost: the batch comes again, and finds its runs.
+            world.aws.inject(tests::Fault::throttled("UpdateItem", "replays"));
+            world.run_scheduled().await;
+            world.run_scheduled().await;
+            note(asked, "schedule", world);
+        }
+    }
+    world.replays(&world.home, "GET", "", &Value::Null).await.expect(200);
     world.hooks(&world.home, "DELETE", &path, &Value::Null).await.expect(200);
     note(asked, "hooks", world);
 }

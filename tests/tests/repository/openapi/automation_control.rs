@@ -13,7 +13,11 @@ pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
 
 async fn send(world: &World, event: &Event) -> Answer {
     // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
-    let function = if event.path.contains("/approvals") { "approvals" } else { "deploy" };
+    let function = match &event.path {
+        path if path.contains("/approvals") => "approvals",
+        path if path.contains("/events/") => "hooks",
+        _ => "deploy",
+    };
     Box::pin(world.send(function, event)).await
 }
 

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    automation::{Requested, RunCause, RunView},
+    automation::{ReplayCause, Requested, RunView},
     described::Described,
     error::Problems,
     fields::Fields,
     http::{Accepted, Asked, Id, MaySend, Repeated, operation},
     idempotency::Key,
-    models::{AutomationId, AutomationStatus, EventId, RunId, RunTrigger},
+    models::{AutomationId, AutomationStatus, EventId, RunId},
 };
 
 use crate::Deps;
@@ -53,7 +53,8 @@ pub(crate) async fn replay_event(
     body: MaySend<NewReplay>,
 ) -> Result<Accepted<ReplayView>> {
     let (organization, id) = (asked.organization(), id.0);
-    let (events, automations, starter) = (&deps.events, &deps.deployment.automations, &deps.starter);
+    let (events, automations, starter) =
+        (&deps.events, &deps.event_replays.filters.automations, &deps.event_replays.starter);
     let event = events.get(organization, id).await?;
     let (key, body) = (key?.0, body.json()?);
     let (chosen, dry_run) = read(&body)?;
@@ -66,7 +67,7 @@ pub(crate) async fn replay_event(
     }
     let data: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
     let request_key = key.clone().unwrap_or_else(|| RunId::generate().to_string());
-    let cause_key = format!("replay:{id}:{request_key}");
+    let cause = ReplayCause::new(&event, &data, &asked.member.user_id, &request_key);
     let requested = Requested { hash: key.map(|_| Key::new(&["replay"], &body).as_str().to_owned()) };
     // All automations are checked before the first one acts.
     let mut to_start = Vec::new();
@@ -85,17 +86,7 @@ pub(crate) async fn replay_event(
     }
     let mut runs = Vec::new();
     for automation in to_start {
-        let cause = RunCause {
-            trigger: RunTrigger::Replay,
-            key: &cause_key,
-            trigger_data: &data,
-            event: Some(id),
-            scheduled_for: None,
-            user: Some(&asked.member.user_id),
-            version: Some(automation.active_version.unwrap_or(automation.version)),
-            dry_run,
-        };
-        let (run, _) = starter.start_requested(&automation, &cause, &requested).await?;
+        let (run, _) = starter.start_requested(&automation, &cause.of(&automation, dry_run), &requested).await?;
         tracing::info!(run.id = %run.id, event.id = %id, dry_run, "an event was replayed");
         runs.push(RunView::from(run));
     }
