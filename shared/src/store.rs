@@ -52,7 +52,7 @@ pub use database::Database;
 pub(crate) use database::unreadable;
 pub use deployed_triggers::DeployedTriggers;
 pub use erasure::{Erased, Erasure, ErasureCursor, NumberErased};
-pub use events::Events;
+pub use events::{EventFilter, Events};
 pub use executions::{ExecutionFilter, Executions, OfOrganization};
 pub use hooks::{HookChange, Hooks};
 pub use intents::Intents;

@@ -7,10 +7,13 @@ use serde_json::Value;
 use shared::{
     Result,
     described::Described,
-    http::{Asked, Asks, Id, Paged, Shown, Wanted, operation},
-    models::{AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched},
+    http::{Asked, Asks, Id, Newest, Shown, Wanted, operation},
+    models::{
+        AutomationId, Event, EventId, EventStatus, HookId, MatchedRun, OrganizationId, Timestamp, Unmatched,
+        folded_name,
+    },
     redaction::Transcript,
-    store::Page,
+    store::{EventFilter, Page},
 };
 
 use crate::Deps;
@@ -98,6 +101,25 @@ impl Asks for Unanswered {
     const DOC: &'static str = "Only events that started nothing.";
 }
 
+/// A service's name in any spelling.
+pub(crate) struct OfService(String);
+
+shared::described!(OfService => {"type": "string", "maxLength": 100});
+
+impl FromStr for OfService {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let service = folded_name(text);
+        if service.is_empty() || text.len() > 100 { Err("must be the name of a service") } else { Ok(Self(service)) }
+    }
+}
+
+impl Asks for OfService {
+    const NAME: &'static str = "service";
+    const DOC: &'static str = "Only events of this service; its name in any spelling.";
+}
+
 /// List events
 ///
 /// Newest first, with their runs; with `matched=false` only events without a run.
@@ -107,14 +129,12 @@ impl Asks for Unanswered {
 pub(crate) async fn list_events(
     deps: &Deps,
     asked: &Asked<'_>,
-    page: Paged,
+    page: Newest,
     matched: Wanted<Unanswered>,
+    service: Wanted<OfService>,
 ) -> Result<Page<EventView>> {
-    let (organization, cursor) = (asked.organization(), page.cursor.as_ref());
-    let page = match matched.0 {
-        None => deps.events.page(organization, cursor, page.limit).await?,
-        Some(Unanswered) => deps.events.page_of_unmatched(organization, cursor, page.limit).await?,
-    };
+    let wanted = EventFilter { unmatched: matched.0.is_some(), service: service.0.map(|OfService(service)| service) };
+    let page = deps.events.page(asked.organization(), &page.0, &wanted).await?;
     Ok(page.map(EventView::from))
 }
 

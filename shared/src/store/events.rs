@@ -4,7 +4,8 @@
 //! of events that started nothing.
 
 use super::{
-    Cursor, Page,
+    CreatedFilter, Cursor, Page,
+    cursor::Filters,
     database::{Database, Item, from_item, id, is_of, number, rows, text, to_attribute},
     table::Table,
     write::Attempt,
@@ -19,6 +20,14 @@ use crate::{
 };
 
 const WHAT: &str = "event";
+
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// Only events that started nothing.
+    pub unmatched: bool,
+    /// The folded service name.
+    pub service: Option<String>,
+}
 
 #[derive(Clone)]
 pub struct Events {
@@ -84,21 +93,26 @@ impl Events {
         if event.expires_at > Timestamp::now().as_seconds() { Ok(event) } else { Err(Error::NotFound(WHAT)) }
     }
 
-    pub async fn page(&self, organization: OrganizationId, after: Option<&Cursor>, limit: i32) -> Result<Page<Event>> {
-        Page::newest(organization, &self.table, after, limit).await
-    }
-
-    pub async fn page_of_unmatched(
+    pub async fn page(
         &self,
         organization: OrganizationId,
-        after: Option<&Cursor>,
-        limit: i32,
+        created: &CreatedFilter,
+        wanted: &EventFilter,
     ) -> Result<Page<Event>> {
-        let of = self.table.query_index("unmatched", "#unmatched_of = :organization").newest_first();
-        let of = of.filter("#organization_id = :organization AND #expires_at > :now");
-        let of = of.with([(":organization", text(organization)), (":now", number(Timestamp::now().as_seconds()))]);
-        let start = after.map(|cursor| cursor.start_key_of([("unmatched_of", text(organization))]));
-        Ok(Page::created(of.page(start, Some(limit)).await?))
+        let filters = Filters::default().equal("service", wanted.service.as_ref().map(text));
+        if wanted.unmatched {
+            let query = self
+                .table
+                .query_index("unmatched", "#unmatched_of = :organization AND #created_at BETWEEN :since AND :until")
+                .filter("#organization_id = :organization");
+            Page::filtered(organization, query, created, filters, [("unmatched_of", text(organization))]).await
+        } else {
+            let query = self.table.query_index(
+                "by_organization",
+                "#organization_id = :organization AND #created_at BETWEEN :since AND :until",
+            );
+            Page::filtered(organization, query, created, filters, [("organization_id", text(organization))]).await
+        }
     }
 
     /// Events in the order of arrival, from the one after `after` on: of these times, and of the service if one is named. Also

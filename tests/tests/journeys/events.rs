@@ -79,6 +79,62 @@ async fn an_event_that_begins_nothing_says_why() {
 }
 
 #[tokio::test]
+async fn events_are_filtered_by_time_service_and_effect() {
+    let world = World::start().await;
+    let at = |minute: i64| Timestamp::from_millis(1_795_000_000_000 + minute * 60_000).to_string();
+    let all: Vec<String> = (0..6)
+        .map(|minute| {
+            let id = format!("0193a9f0-0000-7000-8000-{minute:012}");
+            let mut row = json!({
+                "id": id, "organization_id": world.home.organization_id, "hook_id": id, "status": "dispatched",
+                "service": if minute < 4 { "slack" } else { "google_calendar" }, "event_type": "message",
+                "created_at": at(minute), "updated_at": at(minute), "expires_at": 4_000_000_000_i64,
+            });
+            if minute % 2 == 0 {
+                row["unmatched_of"] = json!(world.home.organization_id);
+            }
+            world.aws.put("events", &row);
+            id
+        })
+        .collect();
+    let (second, fifth) = (at(1), at(4));
+    for (query, expected) in [
+        (vec![], vec![5, 4, 3, 2, 1, 0]),
+        (vec![("since", &*fifth)], vec![5, 4]),
+        (vec![("until", &second)], vec![1, 0]),
+        (vec![("since", &second), ("until", &fifth)], vec![4, 3, 2, 1]),
+        (vec![("service", "slack")], vec![3, 2, 1, 0]),
+        (vec![("service", "Google Calendar")], vec![5, 4]),
+        (vec![("service", "stripe")], vec![]),
+        (vec![("matched", "false")], vec![4, 2, 0]),
+        (vec![("matched", "false"), ("since", &second), ("service", "slack")], vec![2]),
+        (vec![("matched", "false"), ("until", &second)], vec![0]),
+    ] {
+        // With pages of one item, too.
+        for limit in ["50", "1"] {
+            let (mut found, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let event = Event::get(&format!("/api/{}/events", world.home.slug)).user(&world.home.user_id);
+                let event =
+                    query.iter().fold(event.query("limit", limit), |event, (name, value)| event.query(name, value));
+                let event = if cursor.is_empty() { event } else { event.query("cursor", &cursor) };
+                let page = world.send("hooks", &event).await.expect(200);
+                found.extend(page["items"].as_array().unwrap().iter().map(|row| text(&row["id"]).to_owned()));
+                match page["next_cursor"].as_str() {
+                    Some(next) => next.clone_into(&mut cursor),
+                    None => break,
+                }
+            }
+            let expected: Vec<_> = expected.iter().map(|at: &usize| all[*at].clone()).collect();
+            assert_eq!(found, expected, "{query:?}, {limit} a page");
+        }
+    }
+    for (field, query) in [("since", "?since=today"), ("service", "?service=-"), ("matched", "?matched=true")] {
+        assert_eq!(world.events(query).await.wrong_fields(), [field]);
+    }
+}
+
+#[tokio::test]
 async fn the_same_event_five_times_at_once_is_one_run() {
     let (world, automation, hook) = world().await;
     let sent = (0..5).map(|_| world.slack_says(&hook, "Ev1", "urgent"));
