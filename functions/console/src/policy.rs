@@ -1,6 +1,10 @@
 //! Headers: the browser's permissions for the page, encodings that it takes.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ring::digest::{SHA256, digest};
 use shared::{http::Request, platform::ConsoleSettings};
+
+use crate::assets;
 
 /// The headers of every answer, beside those of its content.
 pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5] {
@@ -14,7 +18,7 @@ pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5]
     ]
 }
 
-/// Scripts and styles of our own files only, no frames around it, no text that becomes code. The page may connect to
+/// Scripts and styles of our own files and the page's own ones by their digests, no frames around it, no text that becomes code. The page may connect to
 /// this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
 fn content_security_policy(settings: &ConsoleSettings) -> String {
     let mut connect = vec!["'self'"];
@@ -26,10 +30,17 @@ fn content_security_policy(settings: &ConsoleSettings) -> String {
         }
     }
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src {}; base-uri 'none'; \
+        "default-src 'none'; script-src 'self' {}; style-src 'self' {}; img-src 'self' data:; connect-src {}; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+        source(assets::SCRIPT_IN_PAGE),
+        source(assets::SHEET_IN_PAGE),
         connect.join(" ")
     )
+}
+
+/// Allows this text where it stands in the page.
+fn source(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, text.as_bytes())))
 }
 
 /// `https://host:port` of an address; `None` for an address that could break the policy's syntax.
