@@ -33,7 +33,8 @@ fn main() -> io::Result<()> {
     add(&PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("assets"), "", &mut files)?;
     let is_module = |path: &str| path != VENDORED && is(path, "js");
     let module = |path: &str| files.get(path).filter(|_| is_module(path)).cloned();
-    let mut inline = [linked::door(INLINE[0].0, &module), linked::sheet(files.get(INLINE[1].0).map_or("", String::as_str))];
+    let mut inline =
+        [linked::door(INLINE[0].0, &module), linked::sheet(files.get(INLINE[1].0).map_or("", String::as_str))];
     let mut served = linked::scripts(ENTRY, SHARED, &module);
     for (path, text) in files.iter().filter(|(path, _)| !is_module(path) && path.as_str() != INLINE[1].0) {
         served.insert(path.clone(), if is(path, "css") { linked::sheet(text) } else { text.clone() });

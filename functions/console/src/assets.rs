@@ -174,16 +174,23 @@ mod tests {
     fn the_sign_in_needs_the_page_alone_and_the_console_few_more_files() {
         let version = format!("{VERSION}.");
         let page = text(PAGE);
-        let asked: BTreeSet<&str> = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let asked: BTreeSet<&str> =
+            page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         assert_eq!(asked, BTreeSet::from([&*format!("{version}htm-preact.licences.txt")]));
-        for inline in [format!("<script type=\"module\">{SCRIPT_IN_PAGE}</script>"), format!("<style>{SHEET_IN_PAGE}</style>")] {
+        for inline in
+            [format!("<script type=\"module\">{SCRIPT_IN_PAGE}</script>"), format!("<style>{SHEET_IN_PAGE}</style>")]
+        {
             assert!(page.contains(&inline), "{page}");
         }
         let fetched: BTreeSet<&str> =
             SCRIPT_IN_PAGE.split("'console/").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
         let few = [ENTRY, VENDORED, "operator.css"].map(|name| format!("{version}{name}"));
         assert_eq!(fetched, few.iter().map(String::as_str).chain(["settings.json"]).collect());
-        assert!(fetched.iter().all(|name| *name == "settings.json" || named(name).is_some_and(|file| file.cached == Cached::Forever)));
+        assert!(
+            fetched
+                .iter()
+                .all(|name| *name == "settings.json" || named(name).is_some_and(|file| file.cached == Cached::Forever))
+        );
         let imported = |name: &str| {
             let lines = text(name).lines().filter_map(|line| line.strip_prefix("import "));
             lines.filter_map(|line| line.split("'./").nth(1)?.strip_suffix("';")).collect::<BTreeSet<_>>()
@@ -192,14 +199,24 @@ mod tests {
             assert!(imported(name).is_subset(&fetched), "{name} waits for a file that the page does not fetch");
         }
         assert!(text(ENTRY).contains(&format!("'console/{version}console.css'")), "the chat has a sheet of its own");
-        for part in ["chat/chat.js", "chat-chat.js", "index.html", "base.css", "door.js", "shell/store.js", "0123456789abcdef.app.js"] {
+        for part in [
+            "chat/chat.js",
+            "chat-chat.js",
+            "index.html",
+            "base.css",
+            "door.js",
+            "shell/store.js",
+            "0123456789abcdef.app.js",
+        ] {
             assert!(named(part).is_none(), "{part} is no file of its own");
         }
     }
 
     #[test]
     fn the_page_is_small_for_a_slow_line() {
-        for (coding, page_most, first_most, all_most) in [(Coding::Gzip, 4_500, 38 * 1024, 115 * 1024), (Coding::Brotli, 3_800, 34 * 1024, 102 * 1024)] {
+        for (coding, page_most, first_most, all_most) in
+            [(Coding::Gzip, 4_500, 38 * 1024, 115 * 1024), (Coding::Brotli, 3_800, 34 * 1024, 102 * 1024)]
+        {
             let size = |name: &str| {
                 let file = FILES.iter().find(|file| file.name == name).unwrap();
                 if coding == Coding::Gzip { file.gzip.len() } else { file.brotli.len() }

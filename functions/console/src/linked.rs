@@ -236,13 +236,17 @@ mod tests {
             "in/door.js" => Some("import { ONE } from '../one.js';\nimport('../app.js', ONE);\n".to_owned()),
             path => module(path),
         });
-        assert!(text.ends_with("const { ONE } = $one;\nimport('./console/app.js', ONE);\nreturn {  };\n})();\n"), "{text}");
+        assert!(
+            text.ends_with("const { ONE } = $one;\nimport('./console/app.js', ONE);\nreturn {  };\n})();\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_sheet_keeps_its_rules_and_a_name_gets_the_version_where_it_is_an_address() {
         assert_eq!(sheet("/* All\n of it */\n\n  a { b: c; } /* d */\n"), "a { b: c; }\n");
-        let text = "import './a.js'; fetch('console/a.js'); of('a.js', './b/a.js', './console/a.js'); <x y=\"console/a.js\">";
+        let text =
+            "import './a.js'; fetch('console/a.js'); of('a.js', './b/a.js', './console/a.js'); <x y=\"console/a.js\">";
         let expected = "import './7.a.js'; fetch('console/7.a.js'); of('a.js', './b/a.js', './console/7.a.js'); <x y=\"console/7.a.js\">";
         assert_eq!(versioned(text, &["a.js".to_owned()], "7"), expected);
     }

@@ -34,8 +34,11 @@ fn allowed(answer: &Answer, directive: &str) -> BTreeSet<String> {
 fn files(page: &Answer) -> BTreeSet<String> {
     let page = page.body.as_str().unwrap();
     let named = |quote: char| {
-        let parts = page.split(&format!("{quote}console/")).skip(1);
-        parts.filter_map(move |rest| rest.split(quote).next().map(|name| format!("/console/{name}"))).collect::<Vec<_>>()
+        let begins = format!("{quote}console/");
+        let parts = page.split(&begins).skip(1);
+        parts
+            .filter_map(move |rest| rest.split(quote).next().map(|name| format!("/console/{name}")))
+            .collect::<Vec<_>>()
     };
     named('"').into_iter().chain(named('\'')).collect()
 }

@@ -8,7 +8,7 @@ import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
-import { Act, Problem, Sure, useAct } from '../shell/saving.js';
+import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { inParts } from './tables.js';
 
 const NEVER = () => null;
