@@ -139,7 +139,7 @@ fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
         }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
-    reply.cache_control(cached).with_headers(policy::headers(&deps.settings)).with_headers(own)
+    reply.cache_control(cached).with_headers(policy::headers(&deps.settings, assets::IN_PAGE)).with_headers(own)
 }
 
 fn settings(settings: &ConsoleSettings) -> Result<Asset> {
