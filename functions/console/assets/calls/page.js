@@ -38,7 +38,7 @@ function Calls({ api, slug, agents, query }) {
   const filtered = fields.some(({ name }) => query[name]);
   const agentOf = ({ agent_id }) => agents.get(agent_id) ?? '–';
   const columns = [
-    { head: 'Caller', cls: 'c-who', cell: (call) => html`<bdi>${callerOf(call)}</bdi>`, below: (call) => html`<span class="sub">${agentOf(call)} · <${Moment} at=${call.created_at} /></span>` },
+    { head: 'Caller', cls: 'c-who', cell: (call) => html`<bdi>${callerOf(call)}</bdi>`, below: (call) => html`<span class="sub">${agentOf(call)} · <${Moment} at=${call.created_at} />${call.failed_tools > 0 && html` · <span class="wrong">${call.failed_tools} failed</span>`}</span>` },
     { head: 'Status', cls: 'c-st', cell: (call) => html`<${Status} of=${call.status} />` },
     { head: 'Tools', cls: 'c-fail', cell: ({ failed_tools: count }) => (count ? html`<${Status} of="failed">${count} failed<//>` : '') },
     { head: 'Agent', cls: 'c-agent', cell: agentOf },
