@@ -1,10 +1,12 @@
-//! Links the modules in `assets` and compresses every file once, for `src/assets.rs`, which embeds them.
+//! Links the modules in `assets`, puts the sign-in's script and style sheet into the page, and compresses every file once, for
+//! `src/assets.rs`, which embeds them.
 
 use std::{
     collections::BTreeMap,
     env,
     fmt::Write as _,
     fs,
+    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -14,7 +16,10 @@ use flate2::{Compression, write::GzEncoder};
 #[path = "src/linked.rs"]
 mod linked;
 
-/// The shell, which the page begins with.
+/// The page, and the script and the style sheet that stand in it.
+const PAGE: &str = "index.html";
+const INLINE: [(&str, &str); 2] = [("door.js", "<script type=\"module\"></script>"), ("base.css", "<style></style>")];
+/// The shell of a signed-in person's console.
 const ENTRY: &str = "app.js";
 /// Of what pages with forms share, a script of its own.
 const SHARED: &str = "shell/forms.js";
@@ -26,17 +31,33 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=src/linked.rs");
     let mut files = BTreeMap::new();
     add(&PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("assets"), "", &mut files)?;
-    let is_module = |path: &str| path != VENDORED && Path::new(path).extension().is_some_and(|kind| kind == "js");
-    let module = |path: &str| {
-        let bytes = files.get(path).filter(|_| is_module(path))?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
-    let mut served: BTreeMap<String, Vec<u8>> =
-        linked::scripts(ENTRY, SHARED, &module).into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
-    served.extend(files.iter().filter(|(path, _)| !is_module(path)).map(|(path, bytes)| (path.clone(), bytes.clone())));
+    let is_module = |path: &str| path != VENDORED && is(path, "js");
+    let module = |path: &str| files.get(path).filter(|_| is_module(path)).cloned();
+    let mut inline =
+        [linked::door(INLINE[0].0, &module), linked::sheet(files.get(INLINE[1].0).map_or("", String::as_str))];
+    let mut served = linked::scripts(ENTRY, SHARED, &module);
+    for (path, text) in files.iter().filter(|(path, _)| !is_module(path) && path.as_str() != INLINE[1].0) {
+        served.insert(path.clone(), if is(path, "css") { linked::sheet(text) } else { text.clone() });
+    }
+    let mut hasher = DefaultHasher::new();
+    (&inline, &served).hash(&mut hasher);
+    let version = format!("{:016x}", hasher.finish());
+    println!("cargo::rustc-env=CONSOLE_VERSION={version}");
+    let names: Vec<String> = served.keys().filter(|name| *name != PAGE).cloned().collect();
+    for text in inline.iter_mut().chain(served.values_mut()) {
+        *text = linked::versioned(text, &names, &version);
+    }
     let folder = PathBuf::from(variable("OUT_DIR")?);
+    for ((name, place), text) in INLINE.iter().zip(&inline) {
+        fs::write(folder.join(name), text)?;
+        if let Some(page) = served.get_mut(PAGE) {
+            let (before, after) = place.split_at(place.find("></").unwrap_or_default() + 1);
+            *page = page.replace(place, &format!("{before}{text}{after}"));
+        }
+    }
     let mut list = String::from("&[\n");
-    for (name, bytes) in &served {
+    for (name, text) in &served {
+        let bytes = text.as_bytes();
         let embed = |kind: &str, bytes: &[u8]| {
             let path = folder.join(format!("{}{kind}", name.replace('/', "-")));
             fs::write(&path, bytes).map(|()| format!("include_bytes!({:?})", path.display().to_string()))
@@ -47,6 +68,10 @@ fn main() -> io::Result<()> {
     }
     list.push_str("]\n");
     fs::write(folder.join("files.rs"), list)
+}
+
+fn is(path: &str, kind: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == kind)
 }
 
 fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -63,14 +88,14 @@ fn brotli(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Adds the files of a folder and of those in it, each under its path from `assets`.
-fn add(folder: &Path, before: &str, files: &mut BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+fn add(folder: &Path, before: &str, files: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = format!("{before}{}", entry.file_name().to_string_lossy());
         if entry.file_type()?.is_dir() {
             add(&entry.path(), &format!("{name}/"), files)?;
         } else {
-            files.insert(name, fs::read(entry.path())?);
+            files.insert(name, fs::read_to_string(entry.path())?);
         }
     }
     Ok(())

@@ -223,8 +223,10 @@ impl Browser {
 
     /// The violations that axe-core finds on the page; `axe` is the path of its file.
     pub async fn accessibility(&self, axe: &Path) -> Vec<Finding> {
-        let source = std::fs::read_to_string(axe).unwrap();
-        self.run(&source, &json!([])).await;
+        if self.run("return typeof axe === 'undefined'", &json!([])).await == true {
+            let source = std::fs::read_to_string(axe).unwrap();
+            self.run(&source, &json!([])).await;
+        }
         let script = "
             const done = arguments[arguments.length - 1];
             axe.run(document).then(

@@ -1,4 +1,4 @@
-// The page begins here: settings, the parts, and the view of their state.
+// The console for a signed-in person begins here: settings, the parts, and the view of their state.
 
 import { Api } from './shell/api.js';
 import { BEGINNING, Entrance } from './shell/entrance.js';
@@ -6,23 +6,22 @@ import { html, render } from './htm-preact.js';
 import { Page } from './shell/page.js';
 import { PLACES } from './shell/places.js';
 import { route } from './shell/route.js';
+import { settings } from './session/issuer.js';
 import { Session } from './session/session.js';
 import { store } from './shell/store.js';
 
 const root = document.getElementById('app');
 
 async function begin() {
-  const answer = await fetch('console/settings.json');
-  if (!answer.ok) throw new Error(`settings: ${answer.status}`);
-  const settings = await answer.json();
-  if (!settings.stream_url) {
-    return alone('This console has not been told where answers stream from. Tell whoever runs it to set StreamPublicUrl.');
-  }
   // Its script comes while the person's organization is asked for.
   PLACES.find(({ page }) => page === (route(location.hash)?.page ?? 'home'))?.open().catch(() => {});
+  const given = await settings();
+  if (!given.stream_url) {
+    return alone('This console has not been told where answers stream from. Tell whoever runs it to set StreamPublicUrl.');
+  }
   const state = store(BEGINNING);
-  const session = new Session(settings);
-  const api = new Api(session, settings.stream_url);
+  const session = new Session(given);
+  const api = new Api(session, given.stream_url);
   const entrance = new Entrance({ state, session, api });
   render(html`<${Page} state=${state} entrance=${entrance} api=${api} />`, root);
   window.addEventListener('hashchange', () => entrance.moved());

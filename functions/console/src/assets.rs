@@ -1,6 +1,6 @@
-//! The page's files: written by hand in `assets`, linked and compressed while the function is built (`build.rs`). Browsers get the
-//! modules of the shell as one script and those of each page as another (`linked.rs`): a request each would cost a far-away person
-//! seconds.
+//! The page's files: written by hand in `assets`, linked and compressed while the function is built (`build.rs`). The sign-in's script
+//! and style sheet stand in the page. Browsers get the modules of the shell as one script and those of each place as another
+//! (`linked.rs`): a request each would cost a far-away person seconds.
 
 use std::fmt::Write;
 
@@ -26,10 +26,40 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 const PAGE: &str = "index.html";
 
+/// Stands before the names of files in the page, and changes with any of them.
+const VERSION: &str = env!("CONSOLE_VERSION");
+
+/// The script and the style sheet in the page.
+pub(crate) const IN_PAGE: [&str; 2] = [SCRIPT_IN_PAGE, SHEET_IN_PAGE];
+const SCRIPT_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/door.js"));
+const SHEET_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/base.css"));
+
 /// An answer's content: a file of these, or what is made for the deployment.
 pub(crate) struct Asset {
     pub(crate) kind: &'static str,
+    pub(crate) cached: Cached,
     content: Content,
+}
+
+/// For how long browsers may use a file without asking again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cached {
+    /// Asked for again each time, which a 304 answers.
+    Checked,
+    /// Used at once, and asked for in the background once it is a minute old.
+    Renewed,
+    /// The address names the version, so the files of two versions never meet in one page.
+    Forever,
+}
+
+impl Cached {
+    pub(crate) fn directives(self) -> &'static str {
+        match self {
+            Self::Checked => "no-cache",
+            Self::Renewed => "max-age=60, stale-while-revalidate=86400",
+            Self::Forever => "public, max-age=31536000, immutable",
+        }
+    }
 }
 
 enum Content {
@@ -41,8 +71,12 @@ pub(crate) fn page() -> Option<Asset> {
     embedded(PAGE, HTML)
 }
 
-/// The file that browsers get under `/console/{name}`.
+/// The file that browsers get under `/console/{name}`, with or without the version before the name.
 pub(crate) fn named(name: &str) -> Option<Asset> {
+    let (cached, name) = match name.strip_prefix(VERSION).and_then(|name| name.strip_prefix('.')) {
+        Some(name) => (Cached::Forever, name),
+        None => (Cached::Checked, name),
+    };
     let kind = match name.rsplit_once('.')?.1 {
         "css" => CSS,
         "js" => SCRIPT,
@@ -50,17 +84,17 @@ pub(crate) fn named(name: &str) -> Option<Asset> {
         "txt" => TEXT,
         _ => return None,
     };
-    embedded(name, kind)
+    Some(Asset { cached, ..embedded(name, kind)? })
 }
 
 fn embedded(name: &str, kind: &'static str) -> Option<Asset> {
     let file = FILES.iter().find(|file| file.name == name)?;
-    Some(Asset { kind, content: Content::Embedded(file) })
+    Some(Asset { kind, cached: Cached::Checked, content: Content::Embedded(file) })
 }
 
 impl Asset {
     pub(crate) fn made(kind: &'static str, bytes: Vec<u8>) -> Self {
-        Self { kind, content: Content::Made(bytes) }
+        Self { kind, cached: Cached::Renewed, content: Content::Made(bytes) }
     }
 
     fn plain(&self) -> &[u8] {
@@ -138,35 +172,67 @@ mod tests {
     }
 
     #[test]
-    fn the_page_asks_for_few_files_and_each_is_served() {
+    fn the_sign_in_needs_the_page_alone_and_the_console_few_more_files() {
+        let version = format!("{VERSION}.");
+        let page = text(PAGE);
         let asked: BTreeSet<&str> =
-            text(PAGE).split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        let few = [ENTRY, VENDORED, "operator.css", "htm-preact.licences.txt", "settings.json"];
-        assert_eq!(asked, BTreeSet::from(few));
-        assert!(asked.iter().all(|name| *name == "settings.json" || named(name).is_some()));
-        assert!(named("console.css").is_some(), "the chat asks for its own");
-        for part in ["chat/chat.js", "chat-chat.js", "index.html", "shell/store.js"] {
+            page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(asked, BTreeSet::from([&*format!("{version}htm-preact.licences.txt")]));
+        for inline in
+            [format!("<script type=\"module\">{SCRIPT_IN_PAGE}</script>"), format!("<style>{SHEET_IN_PAGE}</style>")]
+        {
+            assert!(page.contains(&inline), "{page}");
+        }
+        let fetched: BTreeSet<&str> =
+            SCRIPT_IN_PAGE.split("'console/").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
+        let few = [ENTRY, VENDORED, "operator.css"].map(|name| format!("{version}{name}"));
+        assert_eq!(fetched, few.iter().map(String::as_str).chain(["settings.json"]).collect());
+        assert!(
+            fetched
+                .iter()
+                .all(|name| *name == "settings.json" || named(name).is_some_and(|file| file.cached == Cached::Forever))
+        );
+        let imported = |name: &str| {
+            let lines = text(name).lines().filter_map(|line| line.strip_prefix("import "));
+            lines.filter_map(|line| line.split("'./").nth(1)?.strip_suffix("';")).collect::<BTreeSet<_>>()
+        };
+        for name in [ENTRY, "home-page.js"] {
+            assert!(imported(name).is_subset(&fetched), "{name} waits for a file that the page does not fetch");
+        }
+        assert!(text(ENTRY).contains(&format!("'console/{version}console.css'")), "the chat has a sheet of its own");
+        for part in [
+            "chat/chat.js",
+            "chat-chat.js",
+            "index.html",
+            "base.css",
+            "door.js",
+            "shell/store.js",
+            "0123456789abcdef.app.js",
+        ] {
             assert!(named(part).is_none(), "{part} is no file of its own");
         }
     }
 
     #[test]
     fn the_page_is_small_for_a_slow_line() {
-        for (coding, first_most, all_most) in [(Coding::Gzip, 42, 118), (Coding::Brotli, 37, 104)] {
+        for (coding, page_most, first_most, all_most) in
+            [(Coding::Gzip, 4_300, 37 * 1024, 117 * 1024), (Coding::Brotli, 3_600, 32 * 1024, 103 * 1024)]
+        {
             let size = |name: &str| {
                 let file = FILES.iter().find(|file| file.name == name).unwrap();
                 if coding == Coding::Gzip { file.gzip.len() } else { file.brotli.len() }
             };
+            assert!(size(PAGE) <= page_most, "{}", size(PAGE));
             let sizes: BTreeMap<&str, usize> = scripts().map(|file| (file.name, size(file.name))).collect();
-            let first = ["operator.css", ENTRY, VENDORED].map(size);
-            assert!(first.iter().sum::<usize>() < first_most * 1024, "{first:?} {sizes:?}");
+            let first = [PAGE, "operator.css", ENTRY, VENDORED].map(size);
+            assert!(first.iter().sum::<usize>() < first_most, "{first:?} {sizes:?}");
             for (name, size) in &sizes {
                 // The chat brings its drawings with it.
                 let most = if *name == "chat-page.js" { 20 } else { 15 };
                 assert!(*name == ENTRY || *size <= most * 1024, "{name}: {size}");
             }
             let sum = sizes.values().sum::<usize>() + size(VENDORED);
-            assert!(sum <= all_most * 1024, "{sum} {sizes:?}");
+            assert!(sum <= all_most, "{sum} {sizes:?}");
         }
     }
 
@@ -174,19 +240,21 @@ mod tests {
     fn every_module_is_in_the_shell_or_a_page_and_its_imports_exist() {
         for path in modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), "") {
             let part = format!("// {path}\n");
+            let door = SCRIPT_IN_PAGE.contains(&part);
             let shell = text(ENTRY).contains(&part);
             let pages = scripts().filter(|file| file.name != ENTRY && text(file.name).contains(&part)).count();
-            assert!(shell != (pages > 0), "{path}: in the shell {shell}, in {pages} pages");
+            assert!(!(shell && pages > 0), "{path}: in the shell and in {pages} pages");
+            assert!(door || shell || pages > 0, "{path} is in no script");
         }
         for name in scripts().map(|file| file.name) {
             for line in text(name).lines().filter(|line| line.starts_with("import ")) {
                 let known = [VENDORED, ENTRY, "shell-forms.js"]
                     .iter()
-                    .any(|file| line.ends_with(&format!(" from './{file}';")));
+                    .any(|file| line.ends_with(&format!(" from './{VERSION}.{file}';")));
                 assert!(known, "{name}: {line}");
             }
             for asked in text(name).split("import('./").skip(1).filter_map(|rest| rest.split('\'').next()) {
-                assert!(scripts().any(|file| file.name == asked), "{name} opens {asked}");
+                assert!(named(asked).is_some_and(|file| file.cached == Cached::Forever), "{name} opens {asked}");
             }
         }
     }

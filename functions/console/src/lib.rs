@@ -21,9 +21,6 @@ use crate::assets::Asset;
 
 shared::routes!(Deps, "console": console_page, console_file);
 
-/// Asked for again each time, which a 304 answers: the files of two versions must not meet in one page.
-const CACHE_CONTROL: &str = "no-cache";
-
 pub struct Deps {
     pub settings: ConsoleSettings,
 }
@@ -47,8 +44,8 @@ async fn console_page(deps: &Deps, found: &Found<'_>) -> Result<Page> {
 /// A file of the console
 ///
 /// `settings.json` says where to sign in and where answers stream from, `forms.json` has the schemas of the bodies for
-/// which the page has forms. The others are the page's scripts and styles,
-/// and the licences of its libraries.
+/// which the page has forms. The others are the page's scripts and styles, and the licences of its libraries. Browsers keep a
+/// file for a year where the version stands before its name.
 #[operation(GET "/console/{file}", open, also(404, 429), throttle(File))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn console_file(deps: &Deps, found: &Found<'_>, file: FileName) -> Result<File> {
@@ -129,6 +126,7 @@ fn has_a_tag(operation: &mut Operation) {
 }
 
 fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
+    let cached = file.cached.directives();
     let coding = file.coding(&policy::taken(request));
     let tag = file.tag(coding);
     let reply = if http::is_known(request, &tag) {
@@ -141,7 +139,7 @@ fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
         }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
-    reply.cache_control(CACHE_CONTROL).with_headers(policy::headers(&deps.settings)).with_headers(own)
+    reply.cache_control(cached).with_headers(policy::headers(&deps.settings, assets::IN_PAGE)).with_headers(own)
 }
 
 fn settings(settings: &ConsoleSettings) -> Result<Asset> {

@@ -22,6 +22,35 @@ pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option
     scripts
 }
 
+/// The script in the page itself, from where the others are below `console/`.
+pub(crate) fn door(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
+    let text = linked(entry, &[], false, module).text;
+    let script = text.rsplit_once("export ").map_or(&*text, |(script, _)| script);
+    script.replace("import('./", "import('./console/")
+}
+
+/// A style sheet without comments and indentation.
+pub(crate) fn sheet(text: &str) -> String {
+    let mut rest = text;
+    let mut rules = String::new();
+    while let Some((before, after)) = rest.split_once("/*") {
+        rules.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, after)| after);
+    }
+    rules.push_str(rest);
+    rules.lines().map(str::trim).filter(|line| !line.is_empty()).fold(String::new(), |sheet, line| sheet + line + "\n")
+}
+
+/// The text with the version in the name of each file: the bytes at such an address never change.
+pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
+    names.iter().fold(text.to_owned(), |text, name| {
+        ["'./", "'./console/", "'console/", "\"console/"].iter().fold(text, |text, before| {
+            let end = if before.starts_with('"') { '"' } else { '\'' };
+            text.replace(&format!("{before}{name}{end}"), &format!("{before}{version}.{name}{end}"))
+        })
+    })
+}
+
 /// A script and its modules.
 struct Linked {
     text: String,
@@ -150,11 +179,10 @@ fn resolved(module: &str, address: &str) -> String {
     parts.join("/")
 }
 
-/// The lines that are no comment as a whole: browsers need none.
+/// The lines that are no comment as a whole, without indentation: browsers need neither.
 fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     let mut within = false;
-    text.lines().filter(move |line| {
-        let line = line.trim();
+    text.lines().map(str::trim).filter(move |line| {
         let begins = line.starts_with("/**");
         let comment = within || begins || line.starts_with("// ");
         within = (within || begins) && !line.ends_with("*/");
@@ -200,6 +228,27 @@ mod tests {
             _ => return None,
         };
         Some(text.to_owned())
+    }
+
+    #[test]
+    fn the_door_opens_the_shell_below_console_and_exports_nothing() {
+        let text = door("in/door.js", &|path| match path {
+            "in/door.js" => Some("import { ONE } from '../one.js';\nimport('../app.js', ONE);\n".to_owned()),
+            path => module(path),
+        });
+        assert!(
+            text.ends_with("const { ONE } = $one;\nimport('./console/app.js', ONE);\nreturn {  };\n})();\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_sheet_keeps_its_rules_and_a_name_gets_the_version_where_it_is_an_address() {
+        assert_eq!(sheet("/* All\n of it */\n\n  a { b: c; } /* d */\n"), "a { b: c; }\n");
+        let text =
+            "import './a.js'; fetch('console/a.js'); of('a.js', './b/a.js', './console/a.js'); <x y=\"console/a.js\">";
+        let expected = "import './7.a.js'; fetch('console/7.a.js'); of('a.js', './b/a.js', './console/7.a.js'); <x y=\"console/7.a.js\">";
+        assert_eq!(versioned(text, &["a.js".to_owned()], "7"), expected);
     }
 
     #[test]

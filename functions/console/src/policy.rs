@@ -1,11 +1,13 @@
 //! Headers: the browser's permissions for the page, encodings that it takes.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ring::digest::{SHA256, digest};
 use shared::{http::Request, platform::ConsoleSettings};
 
-/// The headers of every answer, beside those of its content.
-pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5] {
+/// The headers of every answer, beside those of its content. `in_page` are the script and the style sheet that stand in the page.
+pub(crate) fn headers(settings: &ConsoleSettings, in_page: [&str; 2]) -> [(&'static str, String); 5] {
     [
-        ("content-security-policy", content_security_policy(settings)),
+        ("content-security-policy", content_security_policy(settings, in_page)),
         // The address holds a code for a moment, when somebody comes back from signing in.
         ("referrer-policy", "no-referrer".to_owned()),
         ("cross-origin-opener-policy", "same-origin".to_owned()),
@@ -14,9 +16,9 @@ pub(crate) fn headers(settings: &ConsoleSettings) -> [(&'static str, String); 5]
     ]
 }
 
-/// Scripts and styles of our own files only, no frames around it, no text that becomes code. The page may connect to
-/// this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
-fn content_security_policy(settings: &ConsoleSettings) -> String {
+/// Scripts and styles of our own files, and the page's own ones by their digests; no frames around it, no text that becomes code.
+/// The page may connect to this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
+fn content_security_policy(settings: &ConsoleSettings, [script, sheet]: [&str; 2]) -> String {
     let mut connect = vec!["'self'"];
     let known = [Some(&settings.issuer), Some(&settings.openid_configuration), settings.stream_url.as_ref()];
     let known = known.into_iter().flatten().chain(&settings.connect_origins).filter_map(|address| origin(address));
@@ -26,10 +28,17 @@ fn content_security_policy(settings: &ConsoleSettings) -> String {
         }
     }
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src {}; base-uri 'none'; \
+        "default-src 'none'; script-src 'self' {}; style-src 'self' {}; img-src 'self' data:; connect-src {}; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+        source(script),
+        source(sheet),
         connect.join(" ")
     )
+}
+
+/// Allows this text where it stands in the page.
+fn source(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, text.as_bytes())))
 }
 
 /// `https://host:port` of an address; `None` for an address that could break the policy's syntax.

@@ -34,9 +34,11 @@ async function entered(hash, roles, { claims = { sub: 'u', email: 'ana@x.example
       return { slug, role: roles[slug] };
     },
   };
-  const entrance = new Entrance({ state, session: { complete: async () => {}, claims, end: async () => null }, api });
+  const left = [];
+  const session = { complete: async () => {}, claims, end: async () => 'https://issuer.example/end', leave: (told) => left.push(told) };
+  const entrance = new Entrance({ state, session, api });
   await entrance.start();
-  return { state, api, entrance };
+  return { state, api, entrance, left };
 }
 
 test('the only organization is entered, and the address names it', async () => {
@@ -72,12 +74,37 @@ test('an API that is down can be asked again, and an expired sign-in leads to si
   const down = await entered('#/down/home', { acme: 'owner' });
   assert.deepEqual([down.state.get().phase, down.state.get().notice.action.label], ['broken', 'Try again']);
   const nobody = await entered('#/acme/home', { acme: 'owner' }, { claims: null });
-  assert.equal(nobody.state.get().phase, 'signed-out');
-  const { state, api, entrance } = await entered('#/acme/home', { acme: 'owner', b: 'owner' });
+  assert.deepEqual(nobody.left, [{}]);
+  const { left, api, entrance } = await entered('#/acme/home', { acme: 'owner', b: 'owner' });
   api.membership = async () => Promise.reject(new SignInNeeded());
   location.hash = '#/b/home';
   await entrance.moved();
-  assert.equal(state.get().phase, 'signed-out');
+  assert.match(left[0].problem, /Sign in again/);
+});
+
+test('a page that is loaded again is there with the role of the last time, until the API has answered', async () => {
+  const first = await entered('#/acme/calls/7', { acme: 'owner' });
+  let answer;
+  const asked = new Promise((come) => { answer = come; });
+  first.api.membership = () => asked;
+  const { state } = first;
+  state.set(BEGINNING);
+  const again = first.entrance.start();
+  await new Promise((turn) => setTimeout(turn));
+  assert.deepEqual([state.get().phase, state.get().organization, state.get().role], ['inside', 'acme', 'owner']);
+  answer({ slug: 'acme', role: 'viewer' });
+  await again;
+  assert.equal(state.get().role, 'viewer');
+  first.api.membership = async () => Promise.reject(new Refused(404, 'not_found', 'The organization was not found.'));
+  await first.entrance.start();
+  assert.equal(state.get().phase, 'broken');
+});
+
+test('signing out forgets the person, and leads to the sign-in', async () => {
+  const { state, api, entrance, left } = await entered('#/acme/home', { acme: 'owner' });
+  api.forget = () => {};
+  await entrance.signOut();
+  assert.deepEqual([state.get().person, location.hash, left], [null, '', [{ everywhere: 'https://issuer.example/end' }]]);
 });
 
 test('who belongs to no organization is told what to do', async () => {

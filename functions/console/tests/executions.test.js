@@ -7,6 +7,7 @@ import { actionOf, placeOf } from '../assets/audit/words.js';
 import { asNumber, erase } from '../assets/erasure/erasing.js';
 import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
+import { planOf } from '../assets/events/replays.js';
 import { RIGHTS } from '../assets/members/rights.js';
 
 const states = (rows) => rows.map(({ path, state }) => `${path} ${state}`);
@@ -77,4 +78,11 @@ test('a span of time in the address is a moment for the API, the same for five m
   const now = Date.parse('2026-02-27T10:03:00Z');
   assert.deepEqual(asked({ since: '24h', other: 'x' }, [SINCE, { name: 'status' }], now), { since: '2026-02-26T10:00:00.000Z', status: null });
   assert.equal(asked({ since: '2026-02-01T00:00:00Z' }, [SINCE], now).since, '2026-02-01T00:00:00Z');
+});
+
+test('the filters in the address are the body of a replay’s plan', () => {
+  const now = Date.parse('2026-02-27T10:03:00Z');
+  assert.deepEqual(planOf({}, now), {});
+  assert.deepEqual(planOf({ since: '24h', service: 'github', automation_id: '', which: 'only_failed' }, now), { since: '2026-02-26T10:00:00.000Z', service: 'github', only_failed: true });
+  assert.deepEqual(planOf({ automation_id: 'a', which: 'unmatched' }, now), { automation_id: 'a', unmatched: true });
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { begin, claimsOf, codeIn, discover, endOfSession, redeem, refresh, SignInFailed, unverified } from '../assets/session/identity.js';
+import { signInAt } from '../assets/session/begin.js';
+import { claimsOf, codeIn, endOfSession, redeem, refresh, unverified } from '../assets/session/identity.js';
+import { discover, SignInFailed } from '../assets/session/issuer.js';
 import { base64url, challenge, secretText } from '../assets/session/pkce.js';
 
 const FOUND = {
@@ -23,7 +25,7 @@ test('a challenge is what RFC 7636, appendix B, says', async () => {
 });
 
 test('a sign-in begins with all that its end is held against', async () => {
-  const { address, pending } = await begin(FOUND, SETTINGS);
+  const { address, pending } = await signInAt(FOUND, SETTINGS);
   const asked = new URL(address);
   assert.equal(asked.origin + asked.pathname, 'https://login.example/authorize');
   assert.deepEqual(Object.fromEntries(asked.searchParams), {

@@ -66,9 +66,9 @@ test('what needs a person is in one list, and one failure of many calls is one r
 
 test('calls are counted by hour, and it is said where older ones are not known', () => {
   const now = Date.parse('2026-02-27T10:30:00Z');
-  const calls = [{ created_at: '2026-02-27T10:10:00Z' }, { created_at: '2026-02-27T09:59:00Z' }, { created_at: null }];
+  const calls = [{ created_at: '2026-02-27T10:10:00Z' }, { created_at: '2026-02-27T09:59:00Z', failed_tools: 2 }, { created_at: null }];
   const { hours, since } = callsByHour(calls, { whole: false, now });
-  assert.deepEqual([hours.length, hours.at(-1).count, hours.at(-2).count, since], [24, 1, 1, Date.parse('2026-02-27T09:59:00Z')]);
+  assert.deepEqual([hours.length, hours.at(-1).count, hours.at(-2).count, hours.at(-2).failed, since], [24, 1, 1, 1, Date.parse('2026-02-27T09:59:00Z')]);
   assert.equal(callsByHour(calls, { whole: true, now }).since, null);
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test, { beforeEach } from 'node:test';
 
+import { begin } from '../assets/session/begin.js';
 import { base64url } from '../assets/session/pkce.js';
 import { SignInNeeded } from '../assets/shell/problems.js';
 import { Session } from '../assets/session/session.js';
@@ -93,7 +94,7 @@ test('signing in returns to the address that was asked for', async () => {
   at('');
   globalThis.location.hash = '#/acme/calls/7?since=x';
   globalThis.location.assign = () => {};
-  await new Session(SETTINGS).begin();
+  await begin(SETTINGS);
   const { state, asked } = JSON.parse(storage.get('switchboard.sign-in'));
   assert.equal(asked, '#/acme/calls/7?since=x');
   const replaced = at(`?error=access_denied&state=${state}`);

@@ -20,7 +20,8 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     finds_the_failed_request(browser, &call).await;
     allows_what_waits(chat, browser, &run).await;
     every_page_can_be_used(chat, browser).await;
-    filters_stand_in_the_address(chat, browser).await;
+    filters_stand_in_the_address(chat, browser, &call).await;
+    events_are_replayed(chat, browser).await;
     data_of_a_number_is_erased(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -132,7 +133,7 @@ async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {
 }
 
 /// A filter is part of the address, and a list without rows says so.
-async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser) {
+async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser, call: &str) {
     let events = format!("{}#/{}/events", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&events).await;
     browser.reach(TAB, "[data-filter=matched]").await;
@@ -142,6 +143,29 @@ async fn filters_stand_in_the_address(chat: &Chat, browser: &Browser) {
     browser.click("[data-clear]").await;
     browser.until("!document.querySelector('[data-clear]')").await;
     assert_eq!(browser.address().await, events);
+    let calls = format!("{}#/{}/calls", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&format!("{calls}?failed=true&since=24h&number=%2B1+415-555+0142")).await;
+    browser.find(&format!("[data-row='{call}']")).await;
+    browser.find("td [data-status=failed]").await;
+    browser.open(&format!("{calls}?failed=true&number=%2B14155550199")).await;
+    browser.find("[data-empty]").await;
+}
+
+/// A plan of a replay is made, and cancelled before it starts.
+async fn events_are_replayed(chat: &Chat, browser: &Browser) {
+    let replay = format!("{}#/{}/events?replay=", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&format!("{replay}all")).await;
+    browser.find("[data-empty]").await;
+    everybody_can_use(browser).await;
+    browser.open(&format!("{replay}new&since=24h")).await;
+    browser.click("#plan-replay").await;
+    browser.find("[data-replay=planned]").await;
+    everybody_can_use(browser).await;
+    browser.click("#replay-cancel").await;
+    browser.click("#replay-cancel-yes").await;
+    browser.find("[data-replay=cancelled]").await;
+    browser.open(&format!("{replay}all")).await;
+    browser.find("td [data-status=cancelled]").await;
 }
 
 /// A number that is typed twice is erased, and the page says how many rows that were.

@@ -15,6 +15,7 @@ mod chat_clients;
 mod console_forms;
 mod console_operator;
 mod console_page;
+mod console_states;
 mod conversation;
 mod copilotkit_page;
 mod edge;
@@ -171,6 +172,7 @@ async fn chats(stack: &Stack, user: &User<'_>, front_end: &edge::FrontEnd) {
         console_page::serves_a_person(&chat, browser).await;
         console_operator::is_served(user, &chat, browser).await;
         console_forms::are_filled_in(user, &chat, browser).await;
+        console_states::can_be_used(&chat, browser).await;
     }
     chat_clients::are_served(&chat);
     let Some(browser) = browser else { return };

@@ -9,6 +9,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 use tests::{Answer, Event, Options, World};
 
@@ -29,11 +30,34 @@ fn allowed(answer: &Answer, directive: &str) -> BTreeSet<String> {
     directive.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The files below `console/` that the page names.
+/// The files below `console/` that the page and its script name.
 fn files(page: &Answer) -> BTreeSet<String> {
     let page = page.body.as_str().unwrap();
-    let named = page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next());
-    named.map(|name| format!("/console/{name}")).collect()
+    let named = |quote: char| {
+        let begins = format!("{quote}console/");
+        let parts = page.split(&begins).skip(1);
+        parts
+            .filter_map(move |rest| rest.split(quote).next().map(|name| format!("/console/{name}")))
+            .collect::<Vec<_>>()
+    };
+    named('"').into_iter().chain(named('\'')).collect()
+}
+
+/// `/console/{name}` of `/console/{version}.{name}`.
+fn without_version(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap();
+    match name.split_once('.') {
+        Some((version, name)) if version.len() == 16 && name.contains('.') => format!("/console/{name}"),
+        _ => file.to_owned(),
+    }
+}
+
+/// The text of the page's only element of this kind.
+fn inline<'a>(page: &'a str, element: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("<{element}")).unwrap();
+    let text = rest.split_once('>').unwrap().1.split_once(&format!("</{element}>")).unwrap().0;
+    assert_eq!(page.matches(&format!("<{element}")).count(), 1, "{element}");
+    text
 }
 
 #[tokio::test]
@@ -43,10 +67,15 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
     assert_eq!((page.status, page.content_type.as_str()), (200, "text/html; charset=utf-8"));
     let files = files(&page);
     let few = ["app.js", "operator.css", "htm-preact.js", "htm-preact.licences.txt", "settings.json"];
-    assert_eq!(files, few.map(|name| format!("/console/{name}")).into());
+    let plain: BTreeSet<String> = files.iter().map(|file| without_version(file)).collect();
+    assert_eq!(plain, few.map(|name| format!("/console/{name}")).into());
     for file in files.iter().filter(|file| file.rsplit('.').next() != Some("json")) {
         let file = file.as_str();
         let answer = get(&world, file).await;
+        let lasting = "public, max-age=31536000, immutable";
+        assert_eq!(answer.headers["cache-control"], lasting, "{file}: its address changes with it");
+        let of_another_version = file.replacen("/console/", "/console/0", 1);
+        assert_eq!(get(&world, &of_another_version).await.status, 404, "files of two versions do not meet");
         let kind = match file.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",
             Some("css") => "text/css; charset=utf-8",
@@ -66,16 +95,21 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
 #[tokio::test]
 async fn a_cached_asset_is_not_sent_again() {
     let world = world(&[]).await;
-    for path in ["/", "/console/app.js", "/console/console.css", "/console/settings.json"] {
+    for (path, cached) in [
+        ("/", "no-cache"),
+        ("/console/app.js", "no-cache"),
+        ("/console/console.css", "no-cache"),
+        ("/console/settings.json", "max-age=60, stale-while-revalidate=86400"),
+    ] {
         let first = get(&world, path).await;
         let tag = &first.headers["etag"];
         assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 20, "{tag}");
-        assert_eq!(first.headers["cache-control"], "no-cache", "{path}: asked for again each time");
+        assert_eq!(first.headers["cache-control"], cached, "{path}");
         for given in [tag.clone(), format!("\"other\", {tag}"), format!("W/{tag}"), "*".to_owned()] {
             let again = world.send("console", &Event::get(path).header("if-none-match", &given)).await;
             assert_eq!((again.status, again.content_type.as_str()), (304, ""), "{path} {given}");
             assert!(again.body.is_null(), "{path} {given}");
-            assert_eq!((&again.headers["etag"], again.headers["cache-control"].as_str()), (tag, "no-cache"));
+            assert_eq!((&again.headers["etag"], again.headers["cache-control"].as_str()), (tag, cached));
         }
         let newer = world.send("console", &Event::get(path).header("if-none-match", "\"of another version\"")).await;
         assert_eq!((newer.status, &newer.body), (200, &first.body), "{path}");
@@ -122,13 +156,20 @@ async fn the_page_may_ask_the_issuer_and_the_streaming_door_and_run_nothing_but_
         ),
     ])
     .await;
+    let page = get(&world, "/").await;
+    let page = page.body.as_str().unwrap();
+    let digest = |element: &str| {
+        let digest = ring::digest::digest(&ring::digest::SHA256, inline(page, element).as_bytes());
+        format!("'sha256-{}'", STANDARD.encode(digest))
+    };
     for path in ["/", "/console/app.js", "/console/settings.json"] {
         let answer = get(&world, path).await;
         let policy = &answer.headers["content-security-policy"];
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(allowed(&answer, "default-src "), BTreeSet::from(["'none'".to_owned()]));
-        for directive in ["script-src ", "style-src "] {
-            assert_eq!(allowed(&answer, directive), BTreeSet::from(["'self'".to_owned()]), "{directive}");
+        for (directive, element) in [("script-src ", "script"), ("style-src ", "style")] {
+            let own = BTreeSet::from(["'self'".to_owned(), digest(element)]);
+            assert_eq!(allowed(&answer, directive), own, "{directive}");
         }
         for directive in ["base-uri ", "form-action ", "frame-ancestors "] {
             assert_eq!(allowed(&answer, directive), BTreeSet::from(["'none'".to_owned()]), "{directive}");
@@ -145,13 +186,10 @@ async fn the_page_may_ask_the_issuer_and_the_streaming_door_and_run_nothing_but_
         let also = ["x-content-type-options", "referrer-policy"].map(|name| answer.headers[name].as_str());
         assert_eq!(also, ["nosniff", "no-referrer"]);
     }
-    // The page has nothing inline, which the policy would refuse.
-    let page = get(&world, "/").await;
-    let page = page.body.as_str().unwrap();
-    for inline in [" style=", "<style", " onclick=", " onload=", "javascript:"] {
+    // Nothing else is inline, which the policy would refuse.
+    for inline in [" style=", " onclick=", " onload=", "javascript:"] {
         assert!(!page.contains(inline), "{inline}");
     }
-    assert_eq!(page.matches("<script").count(), page.matches("<script type=\"module\" src=").count());
 }
 
 #[tokio::test]
@@ -214,18 +252,22 @@ async fn the_modules_run_as_one_script() {
     let world = world(&[]).await;
     let folder = std::env::temp_dir().join(format!("switchboard-page-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir_all(&folder).unwrap();
-    for file in ["app.js", "htm-preact.js"] {
-        let script = get(&world, &format!("/console/{file}")).await;
-        std::fs::write(folder.join(file), script.body.as_str().unwrap()).unwrap();
+    let files = files(&get(&world, "/").await);
+    let scripts: Vec<&String> = files.iter().filter(|file| file.ends_with(".js")).collect();
+    for file in &scripts {
+        let script = get(&world, file).await;
+        std::fs::write(folder.join(file.rsplit('/').next().unwrap()), script.body.as_str().unwrap()).unwrap();
     }
+    let shell = scripts.iter().find(|file| file.ends_with(".app.js")).unwrap().rsplit('/').next().unwrap();
     std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
-    let begins = "
-        globalThis.document = { getElementById: () => null };
-        const asked = new Promise((tell) => { globalThis.fetch = (address) => { tell(address); return new Promise(() => {}); }; });
-        await import('./app.js');
-        if (await asked !== 'console/settings.json') process.exit(1);
-    ";
-    succeeds(Command::new("node").args(["--input-type=module", "--eval", begins]).current_dir(&folder));
+    let begins = format!(
+        "globalThis.document = {{ getElementById: () => null }};
+        globalThis.location = {{ hash: '#/-/nowhere' }};
+        const asked = new Promise((tell) => {{ globalThis.fetch = (address) => {{ tell(address); return new Promise(() => {{}}); }}; }});
+        await import('./{shell}');
+        if (await asked !== 'console/settings.json') process.exit(1);"
+    );
+    succeeds(Command::new("node").args(["--input-type=module", "--eval", &begins]).current_dir(&folder));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -7,7 +7,7 @@ import { Icon } from '../shell/icons.js';
 import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
-import { Problem, Sure, useAct } from '../shell/saving.js';
+import { Problem, Sure, useAct } from '../shell/acting.js';
 
 const NEVER = () => null;
 const MAKE = { schema: 'NewAgent', first: ['external_assistant_id', 'name'], words: { labels: { external_assistant_id: 'Assistant’s id at VAPI' } } };

@@ -21,7 +21,7 @@ export function Chart({ widget }) {
     </ul>`}
     <details class="numbers">
       <summary>Numbers</summary>
-      <div class="wide" tabindex="0" role="region" aria-label="Numbers of ${what}">
+      <div class="wide" tabindex="0" role="group" aria-label="Numbers of ${what}">
         <table>
           <thead>
             <tr>

@@ -49,7 +49,7 @@ const BLOCKS = {
     return block.ordered ? html`<ol dir=${dir} start=${block.start}>${items}</ol>` : html`<ul dir=${dir}>${items}</ul>`;
   },
   table: ({ block, block: { head, rows, aligned } }) => html`
-    <div class="wide" tabindex="0" role="region" aria-label="Table">
+    <div class="wide" tabindex="0" role="group" aria-label="Table">
       <table dir=${directionOf(block)}>
         <thead>
           <tr>

@@ -24,7 +24,7 @@ function Table({ widget }) {
   // A column of numbers is read along its right edge.
   const numbers = columns.map((_, place) => rows.every((row) => row[place] === null || typeof row[place] === 'number'));
   return html`
-    <div class="wide" tabindex="0" role="region" aria-label=${title ?? 'Table'}>
+    <div class="wide" tabindex="0" role="group" aria-label=${title ?? 'Table'}>
       <table>
         <thead>
           <tr>

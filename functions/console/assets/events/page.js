@@ -8,14 +8,16 @@ import { Main } from '../shell/main.js';
 import { Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
 import { EventView } from './event_view.js';
+import { Replays } from './replays.js';
 import { Began, reasonOf } from './words.js';
 
 export function View({ api, slug, role, at }) {
   const named = useLive(slug, async () => new Map((await api.read('automations', { limit: 200 })).items.map(({ id, name }) => [id, name])), (data) => (data ? null : 3_000));
   const names = named.data ?? new Map();
   const nameOf = (id) => names.get(id) ?? 'An automation';
-  const told = { api, slug, role, nameOf };
+  const told = { api, slug, role, names, nameOf };
   if (at.id) return html`<${EventView} key=${at.id} id=${at.id} ...${told} />`;
+  if (at.query.replay) return html`<${Replays} at=${at.query} ...${told} />`;
   return html`<${Events} query=${at.query} ...${told} />`;
 }
 
@@ -34,7 +36,7 @@ function Events({ api, slug, query, nameOf }) {
   const filtered = fields.some(({ name }) => query[name]);
   const empty = html`<${Nothing} icon="inbox" title=${filtered ? 'No event matches' : 'No event yet'}>
     <p class="quiet">${filtered ? 'Change or clear the filters above.' : 'Connect a hook at a service. Each event that it sends appears here, with the runs that it began or the reason why it began none.'}</p><//>`;
-  return html`<${Main} title="Events">
+  return html`<${Main} title="Events" acts=${html`<a class="btn" id="replays" href=${addressOf({ slug, page: 'events', query: { replay: 'all' } })}>Replays</a>`}>
     <div class="listside"><${Filters} fields=${fields} query=${query} to=${to} />
       <${List} what="Events" name="calls" rows=${rows} columns=${columns} hrefOf=${({ id }) => addressOf({ slug, page: 'events', id })} empty=${empty} /></div>
   <//>`;

@@ -47,13 +47,15 @@ function grouped(failures) {
   return [...groups.values()].map(([newest, calls]) => [newest, calls.size]);
 }
 
-/** Calls in each of the last 24 hours, oldest first: `{from, count}`; `since` is when what is known begins. */
+/** Calls in each of the last 24 hours, oldest first: `{from, count, failed}`; `since` is when what is known begins. */
 export function callsByHour(calls, { whole, now = Date.now() }) {
   const last = Math.floor(now / HOUR) * HOUR;
-  const hours = Array.from({ length: 24 }, (_, place) => ({ from: last - (23 - place) * HOUR, count: 0 }));
-  for (const { created_at: at } of calls) {
+  const hours = Array.from({ length: 24 }, (_, place) => ({ from: last - (23 - place) * HOUR, count: 0, failed: 0 }));
+  for (const { created_at: at, failed_tools: failed } of calls) {
     const hour = hours.find(({ from }) => Date.parse(at) >= from && Date.parse(at) < from + HOUR);
-    if (hour) hour.count += 1;
+    if (!hour) continue;
+    hour.count += 1;
+    if (failed > 0) hour.failed += 1;
   }
   const oldest = Math.min(...calls.map(({ created_at: at }) => Date.parse(at)).filter(Number.isFinite));
   return { hours, since: !whole && oldest > hours[0].from ? oldest : null };

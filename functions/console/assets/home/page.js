@@ -30,12 +30,13 @@ export function View({ api, slug }) {
 }
 
 async function read(api) {
+  const since = asked({ since: '24h' }, [SINCE]);
   const [approvals, automations, runs, calls, failed, tools, usage] = await Promise.all([
     api.read('approvals', { status: 'pending', limit: 100 }),
     api.read('automations', { limit: 200 }),
-    api.read('runs', { limit: 50 }),
-    api.read('calls', { limit: MOST }),
-    api.read('executions', { failed: true, limit: 100, ...asked({ since: '24h' }, [SINCE]) }),
+    api.read('runs', { failed: true, limit: 50, ...since }),
+    api.read('calls', { limit: MOST, ...since }),
+    api.read('executions', { failed: true, limit: 100, ...since }),
     api.read('tools', { limit: 200 }),
     api.read('usage'),
   ]);
@@ -68,11 +69,12 @@ function Needs({ needs, slug }) {
 
 function Hours({ hours, since, slug }) {
   const sum = hours.reduce((total, { count }) => total + count, 0);
+  const failed = hours.reduce((total, hour) => total + hour.failed, 0);
   const most = hours.reduce((best, hour) => (hour.count > best.count ? hour : best));
   const clock = (from) => new Date(from).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
-  const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}.`;
-  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a></div>
-    <${Bars} bars=${hours.map(({ from, count, failed }, place) => ({ word: clock(from), value: count, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls']} />
+  const says = `${sum} ${sum === 1 ? 'call' : 'calls'} in the last 24 hours${sum ? `, most at ${clock(most.from)} with ${most.count}` : ''}${failed ? `; in ${failed} of them a tool failed` : ''}.`;
+  return html`<section class="stack" aria-labelledby="h-hours"><div class="titled"><h2 id="h-hours">Last 24 hours</h2><a class="small" href=${addressOf({ slug, page: 'calls' })}>${sum} ${sum === 1 ? 'call' : 'calls'}</a>${failed > 0 && html`<a class="small" href=${addressOf({ slug, page: 'calls', query: { failed: true, since: '24h' } })}>${failed} with a failed tool</a>`}</div>
+    <${Bars} bars=${hours.map(({ from, count, failed: bad }, place) => ({ word: clock(from), value: count, bad, label: place % 6 === 0 ? clock(from) : null }))} says=${says} head=${['Hour', 'Calls', 'With a failed tool']} />
     ${since && html`<p class="quiet small">More calls than are counted here came in before ${clock(since)}.</p>`}
   </section>`;
 }

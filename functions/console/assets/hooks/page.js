@@ -6,7 +6,8 @@ import { Collection } from '../shell/collection.js';
 import { Icon } from '../shell/icons.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
-import { Act, Problem, SavedForm, Sure, useAct } from '../shell/saving.js';
+import { Act, Problem, Sure, useAct } from '../shell/acting.js';
+import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
 
 const WORDS = { labels: { service: 'Service', secret: 'Signing secret', tenant: 'Whose events (tenant)', service_account: 'Service account (Gmail)', audience: 'Audience (Gmail)' } };

@@ -6,7 +6,8 @@ import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact } from '../shell/moments.js';
 import { whyNot } from '../shell/roles.js';
-import { SavedForm, Sure } from '../shell/saving.js';
+import { Sure } from '../shell/acting.js';
+import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
 
 const NEVER = () => null;

@@ -8,7 +8,7 @@ import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { exact, Moment } from '../shell/moments.js';
 import { addressOf } from '../shell/route.js';
-import { Act, Problem, Sure, useAct } from '../shell/saving.js';
+import { Act, Problem, Sure, useAct } from '../shell/acting.js';
 import { inParts } from './tables.js';
 
 const NEVER = () => null;
@@ -44,7 +44,7 @@ function Entries({ of: { items, next_cursor: next }, fields }) {
   if (items.length === 0) return html`<p class="quiet">Nothing is loaded yet. Choose a table above.</p>`;
   const names = [...fields.map(({ name }) => name), 'text'];
   const cell = (item, name) => String((name === 'text' ? item.text : item.values[name]) ?? '–');
-  return html`<div class="sheet" tabindex="0" role="region" aria-labelledby="h-entries"><table><thead><tr><th scope="col">id</th>${names.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+  return html`<div class="sheet" tabindex="0" role="region" aria-label="Table of entries"><table><thead><tr><th scope="col">id</th>${names.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
     <tbody>${items.map((item) => html`<tr key=${item.id}><th scope="row"><code>${item.id}</code></th>${names.map((name) => html`<td class="wrap" dir="auto">${cell(item, name)}</td>`)}</tr>`)}</tbody></table></div>
     ${next && html`<p class="quiet small">The first ${items.length} are shown.</p>`}`;
 }

@@ -4,7 +4,8 @@ import { html } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';
 import { Collection } from '../shell/collection.js';
 import { exact } from '../shell/moments.js';
-import { SavedForm, Sure } from '../shell/saving.js';
+import { Sure } from '../shell/acting.js';
+import { SavedForm } from '../shell/saving.js';
 import { changes } from '../shell/schema.js';
 
 const WORDS = { labels: { agent_id: 'Rings', fallback_number: 'If the agent cannot answer, call', twilio: 'Twilio account', account_sid: 'Account SID', auth_token: 'Auth token', api_key_sid: 'API key SID', api_key_secret: 'API key secret', vapi_phone_number_id: 'Number’s id at VAPI' } };

@@ -1,7 +1,7 @@
 // Runs, newest first, and one of them.
 
 import { html } from '../htm-preact.js';
-import { Filters } from '../shell/filters.js';
+import { asked, Filters, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -12,6 +12,8 @@ import { Status } from '../shell/status.js';
 import { RunView } from './run_view.js';
 import { triggerOf } from './words.js';
 
+const STATUSES = [['', 'Any status'], ['running', 'Running'], ['waiting_for_approval', 'Waits for approval'], ['completed', 'Completed'], ['partial_failure', 'Partly failed'], ['failed', 'Failed'], ['cancelled', 'Cancelled']];
+
 export function View({ api, slug, role, at }) {
   const named = useLive(slug, async () => new Map((await api.read('automations', { limit: 200 })).items.map(({ id, name }) => [id, name])), (data) => (data ? null : 3_000));
   const nameOf = ({ automation_id: id }) => (id ? (named.data?.get(id) ?? 'An automation') : 'A prompt');
@@ -20,11 +22,16 @@ export function View({ api, slug, role, at }) {
 }
 
 function Runs({ api, slug, query, names, nameOf }) {
-  const fields = [{ name: 'automation_id', word: 'Automation', options: [['', 'Any automation'], ...names] }];
-  const filtered = query.automation_id ?? null;
-  const path = filtered ? `automations/${encodeURIComponent(filtered)}/runs` : 'runs';
-  const rows = useRows(`${slug} ${path}`, (cursor) => api.read(path, { limit: 50, cursor }));
+  const fields = [
+    { name: 'status', word: 'Status', options: STATUSES },
+    { name: 'failed', word: 'Outcome', options: [['', 'Any outcome'], ['true', 'Failed']] },
+    { name: 'automation_id', word: 'Automation', options: [['', 'Any automation'], ...names] },
+    { name: 'dry_run', word: 'Kind', options: [['', 'Any kind'], ['false', 'For real'], ['true', 'Dry run']] },
+    SINCE,
+  ];
+  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('runs', { limit: 50, cursor, ...asked(query, fields) }));
   const to = (changed) => addressOf({ slug, page: 'runs', query: changed });
+  const filtered = fields.some(({ name }) => query[name]);
   const columns = [
     { head: 'What', cls: 'c-who wrap', cell: (run) => html`<bdi>${nameOf(run)}</bdi>`, below: (run) => html`${run.dry_run && html` <span class="remark">dry run</span>`}<span class="sub"><${Moment} at=${run.created_at} /> · ${triggerOf(run)}</span>` },
     { head: 'Status', cls: 'c-st', cell: (run) => html`<${Status} of=${run.status} />` },

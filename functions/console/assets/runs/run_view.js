@@ -1,8 +1,9 @@
 // One run: what it waits for, its steps on an axis of time, and the step that is looked at.
 
-import { html, useEffect, useRef, useState } from '../htm-preact.js';
+import { html } from '../htm-preact.js';
 import { axisOf, clock, placeOf, segmentsOf } from '../shell/axis.js';
 import { Absent } from '../shell/absent.js';
+import { Sure } from '../shell/acting.js';
 import { Icon } from '../shell/icons.js';
 import { Failed } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
@@ -124,31 +125,11 @@ function Clauses({ of }) {
   return html`<ul class="stack small">${of.clauses.map((clause) => html`<li>${clause.clauses ? html`<${Clauses} of=${clause} />` : html`<${Status} of=${clause.holds ? 'succeeded' : 'skipped'}>${clause.holds ? 'Yes' : 'No'}<//> <bdi>${clause.text}</bdi>`}</li>`)}</ul>`;
 }
 
-/** Asks first. */
 function Cancel({ run, api, role, again }) {
-  const [asks, ask] = useState(false);
-  const [problem, tell] = useState(null);
-  const dialog = useRef(null);
-  useEffect(() => {
-    if (asks) dialog.current.showModal();
-  }, [asks]);
-  const refused = whyNot(role, 'member');
-  const cancel = async () => {
-    try {
-      await api.act('POST', `runs/${run.id}/cancel`);
-      ask(false);
-      again();
-    } catch (error) {
-      tell(error.message);
-    }
-  };
   if (run.cancel_requested_at) return html`<span class="quiet small">It ends with its next step.</span>`;
-  return html`${refused && html`<span class="quiet small" id="why-no-cancel">${refused}</span>`}
-    <button type="button" class="btn" id="cancel" aria-disabled=${refused ? 'true' : null} aria-describedby=${refused ? 'why-no-cancel' : null} onClick=${() => !refused && ask(true)}>Cancel run…</button>
-    ${asks && html`<dialog ref=${dialog} aria-labelledby="h-cancel" onClose=${() => ask(false)}>
-      <h2 id="h-cancel">Cancel this run?</h2>
-      <p>What it has done stays done. It begins nothing more.</p>
-      ${problem && html`<p class="wrong" role="alert">${problem}</p>`}
-      <div class="chips"><button type="button" class="btn" onClick=${() => dialog.current.close()}>Keep it</button><button type="button" class="btn grave" id="cancel-yes" onClick=${cancel}>Cancel the run</button></div>
-    </dialog>`}`;
+  const cancel = async () => {
+    await api.act('POST', `runs/${run.id}/cancel`);
+    again();
+  };
+  return html`<${Sure} id="cancel" word="Cancel run…" title="Cancel this run?" yes="Cancel the run" refused=${whyNot(role, 'member')} does=${cancel}><p>What it has done stays done. It begins nothing more.</p><//>`;
 }

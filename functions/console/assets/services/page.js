@@ -7,7 +7,8 @@ import { useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
-import { Act, Problem, SavedForm, Sure, useAct } from '../shell/saving.js';
+import { Act, Problem, Sure, useAct } from '../shell/acting.js';
+import { SavedForm } from '../shell/saving.js';
 import { Status } from '../shell/status.js';
 
 const FILTERS = [['', 'All'], ['true', 'Connected'], ['false', 'Not connected']];
@@ -73,7 +74,8 @@ function Service({ service, api, slug, again, refused }) {
   return html`<section class="stack" data-service=${state}><div class="titled"><h2><bdi>${name}</bdi></h2><${State} of=${connection} /></div><p dir="auto">${description}</p><p class="quiet small">${categories.join(' · ')}</p>
       ${next && html`<div class="say ${state === 'expired' ? 'bad' : 'wait'}"><${Icon} name=${state === 'expired' ? 'bad' : 'wait'} /><p>${next}</p></div>`}</section>
     ${accounts.length > 0 && html`<section class="stack"><h3>Accounts</h3><ul class="tools">${accounts.map((account, place) => html`<li key=${account.id}><bdi>${account.name}</bdi> ${place === 0 ? html`<${Status} of="approved">Acts<//>` : html`<${Act} id="acts-${place}" refused=${refused && ' '} busy=${busy} onClick=${() => change(() => api.act('PUT', `${path}/account`, { account_id: account.id }))}>Let it act<//>`}
-      <${Sure} id="disconnect-${place}" word="Disconnect…" title=${`Disconnect ${account.name}?`} yes="Disconnect" refused=${refused && ' '} does=${async () => { await api.act('DELETE', `${path}/connection?account=${encodeURIComponent(account.id)}`); again(); }}><p>Tools and automations that act at ${name} with this account fail from now on.</p><//></li>`)}</ul></section>`}
+      <${Sure} id="disconnect-${place}" word="Disconnect…" title=${`Disconnect ${account.name}?`} yes="Disconnect" refused=${refused && ' '} does=${async () => { await api.act('DELETE', `${path}/connection?account=${encodeURIComponent(account.id)}`); again(); }}><p>Tools and automations that act at ${name} with this account fail from now on.</p><//></li>`)}</ul>
+      <p class="quiet small">The account's permissions are not known here. An action that lacks one fails, and its execution shows the refusal. Connect the account again and allow it.</p></section>`}
     <${Problem} of=${problem} />
     <section class="stack"><${Connect} kind=${kind} state=${state} name=${name} path=${path} api=${api} slug=${slug} again=${again} refused=${refused} /></section>`;
 }

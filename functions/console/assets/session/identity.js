@@ -1,40 +1,6 @@
-// OpenID Connect as a page speaks it: authorization code with PKCE, without a client secret.
+// OpenID Connect as a page speaks it after a sign-in: codes, tokens, the session's end.
 
-import { challenge, secretText } from './pkce.js';
-
-/** Signing in failed for a reason that a person, or whoever runs the console, can do something about. */
-export class SignInFailed extends Error {}
-
-/** The issuer's configuration: its addresses, and the name that it gives itself in tokens. */
-export async function discover(address, ask = fetch) {
-  const answer = await ask(address).catch(() => null);
-  if (!answer?.ok) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
-  const found = await answer.json().catch(() => null);
-  for (const name of ['issuer', 'authorization_endpoint', 'token_endpoint']) {
-    if (typeof found?.[name] !== 'string') {
-      throw new SignInFailed(`The sign-in service's configuration names no ${name}. Tell whoever runs this console.`);
-    }
-  }
-  return found;
-}
-
-/** The sign-in address, and the state to keep until the return: `{address, pending}`. */
-export async function begin(found, { client_id, scopes, redirect_uri }) {
-  const pending = { state: secretText(), nonce: secretText(), verifier: secretText(), redirect_uri };
-  const address = new URL(found.authorization_endpoint);
-  const parameters = {
-    response_type: 'code',
-    client_id,
-    redirect_uri,
-    scope: scopes,
-    state: pending.state,
-    nonce: pending.nonce,
-    code_challenge: await challenge(pending.verifier),
-    code_challenge_method: 'S256',
-  };
-  for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
-  return { address: address.href, pending };
-}
+import { SignInFailed } from './issuer.js';
 
 /** The code that an address brings back; null if it brings nothing. `pending` is what `begin` gave. */
 export function codeIn(search, pending, found) {

@@ -1,10 +1,10 @@
 // Who has signed in on this tab. Tokens are kept in sessionStorage: they end with the tab, and no other tab has them.
 
 import * as identity from './identity.js';
+import { discover, SignInFailed } from './issuer.js';
+import { forget, keep, kept, LEFT, PENDING, TOKENS } from './kept.js';
 import { SignInNeeded } from '../shell/problems.js';
 
-const TOKENS = 'switchboard.tokens';
-const PENDING = 'switchboard.sign-in';
 /** A token is renewed this long before it ends, in milliseconds. */
 const EARLY = 60_000;
 
@@ -23,14 +23,11 @@ export class Session {
     return tokens && identity.unverified(tokens.id_token);
   }
 
-  /** Leaves the page to sign in. */
-  async begin() {
-    const { address, pending } = await identity.begin(await this.#discovered(), {
-      ...this.#settings,
-      redirect_uri: location.origin + location.pathname,
-    });
-    keep(PENDING, { ...pending, asked: location.hash });
-    location.assign(address);
+  /** Leads to the sign-in, which says what is `told`: `{problem?, everywhere?, begin?}`. What is written in forms stays in the tab. */
+  leave(told) {
+    forget(TOKENS);
+    keep(LEFT, told);
+    location.reload();
   }
 
   /** Ends a sign-in if the address says that one has come back; in its place comes the address that was asked for. */
@@ -39,7 +36,8 @@ export class Session {
     if (!/[?&]state=/.test(search)) return;
     const pending = kept(PENDING);
     history.replaceState(null, '', pathname + (pending?.asked ?? ''));
-    sessionStorage.removeItem(PENDING);
+    forget(PENDING);
+    this.#found = pending?.found ?? null;
     const found = await this.#discovered();
     const code = identity.codeIn(search, pending, found);
     if (code === null) return;
@@ -81,7 +79,7 @@ export class Session {
       this.#keep(tokens);
       return tokens.id_token;
     } catch (error) {
-      if (error instanceof identity.SignInFailed) return null;
+      if (error instanceof SignInFailed) return null;
       throw error;
     }
   }
@@ -96,23 +94,11 @@ export class Session {
   }
 
   async #discovered() {
-    this.#found ??= await identity.discover(this.#settings.openid_configuration);
+    this.#found ??= await discover(this.#settings.openid_configuration);
     return this.#found;
   }
 
   #keep({ id_token, refresh_token }) {
     keep(TOKENS, { id_token, refresh_token });
   }
-}
-
-function kept(name) {
-  try {
-    return JSON.parse(sessionStorage.getItem(name));
-  } catch {
-    return null;
-  }
-}
-
-function keep(name, value) {
-  sessionStorage.setItem(name, JSON.stringify(value));
 }

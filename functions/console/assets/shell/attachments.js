@@ -3,7 +3,7 @@
 import { html, useState } from '../htm-preact.js';
 import { Failed, Skeleton } from './list.js';
 import { useLive } from './live.js';
-import { Act, Problem, useAct } from './saving.js';
+import { Act, Problem, useAct } from './acting.js';
 
 const NEVER = () => null;
 const MOST = 200;

@@ -1,16 +1,18 @@
 // Who is there, in which organization and with which role. Everything that is shown stands in the state:
 //
-// - `phase`: `starting`, `signed-out`, `choosing` (an organization), `inside` or `broken`
+// - `phase`: `starting`, `choosing` (an organization), `inside` or `broken`
 // - `person`: name or e-mail address; `organization`: slug; `role`; `organizations`: slugs to choose from
 // - `notice`: `{text, kind: 'problem' | 'news', action?: {label, act}}`
-// - `signOutEverywhere`: address where the issuer ends its own session
 // - `hash`: the address within the page
 
-import { SignInFailed } from '../session/identity.js';
+import { SignInFailed } from '../session/issuer.js';
+import { keep, kept } from '../session/kept.js';
 import { organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.js';
 import { addressOf, route } from './route.js';
 
 const ORGANIZATIONS = 'switchboard.organizations';
+/** The person's roles by organization. */
+const ROLES = 'switchboard.roles';
 const FIRST = 'home';
 
 export class Entrance {
@@ -28,12 +30,11 @@ export class Entrance {
     try {
       await this.#session.complete();
     } catch (error) {
-      this.#state.set({ phase: 'signed-out' });
-      return this.#problem(error);
+      return this.#session.leave({ problem: sentenceOf(error) });
     }
     this.#state.set({ hash: location.hash });
     const { claims } = this.#session;
-    if (!claims) return this.#state.set({ phase: 'signed-out' });
+    if (!claims) return this.#session.leave({});
     const organizations = sessionStorage.getItem(ORGANIZATIONS)?.split(' ') ?? [];
     this.#state.set({ person: claims.name ?? claims.email ?? claims.sub, organizations });
     await this.#enter(route(location.hash)?.slug ?? null);
@@ -48,20 +49,15 @@ export class Entrance {
     if (phase === 'inside' && slug !== organization) await this.#enter(slug);
   }
 
-  async signIn() {
-    this.#state.set({ notice: null });
-    try {
-      await this.#session.begin();
-    } catch (error) {
-      this.#problem(error);
-    }
+  signIn() {
+    this.#session.leave({ begin: true });
   }
 
   async signOut() {
-    this.#state.set({ ...BEGINNING, phase: 'signed-out', hash: '' });
+    this.#state.set({ ...BEGINNING, hash: '' });
     history.replaceState(null, '', location.pathname);
     this.#api.forget();
-    this.#state.set({ signOutEverywhere: await this.#session.end() });
+    this.#session.leave({ everywhere: await this.#session.end() });
   }
 
   /** Goes to the same page of another organization. */
@@ -73,15 +69,20 @@ export class Entrance {
 
   async #enter(slug) {
     this.#api.organization = slug;
+    // The role of the last time stands until the API has answered, which decides what a person may do.
+    const before = slug && kept(ROLES)?.[slug];
+    if (before) this.#state.set({ phase: 'inside', organization: slug, role: before, notice: null, hash: location.hash });
     try {
       const known = await this.#api.membership();
       this.#api.organization = known.slug;
+      keep(ROLES, { ...kept(ROLES), [known.slug]: known.role });
       if (!route(location.hash)?.slug) {
         const { page = FIRST, id, query } = route(location.hash) ?? {};
         history.replaceState(null, '', addressOf({ slug: known.slug, page, id, query }));
       }
       this.#state.set({ phase: 'inside', organization: known.slug, role: known.role, notice: null, hash: location.hash });
     } catch (error) {
+      if (before && error instanceof Unreachable) return;
       this.#refused(error, slug);
     }
   }
@@ -93,8 +94,7 @@ export class Entrance {
       return this.#state.set({ phase: 'choosing', organizations });
     }
     if (error instanceof SignInNeeded) {
-      this.#state.set({ phase: 'signed-out', person: null });
-      return this.#problem(error);
+      return this.#session.leave({ problem: error.message });
     }
     this.#state.set({ phase: 'broken' });
     const lost = error instanceof Refused && error.status === 404;
@@ -110,11 +110,14 @@ export class Entrance {
   }
 
   #problem(error, action = null) {
-    const known = [Refused, Unreachable, SignInFailed, SignInNeeded, Error].includes(error.constructor);
-    if (!known) console.error(error);
-    const text = known ? error.message : 'Something went wrong in this page. Load it again.';
-    this.#state.set({ notice: { text, kind: 'problem', action } });
+    this.#state.set({ notice: { text: sentenceOf(error), kind: 'problem', action } });
   }
+}
+
+function sentenceOf(error) {
+  const known = [Refused, Unreachable, SignInFailed, SignInNeeded, Error].includes(error.constructor);
+  if (!known) console.error(error);
+  return known ? error.message : 'Something went wrong in this page. Load it again.';
 }
 
 /** The state before anything is known. */
@@ -125,6 +128,5 @@ export const BEGINNING = {
   role: null,
   organizations: [],
   notice: null,
-  signOutEverywhere: null,
   hash: '',
 };

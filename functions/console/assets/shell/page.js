@@ -11,7 +11,6 @@ import { SignInNeeded } from './problems.js';
 import { addressOf, route } from './route.js';
 
 const WAITING_EVERY = 5_000;
-const TITLES = { 'signed-out': 'Sign in', choosing: 'Choose an organization' };
 
 export function Page({ state, entrance, api }) {
   const [shown, show] = useState(state.get());
@@ -21,10 +20,9 @@ export function Page({ state, entrance, api }) {
   }, [state]);
   const { phase } = shown;
   useEffect(() => {
-    if (phase !== 'inside') document.title = [TITLES[phase], 'Switchboard'].filter(Boolean).join(' · ');
+    if (phase !== 'inside') document.title = phase === 'choosing' ? 'Choose an organization · Switchboard' : 'Switchboard';
   }, [phase]);
   if (phase === 'inside') return html`<${Inside} key=${shown.organization} shown=${shown} entrance=${entrance} api=${api} />`;
-  if (phase === 'signed-out') return html`<${SignedOut} shown=${shown} entrance=${entrance} />`;
   if (phase === 'choosing') return html`<${Choice} shown=${shown} entrance=${entrance} />`;
   return html`<main class="alone"><h1>Switchboard</h1>${shown.notice ? html`<${Notice} notice=${shown.notice} />` : html`<p>One moment …</p>`}</main>`;
 }
@@ -168,17 +166,6 @@ function Heading({ children }) {
   const heading = useRef(null);
   useEffect(() => heading.current.focus(), []);
   return html`<h1 tabindex="-1" ref=${heading}>${children}</h1>`;
-}
-
-function SignedOut({ shown, entrance }) {
-  return html`<main class="alone">
-    <${Heading}>Sign in<//>
-    <p>See what your organization's agents and automations did, decide what waits for you, and chat with its tools.</p>
-    <${Notice} notice=${shown.notice} />
-    <button type="button" id="sign-in" class="btn main" onClick=${() => entrance.signIn()}>Sign in</button>
-    ${shown.signOutEverywhere &&
-    html`<p class="quiet">You are signed out of this page. <a id="sign-out-everywhere" href=${shown.signOutEverywhere}>Sign out of the sign-in service, too</a> if others use this device.</p>`}
-  </main>`;
 }
 
 function Choice({ shown, entrance }) {

@@ -2,6 +2,7 @@
 
 // Several places need these, so they come with the shell, once.
 import * as absent from './absent.js';
+import * as acting from './acting.js';
 import * as axis from './axis.js';
 import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';

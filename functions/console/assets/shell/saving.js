@@ -1,4 +1,4 @@
-// Saving and acting: a form with its draft and problems, a button with the reason against its use, a question before a removal.
+// Saving: a form with its draft and problems.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { useDraft } from './draft.js';
@@ -50,49 +50,4 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save'
         <span class="quiet small" role="status">${refused ?? (saved ? 'Saved.' : draft.changed ? 'Not saved yet. It is kept in this tab.' : '')}</span></div>
     </form>
     ${beside?.({ value: draft.value, changed: draft.changed, schemas })}`;
-}
-
-/** `{busy, problem, act}`: one request at a time; `act(does)` gives whether it succeeded. */
-export function useAct() {
-  const [state, tell] = useState({});
-  const act = async (does) => {
-    if (state.busy) return false;
-    tell({ busy: true });
-    try {
-      await does();
-      tell({});
-      return true;
-    } catch (error) {
-      tell({ problem: error.message });
-      return false;
-    }
-  };
-  return { ...state, act };
-}
-
-/** A button that is there for every role, with the reason why it may not be used. */
-export function Act({ id, kind = '', refused = null, busy = false, onClick, children }) {
-  const why = `${id}-why`;
-  return html`<button type="button" id=${id} class="btn ${kind}" aria-disabled=${refused || busy ? 'true' : null} aria-describedby=${refused ? why : null} onClick=${() => !refused && !busy && onClick()}>${children}</button>
-    ${refused && html`<span class="quiet small" id=${why}>${refused}</span>`}`;
-}
-
-export function Problem({ of }) {
-  return of && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${of}</p></div>`;
-}
-
-/** A button that asks before it acts; the children name the consequences. */
-export function Sure({ id, word, title, yes, no = 'Keep it', refused = null, does, children }) {
-  const [asks, ask] = useState(false);
-  const { busy, problem, act } = useAct();
-  const dialog = useRef(null);
-  useEffect(() => {
-    if (asks) dialog.current.showModal();
-  }, [asks]);
-  return html`<${Act} id=${id} kind="grave" refused=${refused} onClick=${() => ask(true)}>${word}<//>
-    ${asks && html`<dialog ref=${dialog} aria-labelledby="${id}-h" onClose=${() => ask(false)}>
-      <h2 id="${id}-h">${title}</h2>${children}<${Problem} of=${problem} />
-      <div class="chips"><button type="button" class="btn" onClick=${() => dialog.current.close()}>${no}</button>
-        <button type="button" class="btn grave" id="${id}-yes" aria-disabled=${busy ? 'true' : null} onClick=${() => act(does)}>${yes}</button></div>
-    </dialog>`}`;
 }

@@ -32,6 +32,8 @@ const KNOWN = {
   repeated: ['Repeated', 'done', 'skip'],
   limited: ['Limited', 'wait', 'part'],
   read_back: ['Read back', 'wait', 'part'],
+  // Replays of events
+  planned: ['Planned', 'done', 'queued'],
   // Calls
   scheduled: ['Scheduled', 'done', 'queued'],
   ringing: ['Ringing', 'live', 'live'],

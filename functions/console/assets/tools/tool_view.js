@@ -11,7 +11,7 @@ import { exact, length, Moment } from '../shell/moments.js';
 import { Request, triggerOf, whereOf } from '../shell/request.js';
 import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
-import { Sure } from '../shell/saving.js';
+import { Sure } from '../shell/acting.js';
 import { Status } from '../shell/status.js';
 import { Editor } from './editor.js';
 import { occasionOf, parametersOf, typeOf } from './words.js';
