@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use shared::models::{Binding, CallOutcome, CallerHash, RunStatus, ServiceId, Timestamp};
 use tests::{
-    Event, Trouble, World,
+    Trouble, World,
     automation::{AMPLE, RunSpec, begin, calls as block, whole},
     automation_event,
     aws::TABLE_PREFIX,
