@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use shared::{
-    automation::{ActionRun, Body, Definition, Diagnostics, Next, RunData},
+    automation::{ActionRun, AutomationBody, Definition, Diagnostics, Next, RunData},
     models::{ActionResult, AutomationRun, AutomationVersion, RunPlan, RunStatus, Timestamp},
     tool::ToolOutcome,
 };
@@ -62,7 +62,7 @@ fn data() -> RunData {
 /// Carries out all actions, from their saved state.
 fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<ActionResult> {
     let definition = Definition::read(definition, &mut Diagnostics::default()).expect("a definition");
-    let Body::Actions(actions) = &definition.body else { panic!("it has actions") };
+    let AutomationBody::Actions(actions) = &definition.body else { panic!("it has actions") };
     let output = json!({"items": [{"name": "Ada", "note": "x".repeat(500)}], "total": 1});
     let mut run = ActionRun::resume(actions, &definition.variables, data, saved).expect("outputs are JSON");
     let mut results = saved.to_vec();

@@ -17,7 +17,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use serde_json::json;
 use shared::{
     connections::Connection,
-    discovery::{Segment, ServiceOverview, ServiceOverviews, ShownConnection, ToolIndex, Triggers},
+    discovery::{Segment, ServiceOverview, ServiceOverviews, ShownConnection, ToolIndex, TriggerKinds},
     models::{ConnectionKind, ListedServiceTool, Service, ServiceId, Timestamp},
 };
 
@@ -114,7 +114,7 @@ fn catalogue(tools_in_all: usize) -> Vec<(Service, Vec<ListedServiceTool>)> {
 fn index(catalogue: Vec<(Service, Vec<ListedServiceTool>)>) -> ToolIndex {
     let segments = catalogue
         .into_iter()
-        .map(|(service, tools)| Arc::new(Segment::of_service(service, tools, Some(Triggers::default()))));
+        .map(|(service, tools)| Arc::new(Segment::of_service(service, tools, Some(TriggerKinds::default()))));
     ToolIndex { segments: segments.collect(), ..ToolIndex::default() }
 }
 
@@ -125,7 +125,7 @@ fn search(index: &ToolIndex, query: &str) -> usize {
 
 fn overview(count: usize) -> ServiceOverviews {
     let shown = service(1);
-    let listed = Segment::of_service(shown.clone(), tools(&shown, count), Some(Triggers::default())).tools;
+    let listed = Segment::of_service(shown.clone(), tools(&shown, count), Some(TriggerKinds::default())).tools;
     let overview = ServiceOverview {
         name: shown.name.clone(),
         description: String::new(),

@@ -32,8 +32,8 @@ use shared::{
         llm::{Completion, Finish, Message, Usage},
     },
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, Journal, Model, Wget, system_prompt},
-    models::{OrganizationId, RunAnswer, RunId, RunLimits, RunPrompt, RunReply, RunStatus, Timestamp, Trigger},
-    tool::{CallContext, Conversation, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
+    models::{ExecutionOrigin, OrganizationId, RunAnswer, RunId, RunLimits, RunPrompt, RunReply, RunStatus, Timestamp},
+    tool::{CallContext, CallableTool, Conversation, Subject, ToolOutcome, ToolSpec, Toolbox},
 };
 
 use crate::measuring::measures;
@@ -85,7 +85,7 @@ struct Page {
     bytes: usize,
 }
 
-impl Tool for Page {
+impl CallableTool for Page {
     fn spec(&self) -> &ToolSpec {
         self.wget.spec()
     }
@@ -208,7 +208,7 @@ fn run(shape: Shape) -> Measured {
             subject: Subject::Run(RunId::generate()),
             delivery: None,
             conversation: &Conversation::default(),
-            trigger: Trigger::Automation,
+            trigger: ExecutionOrigin::Automation,
             deadline: Deadline::after(Duration::from_secs(3_600)),
         },
         step_needs: Duration::from_secs(1),

@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use shared::{
     automation::{
-        Definition, Diagnostics, Known, KnownService, KnownTool, Outcome, Preflight, Purpose, UsableTool, validate,
+        CheckResult, Definition, Diagnostics, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, validate,
     },
     catalogue::BuiltInTools,
     json_schema::JsonSchema,
@@ -90,7 +90,7 @@ fn main() {
                 let read = Definition::read(&definition, &mut diagnostics).expect("a definition");
                 validate(&read, &known, &mut diagnostics);
                 let took = started.elapsed();
-                assert!(diagnostics.into_report().result == Outcome::Ok, "the definition is valid");
+                assert!(diagnostics.into_report().result == CheckResult::Ok, "the definition is valid");
                 took
             })
             .collect();

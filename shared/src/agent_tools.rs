@@ -37,7 +37,7 @@ use crate::{
     models::{Actor, Member, Role, acting},
     store::OrganizationMembers,
     tool::{
-        CallContext, Tool, ToolOutcome, ToolSpec, Toolbox,
+        CallContext, CallableTool, ToolOutcome, ToolSpec, Toolbox,
         arguments::{Checked, check},
     },
 };
@@ -63,12 +63,12 @@ pub struct AgentTools {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     Text,
-    /// `{"text", "data"}`, for [`Answer::of`].
+    /// `{"text", "data"}`, for [`AgentToolAnswer::of`].
     Both,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct AgentToolAnswer {
     pub failed: bool,
     pub text: String,
     /// The same as data; null if there is none.
@@ -93,33 +93,39 @@ impl AgentTools {
         toolbox
     }
 
-    pub fn for_runs(&self) -> Vec<Arc<dyn Tool>> {
+    pub fn for_runs(&self) -> Vec<Arc<dyn CallableTool>> {
         self.offered(Told::Text).collect()
     }
 
-    fn offered(&self, told: Told) -> impl Iterator<Item = Arc<dyn Tool>> {
-        self.list().map(move |described| Arc::new(Offered { tools: self.clone(), described, told }) as Arc<dyn Tool>)
+    fn offered(&self, told: Told) -> impl Iterator<Item = Arc<dyn CallableTool>> {
+        self.list()
+            .map(move |described| Arc::new(Offered { tools: self.clone(), described, told }) as Arc<dyn CallableTool>)
     }
 
-    async fn carry_out(&self, kind: Kind, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
+    async fn carry_out(
+        &self,
+        kind: Kind,
+        arguments: Map<String, Value>,
+        context: &CallContext<'_>,
+    ) -> Result<AgentToolAnswer> {
         let (organization, deadline) = (context.organization, context.deadline);
         match kind {
             Kind::InitialMdFetch => {
                 let services = names(&arguments, "services");
                 let cursor = arguments.get("cursor").and_then(Value::as_str);
                 let found = self.discovery.initial_md_fetch_after(organization, &services, cursor, deadline).await?;
-                Ok(Answer::found(found.to_text(), json!(found)))
+                Ok(AgentToolAnswer::found(found.to_text(), json!(found)))
             }
             Kind::FetchToolData => {
                 let names = names(&arguments, "tool_names");
                 let found =
                     self.discovery.fetch_tool_data_within(organization, &names, ROOM_FOR_TOOLS, deadline).await?;
-                Ok(Answer::found(found.to_text(), json!(found)))
+                Ok(AgentToolAnswer::found(found.to_text(), json!(found)))
             }
             Kind::SearchTools => {
                 let search = ToolSearch::of_json(&Value::Object(arguments))?;
                 let found = self.discovery.search(organization, &search, deadline).await?;
-                Ok(Answer::found(found.to_text(), json!(found)))
+                Ok(AgentToolAnswer::found(found.to_text(), json!(found)))
             }
             Kind::DeployAutomation => self.deploy(arguments, context).await,
             Kind::CallTool => {
@@ -148,7 +154,7 @@ impl AgentTools {
     }
 
     /// Needs no claim: the same content yields the same automation.
-    async fn deploy(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<Answer> {
+    async fn deploy(&self, arguments: Map<String, Value>, context: &CallContext<'_>) -> Result<AgentToolAnswer> {
         let member = self.member(context, Role::Member).await?;
         let body = definition_of(arguments);
         let deploy = self.deployment.deploy(&member, &body, context.deadline);
@@ -157,7 +163,7 @@ impl AgentTools {
     }
 }
 
-impl Answer {
+impl AgentToolAnswer {
     fn found(text: String, data: Value) -> Self {
         Self { failed: false, text, data }
     }
@@ -261,7 +267,7 @@ struct Offered {
     told: Told,
 }
 
-impl Tool for Offered {
+impl CallableTool for Offered {
     fn spec(&self) -> &ToolSpec {
         &self.described.spec
     }
@@ -286,7 +292,7 @@ impl Tool for Offered {
     ) -> BoxFuture<'a, Result<ToolOutcome>> {
         async move {
             let answer = self.tools.carry_out(self.described.kind, arguments, context).await;
-            let answer = answer.or_else(Answer::refused)?;
+            let answer = answer.or_else(AgentToolAnswer::refused)?;
             Ok(answer.fitted(self.described.how_to_get_the_rest).told(self.told))
         }
         .boxed()
@@ -294,14 +300,14 @@ impl Tool for Offered {
 }
 
 /// Descriptions of the tools for runs, for a program that does not execute them.
-pub fn described() -> Vec<Arc<dyn Tool>> {
+pub fn described() -> Vec<Arc<dyn CallableTool>> {
     let for_runs = AGENT_TOOLS.iter().filter(|tool| !tool.kind.is_for_clients());
-    for_runs.map(|tool| Arc::new(Described(tool)) as Arc<dyn Tool>).collect()
+    for_runs.map(|tool| Arc::new(Described(tool)) as Arc<dyn CallableTool>).collect()
 }
 
 struct Described(&'static AgentTool);
 
-impl Tool for Described {
+impl CallableTool for Described {
     fn spec(&self) -> &ToolSpec {
         &self.0.spec
     }
@@ -323,35 +329,36 @@ mod tests {
 
     #[test]
     fn a_large_answer_is_shortened_and_says_how_to_get_the_rest() {
-        let long = Answer::found("word ".repeat(30_000), json!({"items": vec!["x".repeat(100); 1_000]}));
+        let long = AgentToolAnswer::found("word ".repeat(30_000), json!({"items": vec!["x".repeat(100); 1_000]}));
         let fitted = long.fitted("ask for fewer");
         assert!(fitted.text.len() < LARGEST_ANSWER + 200, "{}", fitted.text.len());
         assert!(fitted.text.ends_with(" bytes)\nThis answer was shortened: ask for fewer."), "{}", fitted.text);
         assert!(fitted.data.to_string().len() < LARGEST_ANSWER + 200);
         assert_eq!(fitted.data["shortened"], "This answer was shortened: ask for fewer.");
-        let short = Answer::found("a".into(), json!({"a": 1}));
+        let short = AgentToolAnswer::found("a".into(), json!({"a": 1}));
         assert_eq!(short.clone().fitted("x"), short);
     }
 
     #[test]
     fn an_answer_is_read_back_as_it_was_given() {
         for answer in [
-            Answer::found("Text.".into(), json!({"a": 1})),
-            Answer { failed: true, text: "Wrong.".into(), data: json!({"diagnostics": []}) },
-            Answer::failed("No."),
+            AgentToolAnswer::found("Text.".into(), json!({"a": 1})),
+            AgentToolAnswer { failed: true, text: "Wrong.".into(), data: json!({"diagnostics": []}) },
+            AgentToolAnswer::failed("No."),
         ] {
-            assert_eq!(Answer::of(answer.clone().told(Told::Both)), answer);
+            assert_eq!(AgentToolAnswer::of(answer.clone().told(Told::Both)), answer);
             let text = answer.clone().told(Told::Text);
             assert_eq!((text.is_failed(), text.into_told()), (answer.failed, json!(answer.text)));
         }
-        assert_eq!(Answer::of(ToolOutcome::failed("Too late.")), Answer::failed("Too late."));
+        assert_eq!(AgentToolAnswer::of(ToolOutcome::failed("Too late.")), AgentToolAnswer::failed("Too late."));
     }
 
     #[test]
     fn a_wrong_request_is_told_in_sentences_and_an_outage_is_not() {
-        let refused = Answer::refused(Error::invalid("limit", "must be a whole number from 1 to 100")).unwrap();
+        let refused =
+            AgentToolAnswer::refused(Error::invalid("limit", "must be a whole number from 1 to 100")).unwrap();
         assert_eq!(refused.text, "The arguments are wrong:\n- limit: must be a whole number from 1 to 100");
-        assert_eq!(Answer::refused(Error::NotFound("organization")).unwrap().text, "Organization not found.");
-        assert!(Answer::refused(Error::internal("x")).is_err());
+        assert_eq!(AgentToolAnswer::refused(Error::NotFound("organization")).unwrap().text, "Organization not found.");
+        assert!(AgentToolAnswer::refused(Error::internal("x")).is_err());
     }
 }

@@ -12,13 +12,15 @@ mod tests;
 mod triggers;
 mod validation;
 
-pub use definition::diagnostics::{Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Outcome, Report, Severity};
+pub use definition::diagnostics::{
+    CheckReport, CheckResult, Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Severity,
+};
 pub use definition::schedule::ScheduleRule;
 pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
-pub use definition::{Action, Body, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
+pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};
-pub use deployment::difference::{Change, Difference, Differences, differences};
+pub use deployment::difference::{Difference, DifferenceKind, Differences, differences};
 pub use deployment::watch::{MOST_FAILURES, Watch};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
 pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
@@ -30,7 +32,7 @@ pub use running::approval_rules::{Standing, asking_rule, recipients, standing};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};
 pub use running::run_data::RunData;
-pub use running::run_end::{end_what_it_waits_for, report_end};
+pub use running::run_end::{end_pending_work, report_end};
 pub use running::run_prompt::named_tools;
 pub use running::run_queue::RunQueue;
 pub use running::run_request::{NamedTool, RunRequest};

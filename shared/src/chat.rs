@@ -14,8 +14,8 @@ mod running;
 mod turn;
 
 pub use self::{
-    asked::{Asked, Awaited, Consent, FrontEndResult, LONGEST_MESSAGE, LONGEST_THREAD},
+    asked::{Awaited, ChatInput, Consent, FrontEndResult, LONGEST_MESSAGE, LONGEST_THREAD},
     front_end::FrontEndTool,
     running::{Followed, running_view, unanswered},
-    turn::{Answer, OpenTurn, TurnSettings, Turns, waiting_view},
+    turn::{OpenTurn, TurnAnswer, TurnSettings, Turns, waiting_view},
 };

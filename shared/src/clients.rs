@@ -16,7 +16,7 @@ mod sqs;
 pub mod twilio;
 pub mod vapi;
 
-pub use crate::error::upstream::{Error, Failure, Parameter, Reason, Service, StatusEffect};
+pub use crate::error::upstream::{Error, Failure, ModelParameter, Reason, StatusEffect, UpstreamService};
 pub(crate) use aws::aws_endpoint;
 pub use aws::sdk_config;
 pub use call_control::CallControl;
@@ -27,6 +27,6 @@ pub use outbound::Outbound;
 pub use pipedream::Pipedream;
 pub use scheduler::{Scheduler, SchedulerTarget};
 pub use secrets::Secrets;
-pub use sqs::{Message, Queue, Unsent};
+pub use sqs::{Queue, QueueMessage, Unsent};
 pub use twilio::Twilio;
 pub use vapi::Vapi;

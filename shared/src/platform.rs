@@ -42,7 +42,7 @@ use crate::{
         Schedules, Services, Threads, Tools,
     },
     telemetry,
-    tool::Tool,
+    tool::CallableTool,
 };
 
 pub use console::ConsoleSettings;
@@ -413,7 +413,11 @@ impl Platform {
         self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
     }
 
-    fn catalogue_and_by_name(&self, mut others: Vec<Arc<dyn Tool>>, more: Vec<Arc<dyn Tool>>) -> Result<Catalogue> {
+    fn catalogue_and_by_name(
+        &self,
+        mut others: Vec<Arc<dyn CallableTool>>,
+        more: Vec<Arc<dyn CallableTool>>,
+    ) -> Result<Catalogue> {
         others.extend(more);
         let catalogue = self.catalogue()?;
         Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })

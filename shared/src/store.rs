@@ -40,7 +40,7 @@ mod tools;
 mod usage;
 mod write;
 
-pub use agent_tools::{AgentTools, REMOVED_AT_ONCE};
+pub use agent_tools::{REMOVED_AT_ONCE, ToolAttachments};
 pub use agents::Agents;
 pub use approvals::{Approvals, Decided, OpenApproval};
 pub use audit::{AuditFilter, AuditLog};
@@ -59,7 +59,7 @@ pub use intents::Intents;
 pub use knowledge_bases::KnowledgeBases;
 pub use knowledge_entries::{KnowledgeEntries, LARGEST_LOAD};
 pub use lease::Lease;
-pub use organization_members::{OrganizationMembers, least_to_change};
+pub use organization_members::{OrganizationMembers, least_role_to_change};
 pub use organizations::Organizations;
 pub use phone_numbers::PhoneNumbers;
 pub use quotas::{Counted, Quotas, Room, Taken, Window};

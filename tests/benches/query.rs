@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::{
-    actions::query::{Builder, Index, Operator},
+    actions::query::{Builder, Index, IndexOperator},
     models::{Field, KnowledgeBaseId, KnowledgeEntry, OrganizationId, Timestamp},
 };
 use tests::World;
@@ -163,11 +163,11 @@ fn fields() -> Vec<Field> {
     serde_json::from_value(fields).expect("fields")
 }
 
-fn filters() -> [(&'static str, Operator, Value); 3] {
+fn filters() -> [(&'static str, IndexOperator, Value); 3] {
     [
-        ("city", Operator::OneOf, json!(["Porto", "Faro"])),
-        ("price", Operator::AtMost, json!(500_000)),
-        ("bedrooms", Operator::AtLeast, json!(2)),
+        ("city", IndexOperator::OneOf, json!(["Porto", "Faro"])),
+        ("price", IndexOperator::AtMost, json!(500_000)),
+        ("bedrooms", IndexOperator::AtLeast, json!(2)),
     ]
 }
 

@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use shared::{
     http::{Frames, Reply, Request, answer_streaming},
-    planner::{Event, Observer},
+    planner::{Observer, TurnEvent},
 };
 use stream::agui::{Run, failed};
 use tests::{World, run_input, standins::llm::Turn};
@@ -43,7 +43,7 @@ async fn tokens() {
         let mut run = Run::start(frames.clone(), "thread-1", "run-1");
         let work = async move {
             for _ in 0..tokens {
-                run.event(Event::Token("word "));
+                run.event(TurnEvent::Token("word "));
                 // As after a chunk of the model: sends the written events.
                 tokio::task::yield_now().await;
             }

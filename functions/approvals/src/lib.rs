@@ -13,7 +13,7 @@ use shared::{
     },
     models::{Approval, ApprovalId, ApprovalStatus, AutomationId, Member, Role, RunId, Timestamp, UserId},
     platform,
-    redaction::{self, to_decide_on, to_look_at},
+    redaction::{self, arguments_for_approver, arguments_for_reader},
     store::{Approvals, Decided, Page},
 };
 
@@ -74,7 +74,11 @@ impl ApprovalView {
         let arguments = match serde_json::from_str(&approval.arguments) {
             Ok(Value::Object(arguments)) => {
                 let each = if among { LISTED_EACH.min(LISTED / arguments.len().max(1)) } else { usize::MAX };
-                let shown = if decides { to_decide_on(&[], &arguments, each) } else { to_look_at(&arguments, each) };
+                let shown = if decides {
+                    arguments_for_approver(&[], &arguments, each)
+                } else {
+                    arguments_for_reader(&arguments, each)
+                };
                 Value::Object(shown)
             }
             _ => Value::Null,

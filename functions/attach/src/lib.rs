@@ -7,7 +7,7 @@ use shared::{
     Platform, Result,
     http::{Access, Asked, Id, Made, Sent, declared::Body, operation},
     lifecycle::{Attached, Attachments},
-    models::{AgentId, AgentTool, ToolId},
+    models::{AgentId, ToolAttachment, ToolId},
     platform,
 };
 
@@ -46,7 +46,7 @@ async fn attach_tool(
     asked: &Asked<'_>,
     agent: Id<AgentId>,
     body: Sent<ToolToAttach>,
-) -> Result<Made<AgentTool>> {
+) -> Result<Made<ToolAttachment>> {
     let tool = body.read()?.tool_id;
     let attached = deps.attachments.attach(asked.organization(), agent.0, tool, asked.deadline);
     Ok(match Box::pin(attached).await? {

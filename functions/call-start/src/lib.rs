@@ -18,17 +18,17 @@ use serde_json::{Map, Value};
 use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
-    clients::{self, Failure, Queue, Secrets, Service, Vapi, vapi::InboundCall},
+    clients::{self, Failure, Queue, Secrets, UpstreamService, Vapi, vapi::InboundCall},
     described::{Schemas, json},
     error,
     http::{self, Answers, Found, Id, Operation, Part, Reply, Request, operation},
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        AgentId, Call, CallId, CallStatus, E164, ExecutionId, OrganizationId, PhoneNumber, PhoneNumberId, Queued,
-        QueuedExecution, StartedTool, Timestamp, Tool, Trigger, Unowned,
+        AgentId, Call, CallId, CallStatus, E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber,
+        PhoneNumberId, Queued, QueuedExecution, StartedTool, Timestamp, Tool, Unowned,
     },
     platform,
-    store::{AgentTools, Agents, Calls, PhoneNumbers, Tools},
+    store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
     telemetry,
 };
 
@@ -57,7 +57,7 @@ const REFUSED_AFTER: Duration = Duration::from_millis(200);
 pub struct Deps {
     pub phone_numbers: PhoneNumbers,
     pub agents: Agents,
-    pub agent_tools: AgentTools,
+    pub agent_tools: ToolAttachments,
     pub tools: Tools,
     pub calls: Calls,
     pub idempotency: Idempotency,
@@ -79,7 +79,7 @@ impl Deps {
         Ok(Self {
             phone_numbers: PhoneNumbers::new(database),
             agents: Agents::new(database),
-            agent_tools: AgentTools::new(database),
+            agent_tools: ToolAttachments::new(database),
             tools: Tools::new(database),
             calls: Calls::new(database),
             idempotency: Idempotency::new(database, CALL_SIDS_KEPT).kept_for(CALL_SIDS_KEPT),
@@ -344,7 +344,7 @@ async fn ask_vapi(
         None => deps.vapi.inbound_call(form, deadline).await?,
     };
     let read = twiml::read(&twiml).map_err(|why| {
-        Error::Upstream(clients::Error::new(Service::Vapi, Failure::Undecodable(format!("no TwiML: {why}"))))
+        Error::Upstream(clients::Error::new(UpstreamService::Vapi, Failure::Undecodable(format!("no TwiML: {why}"))))
     })?;
     Ok((twiml, read.stream))
 }
@@ -445,7 +445,7 @@ fn queued(
         caller: Some(caller.to_owned()),
         called: Some(called.clone()),
         arguments: Map::new(),
-        trigger: Trigger::CallStart,
+        trigger: ExecutionOrigin::CallStart,
         before_call: false,
         significant: None,
         tool_call_id: None,

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use shared::models::{
-    BackgroundResult, Call, Execution, ExecutionId, ExecutionStatus, Fault, StartedTool, Timestamp, ToolId, Trigger,
+    BackgroundResult, Call, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool, Timestamp,
+    ToolId,
 };
 
 #[derive(Debug, Serialize)]
@@ -80,7 +81,7 @@ struct Run {
     tool_id: ToolId,
     /// The label at the start of the call.
     label: Option<String>,
-    trigger: Trigger,
+    trigger: ExecutionOrigin,
 }
 
 impl Run {
@@ -89,7 +90,7 @@ impl Run {
             execution_id: tool.execution_id,
             tool_id: tool.tool_id,
             label: Some(tool.label.clone()),
-            trigger: Trigger::CallStart,
+            trigger: ExecutionOrigin::CallStart,
         }
     }
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::{
     Platform, Result,
-    chat::{Answer, Asked as Turn, Turns},
+    chat::{ChatInput, TurnAnswer, Turns},
     described::{Described, Json, Schemas, json},
     http::{Access, Asked, Repeated, Sent, Shown, operation},
     models::Timestamp,
-    planner::{Event, Observer, Receipt},
+    planner::{Observer, Receipt, TurnEvent},
     platform,
 };
 
@@ -38,14 +38,14 @@ impl Deps {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn event(&mut self, _event: Event<'_>) {}
+    fn event(&mut self, _event: TurnEvent<'_>) {}
 }
 
 /// A message to the planner.
 struct ChatRequest;
 
 /// A message to the planner in `CopilotKit`'s form.
-struct Action;
+struct CopilotKitAction;
 
 /// The planner's metadata of an answer.
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ shared::described! {
     Widget => {"$ref": "#/components/schemas/Widget"},
 }
 
-impl Described for Action {
+impl Described for CopilotKitAction {
     fn schema(_: &mut Schemas) -> Json {
         let action = json!({"const": "chat", "description": "Another one is malformed."});
         json!({"type": "object", "required": ["action"], "properties": {"action": action}})
@@ -132,7 +132,7 @@ async fn chat(
     body: Sent<ChatRequest>,
     key: Result<Repeated>,
 ) -> Result<Shown<ChatAnswer>> {
-    let answer = take(deps, asked, Turn::of_chat(&body.json()?, key?.0)?).await?;
+    let answer = take(deps, asked, ChatInput::of_chat(&body.json()?, key?.0)?).await?;
     Ok(Shown(ChatAnswer {
         thread_id: answer.thread,
         message: answer.content,
@@ -158,11 +158,11 @@ async fn chat(
 async fn copilot_kit_action(
     deps: &Deps,
     asked: &Asked<'_>,
-    body: Sent<Action>,
+    body: Sent<CopilotKitAction>,
     key: Result<Repeated>,
 ) -> Result<Shown<ActionAnswer>> {
-    let answer = take(deps, asked, Turn::of_action(&body.json()?, key?.0)?).await?;
-    let Answer { content, widget, metadata, .. } = answer;
+    let answer = take(deps, asked, ChatInput::of_action(&body.json()?, key?.0)?).await?;
+    let TurnAnswer { content, widget, metadata, .. } = answer;
     // Pages show the text, and nothing else.
     let receipt: Option<Receipt> = metadata.get("receipt").and_then(|receipt| Receipt::deserialize(receipt).ok());
     let content = receipt.map_or_else(|| content.clone(), |receipt| receipt.below(&content));
@@ -177,7 +177,7 @@ async fn copilot_kit_action(
 }
 
 /// On the heap: a turn is everything that a run is.
-async fn take(deps: &Deps, asked: &Asked<'_>, turn: Turn) -> Result<Answer> {
+async fn take(deps: &Deps, asked: &Asked<'_>, turn: ChatInput) -> Result<TurnAnswer> {
     let open = Box::pin(deps.turns.open(&asked.member, asked.email.clone(), turn, asked.deadline)).await?;
     Box::pin(deps.turns.answer(open, &mut Nobody)).await
 }

@@ -4,7 +4,7 @@ use shared::{
     Platform, Result,
     described::{Schemas, json, reference},
     http::{Access, Answers, Asked, Id, Operation, Reply, operation},
-    lifecycle::{Deleted, Lifecycle, Settling},
+    lifecycle::{Lifecycle, Settling, ToolDeletion},
     models::ToolId,
     platform,
 };
@@ -45,20 +45,20 @@ impl Deps {
 )]
 async fn delete_tool(deps: &Deps, asked: &Asked<'_>, id: Id<ToolId>) -> Result<Deletion> {
     let deleted = deps.lifecycle.delete(asked.organization(), id.0, asked.deadline).await?;
-    if matches!(deleted, Deleted::Deleting { .. }) {
+    if matches!(deleted, ToolDeletion::Deleting { .. }) {
         deps.settling.wake("delete_tool").await;
     }
     Ok(Deletion(deleted))
 }
 
 /// 200 after the deletion, 202 if the rest happens in the background.
-struct Deletion(Deleted);
+struct Deletion(ToolDeletion);
 
 impl Answers for Deletion {
     fn reply(self) -> Result<Reply> {
         match self.0 {
-            Deleted::Deleted => Reply::ok(&self.0),
-            Deleted::Deleting { .. } => Reply::accepted(&self.0),
+            ToolDeletion::Deleted => Reply::ok(&self.0),
+            ToolDeletion::Deleting { .. } => Reply::accepted(&self.0),
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use shared::{
     Error, Platform, Result,
     automation::{
-        AutomationReader, AutomationView, Deployed, Deployment, Outcome, RunStarter, SeenVersion, Switch, Triggers,
+        AutomationReader, AutomationView, CheckResult, Deployed, Deployment, RunStarter, SeenVersion, Switch, Triggers,
     },
     described::{Described, Schemas, json, reference},
     error::Problems,
@@ -276,7 +276,7 @@ impl<const NEW: bool> Verdict<NEW> {
 impl<const NEW: bool> Answers for Verdict<NEW> {
     fn reply(self) -> Result<Reply> {
         let Self { deployed, text } = self;
-        let refused = deployed.report.result == Outcome::Failed && !deployed.dry_run;
+        let refused = deployed.report.result == CheckResult::Failed && !deployed.dry_run;
         let status = match (refused, deployed.created && NEW) {
             (true, _) => 422,
             (false, true) => 201,

@@ -113,7 +113,7 @@ impl Invocation {
     }
 
     /// Whether a request is for another tool than the one at this address: it names one, or names none beside others that do.
-    pub(crate) fn means_another(&self, requested: &Requested, tool: &str) -> bool {
+    pub(crate) fn names_another_tool(&self, requested: &Requested, tool: &str) -> bool {
         let Some((_, name)) = &requested.call else { return false };
         let alone = self.requested.len() == 1;
         name != tool && !(alone && name.is_empty())

@@ -20,8 +20,8 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        AsyncResult, Call, Change, ExecutionStatus, Fault, Intent, OrganizationId, PhoneNumber, Queued,
-        QueuedExecution, Timestamp, Tool, ToolId, Trigger, Unowned, VerifiedTool,
+        AsyncResult, Call, Change, ExecutionOrigin, ExecutionStatus, Fault, Intent, OrganizationId, PhoneNumber,
+        Queued, QueuedExecution, Timestamp, Tool, ToolId, Unowned, VerifiedTool,
     },
     platform,
     store::{Calls, Intents, Tools},
@@ -138,7 +138,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             if matches!(error, Error::NotFound(_)) {
                 return Err(error);
             }
-            execution::report(&error, id, Trigger::Conversation);
+            execution::report(&error, id, ExecutionOrigin::Conversation);
             return invocation.answer(vec![execution::unavailable().answer; invocation.requested.len()]).map(Told);
         }
     };
@@ -146,7 +146,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
     let numbers =
         numbers::verify(&deps.executor.services.phone_numbers, organization, &invocation.metadata, call, line).await;
     if let Err(refused) = &numbers {
-        execution::report(refused, id, Trigger::Conversation);
+        execution::report(refused, id, ExecutionOrigin::Conversation);
     }
     let nothing_known = Conversation::default();
     let conversation = numbers.as_ref().unwrap_or(&nothing_known);
@@ -159,7 +159,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             subject: invocation.subject(requested),
             delivery: requested.tool_call_id(),
             conversation,
-            trigger: Trigger::Conversation,
+            trigger: ExecutionOrigin::Conversation,
             deadline,
         };
         let (tool, row) = (&tool, &row);
@@ -228,7 +228,7 @@ fn refused(
     not_verified: Option<&Error>,
 ) -> Option<ToolOutcome> {
     let name = &tool.spec.name;
-    if invocation.means_another(requested, name) {
+    if invocation.names_another_tool(requested, name) {
         return Some(ToolOutcome::failed(format!("Only the tool {name} can be called here.")).at_fault(Fault::Model));
     }
     not_verified

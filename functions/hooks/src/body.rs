@@ -100,7 +100,7 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
     let scheme = Scheme::of_service(&service);
     let (secret, shown) = match given {
         Some(given) => (Some(given), None),
-        None if scheme.has_secret_of_ours() => {
+        None if scheme.has_generated_secret() => {
             let made = generate(scheme)?;
             (Some(made.clone()), Some(SecretString::from(made)))
         }
@@ -128,7 +128,7 @@ pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
             check_secret(&mut fields, scheme, given);
         }
         let rotate = fields.boolean("rotate", false);
-        if rotate && !scheme.has_secret_of_ours() {
+        if rotate && !scheme.has_generated_secret() {
             fields.problem(
                 "rotate",
                 "is for services that are told a secret of ours; give this one's new secret as secret",

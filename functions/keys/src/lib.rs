@@ -140,7 +140,7 @@ async fn put(
             let account = body::vapi(body)?;
             // The row is read before the comparison, so its write notices a change in between.
             let before = deps.organizations.get_consistent(organization).await?;
-            if !deps.vapi.lets_in(&account, deadline).await? {
+            if !deps.vapi.accepts_credentials(&account, deadline).await? {
                 return Err(Error::invalid(
                     "api_key",
                     "was refused by VAPI: it is not a private key of an account there",

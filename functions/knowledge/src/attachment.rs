@@ -6,7 +6,7 @@ use shared::{
     described::Described,
     http::{Asked, Id, Made, Sent, Shown, declared::Body, operation},
     lifecycle::{Attached, QueryToolStatus, shown},
-    models::{AgentId, AgentTool, KnowledgeBaseId, Tool, ToolId},
+    models::{AgentId, KnowledgeBaseId, Tool, ToolAttachment, ToolId},
 };
 
 use crate::Deps;
@@ -24,7 +24,7 @@ pub(crate) struct BaseToDetach {
 #[derive(Serialize, Described)]
 pub(crate) struct AttachedKnowledgeView {
     tool: Tool,
-    attachment: AgentTool,
+    attachment: ToolAttachment,
 }
 
 #[derive(Serialize, Described)]

@@ -15,7 +15,7 @@ use shared::{
     lifecycle::{Lifecycle, QueryToolStatus},
     models::{AgentId, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, OrganizationId},
     platform,
-    store::{AgentTools, Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Page, Tools},
+    store::{Agents, KnowledgeBases, KnowledgeEntries, LARGEST_LOAD, Lease, Page, ToolAttachments, Tools},
 };
 
 use crate::rows::{Refused, Rows};
@@ -44,7 +44,7 @@ pub struct Deps {
     pub entries: KnowledgeEntries,
     pub tools: Tools,
     pub agents: Agents,
-    pub agent_tools: AgentTools,
+    pub agent_tools: ToolAttachments,
     pub lifecycle: Lifecycle,
 }
 
@@ -57,7 +57,7 @@ impl Deps {
             entries: KnowledgeEntries::new(database),
             tools: Tools::new(database),
             agents: Agents::new(database),
-            agent_tools: AgentTools::new(database),
+            agent_tools: ToolAttachments::new(database),
             lifecycle: platform.lifecycle()?,
         })
     }

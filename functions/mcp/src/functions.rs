@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    agent_tools::{Answer, Format, InWhoseName},
+    agent_tools::{AgentToolAnswer, Format, InWhoseName},
     described::{Described, Json, Schemas, json},
     fields::kind,
     http::{Asked, Asks, Found, Operation, Part, Repeated, Sent, Shown, Wanted, operation},
@@ -141,9 +141,9 @@ pub(crate) async fn call_tool_for_agents(
     let whose = InWhoseName::of(asked.member.clone(), key.0.as_deref(), &arguments);
     let toolbox = deps.tools.toolbox();
     let answer = match toolbox.check(&name.0, &arguments) {
-        Ok(bound) => Answer::of(bound.call(&whose.context(asked.deadline)).await?),
+        Ok(bound) => AgentToolAnswer::of(bound.call(&whose.context(asked.deadline)).await?),
         Err(NotBound::Unknown(_)) => return Err(Error::NotFound("tool")),
-        Err(NotBound::Invalid(sentence)) => Answer { failed: true, text: sentence, data: Value::Null },
+        Err(NotBound::Invalid(sentence)) => AgentToolAnswer { failed: true, text: sentence, data: Value::Null },
     };
     Ok(Shown(CalledView { success: !answer.failed, text: answer.text, data: answer.data }))
 }

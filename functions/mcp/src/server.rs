@@ -18,7 +18,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
-    agent_tools::{AgentTool, AgentTools, Answer, InWhoseName},
+    agent_tools::{AgentTool, AgentToolAnswer, AgentTools, InWhoseName},
     error,
     http::{self, Found, Reply, Request},
     models::{Member, Slug},
@@ -117,7 +117,7 @@ impl ServerHandler for Server {
         let toolbox = self.tools.toolbox();
         let answer = match toolbox.check(&request.name, &arguments) {
             Ok(bound) => match bound.call(&whose.context(self.deadline)).boxed().await {
-                Ok(outcome) => Answer::of(outcome),
+                Ok(outcome) => AgentToolAnswer::of(outcome),
                 Err(outage) => {
                     tracing::error!(tool.name = %request.name, "a tool failed: {}", error::chain(&outage));
                     refused(format!("The tool cannot be called just now ({outage}); try again in a moment."))
@@ -134,12 +134,12 @@ impl ServerHandler for Server {
     }
 }
 
-fn refused(sentence: String) -> Answer {
-    Answer { failed: true, text: sentence, data: Value::Null }
+fn refused(sentence: String) -> AgentToolAnswer {
+    AgentToolAnswer { failed: true, text: sentence, data: Value::Null }
 }
 
 /// The text is included for clients that read nothing else.
-fn told(Answer { failed, text, data }: Answer) -> CallToolResult {
+fn told(AgentToolAnswer { failed, text, data }: AgentToolAnswer) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
     // Before 2026-07-28 it must be an object.

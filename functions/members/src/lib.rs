@@ -13,7 +13,7 @@ use shared::{
     http::{Access, Asked, Deleted, Id, Made, Paged, Sent, Shown, operation},
     models::{Contact, Member, OrganizationMember, Role, Timestamp, UserId},
     platform,
-    store::{AuditLog, OrganizationMembers, Page, least_to_change},
+    store::{AuditLog, OrganizationMembers, Page, least_role_to_change},
 };
 
 use crate::body::{MemberChange, NewMember};
@@ -180,7 +180,7 @@ async fn find(deps: &Deps, asked: &Asked<'_>, user: &Id<UserId>) -> Result<Organ
 
 /// Only owners change owners.
 fn must_be_owner_for(by: &Member, role: Role) -> Result<()> {
-    match least_to_change(role) {
+    match least_role_to_change(role) {
         Role::Owner if by.role < Role::Owner => {
             Err(Error::Forbidden("only owners make, change and remove owners; this needs the role owner"))
         }

@@ -10,7 +10,7 @@ use shared::{
     backoff::Backoff,
     error,
     injection::{Ended, Ending, LLM_AGENT},
-    models::{ActionResult, OfferedTool, RunStatus, Spent, Timestamp, Trigger},
+    models::{ActionResult, ExecutionOrigin, OfferedTool, RunStatus, Spent, Timestamp},
     store::{Saved, Step},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
@@ -121,7 +121,7 @@ impl Actions<'_> {
         let Held { deps, run, deadline, .. } = self.held;
         let (started_at, started) = (Timestamp::now(), Instant::now());
         let given_up = first && run.attempts >= MOST_ATTEMPTS;
-        match self.toolbox.why_not(planned.tool) {
+        match self.toolbox.unavailability(planned.tool) {
             Some(why @ Unavailable::Unreachable { .. }) if !given_up => {
                 return Err(Error::Unavailable("an account of a service", why.for_author().into()));
             }
@@ -186,7 +186,7 @@ impl Actions<'_> {
             subject: Subject::Action { run: run.id, action: &planned.id },
             delivery: Some(&planned.id),
             conversation: &NOBODY,
-            trigger: Trigger::Automation,
+            trigger: ExecutionOrigin::Automation,
             deadline: deadline.reserving(SAVE_RESERVE + RECORDING),
         }
     }

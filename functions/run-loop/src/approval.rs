@@ -11,7 +11,7 @@ use shared::{
         ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalRule,
         ApprovalStatus, AutomationRun, Timestamp, ToolEffect, arguments_hash,
     },
-    redaction::to_decide_on,
+    redaction::arguments_for_approver,
     store::{Approvals, Waits},
 };
 
@@ -106,7 +106,7 @@ impl Asking<'_> {
         now: Timestamp,
     ) -> Approval {
         let valid_until = now.plus(Duration::from_secs(60 * u64::from(asked.expires_in_minutes)));
-        let visible = to_decide_on(redact, &planned.arguments, usize::MAX);
+        let visible = arguments_for_approver(redact, &planned.arguments, usize::MAX);
         let each = SHOWN_EACH.min(SHOWN / planned.arguments.len().max(1));
         Approval {
             id,
@@ -115,7 +115,7 @@ impl Asking<'_> {
             run_id: self.run.id,
             action_id: planned.id.clone(),
             tool: planned.tool.to_owned(),
-            arguments: Value::Object(to_decide_on(redact, &planned.arguments, each)).to_string(),
+            arguments: Value::Object(arguments_for_approver(redact, &planned.arguments, each)).to_string(),
             recipients: recipients(&visible),
             arguments_hash: hash.to_owned(),
             reason: asked.reason.clone(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use shared::{
     Error, Result,
-    automation::{Action, ActionRun, Body, Definition, Outputs, RunData, RunRequest, drifted, pinned_tools},
+    automation::{Action, ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, drifted, pinned_tools},
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
     store::{Saved, Step},
@@ -45,8 +45,8 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
 async fn go_on(held: Held<'_>, whole: WholeRun, spent: &mut Spent) -> Result<Ended<Stop>> {
     let planned = planned(held.deps, held.run, whole.plan.as_ref()).await?;
     match &planned.definition.body {
-        Body::Actions(actions) => Box::pin(carry_out(held, &planned, actions, &whole, spent)).await,
-        Body::Prompt(asked) => match Box::pin(begin_prompt(held, &planned, asked)).await? {
+        AutomationBody::Actions(actions) => Box::pin(carry_out(held, &planned, actions, &whole, spent)).await,
+        AutomationBody::Prompt(asked) => match Box::pin(begin_prompt(held, &planned, asked)).await? {
             ControlFlow::Continue((run, prompt)) => {
                 let whole = WholeRun { run: run.clone(), prompt: Some(prompt), ..whole };
                 let (ended, used) = Box::pin(prompt::take_steps(Held { run: &run, ..held }, whole)).await;

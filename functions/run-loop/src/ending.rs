@@ -2,7 +2,7 @@
 
 use shared::{
     Error, Result,
-    automation::{end_what_it_waits_for, report_end},
+    automation::{end_pending_work, report_end},
     error,
     injection::{Ended, Ending},
     models::{AutomationRun, QueuedRun, RunStatus, Spent},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Stores the end of a run. For a cancelled run, the run or approval that it waits for ends first, so that a crash cannot leave
-/// it open. An agent started just before a crash finds out by itself (`waiting::nobody_waits_for_it`).
+/// it open. An agent started just before a crash finds out by itself (`waiting::parent_run_over`).
 pub(crate) async fn end(
     deps: &Deps,
     run: &AutomationRun,
@@ -26,7 +26,7 @@ pub(crate) async fn end(
     outage: bool,
 ) -> Result<()> {
     if ending.status == RunStatus::Cancelled {
-        end_what_it_waits_for(&deps.runs, &deps.approvals, run, run.cancelled_by.as_ref()).await?;
+        end_pending_work(&deps.runs, &deps.approvals, run, run.cancelled_by.as_ref()).await?;
     }
     let (status, result, error) = (ending.status, ending.result.as_ref(), ending.error.as_deref());
     let end = RunEnd { status, result, error, outage };

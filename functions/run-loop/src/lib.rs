@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use shared::{
     Deadline, Error, Result,
-    clients::Service,
+    clients::UpstreamService,
     error,
     injection::Ended,
     models::{AutomationRun, QueuedRun, Spent, Timestamp, WholeRun},
@@ -47,7 +47,7 @@ use crate::{
     deps::Held,
     ending::{end, report_lost},
     journal::Stop,
-    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, gets_nowhere, given_up},
+    verdict::{LONGEST_PAUSE, Verdict, before_steps, decide, exceeds_attempts, given_up},
 };
 
 /// A lease outlasts its invocation, and the message for a successor comes after that.
@@ -84,13 +84,13 @@ pub async fn handle(deps: &Deps, message: QueuedRun, deadline: Deadline) -> Resu
 async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: QueuedRun, deadline: Deadline) -> Result<()> {
     let at_once = match before_steps(&run) {
         Some(verdict) => Some(verdict),
-        None if gets_nowhere(&run) => {
+        None if exceeds_attempts(&run) => {
             let record = deps.runs.whole(run.organization_id, run.id).await;
             Some(given_up(
                 record.inspect_err(|error| tracing::error!(run.id = %run.id, "{}", error::chain(error))).ok().as_ref(),
             ))
         }
-        None => waiting::nobody_waits_for_it(deps, &run).await?,
+        None => waiting::parent_run_over(deps, &run).await?,
     };
     let (verdict, spent) = if let Some(verdict) = at_once {
         (verdict, run.spent)
@@ -116,8 +116,8 @@ async fn carry_on(deps: &Deps, run: AutomationRun, lease: Lease, message: Queued
         Verdict::PutOff(pause, outage) => {
             // A second early: clocks differ, and the message must not come before this time.
             let resume_at = Timestamp::now().plus(pause.saturating_sub(Duration::from_secs(1)));
-            let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == Service::Llm);
-            deps.runs.put_off(lease, resume_at, &outage.to_string(), is_model).await?;
+            let is_model = matches!(&outage, Error::Upstream(failed) if failed.service == UpstreamService::Llm);
+            deps.runs.release_until(lease, resume_at, &outage.to_string(), is_model).await?;
             deps.queue.send_later(&message, pause).await?;
         }
         Verdict::Abandon => report_lost(&run),

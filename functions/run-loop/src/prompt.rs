@@ -8,7 +8,7 @@ use shared::{
     accounts::{LlmInUse, LlmModel},
     automation::{Definition, EffectQuota},
     injection::{Dialogue, Ended, FeedbackLoop, FinalFormat, is_repeatable},
-    models::{AutomationQuotas, AutomationRun, Budget, Spent, Trigger, WholeRun},
+    models::{AutomationQuotas, AutomationRun, Budget, ExecutionOrigin, Spent, WholeRun},
     tool::{CallContext, Conversation, Subject},
 };
 
@@ -63,7 +63,7 @@ pub(crate) async fn take_steps(held: Held<'_>, whole: WholeRun) -> (Ended<Stop>,
             subject: Subject::Run(run.id),
             delivery: None,
             conversation: &Conversation::default(),
-            trigger: Trigger::Automation,
+            trigger: ExecutionOrigin::Automation,
             deadline,
         },
         step_needs: deps.step_needs,

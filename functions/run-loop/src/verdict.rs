@@ -44,7 +44,7 @@ pub(crate) fn before_steps(run: &AutomationRun) -> Option<Verdict> {
 }
 
 /// Whether a run is given up after too many attempts without a step.
-pub(crate) fn gets_nowhere(run: &AutomationRun) -> bool {
+pub(crate) fn exceeds_attempts(run: &AutomationRun) -> bool {
     run.attempts > MOST_ATTEMPTS
 }
 
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn a_run_that_is_cancelled_or_gets_nowhere_takes_no_step() {
         let attempted = |attempts: u32| run(&json!({"attempts": attempts}));
-        assert!(before_steps(&attempted(MOST_ATTEMPTS)).is_none() && !gets_nowhere(&attempted(MOST_ATTEMPTS)));
-        assert!(gets_nowhere(&attempted(MOST_ATTEMPTS + 1)));
+        assert!(before_steps(&attempted(MOST_ATTEMPTS)).is_none() && !exceeds_attempts(&attempted(MOST_ATTEMPTS)));
+        assert!(exceeds_attempts(&attempted(MOST_ATTEMPTS + 1)));
         let stuck = given_up(None);
         let Verdict::GiveUp(ending) = stuck else { panic!("{stuck:?}") };
         assert_eq!(ending.status, RunStatus::Failed);

@@ -48,7 +48,7 @@ pub(crate) async fn wait(
 }
 
 /// The verdict on an agent whose parent run is over: its result has no taker.
-pub(crate) async fn nobody_waits_for_it(deps: &Deps, run: &AutomationRun) -> Result<Option<Verdict>> {
+pub(crate) async fn parent_run_over(deps: &Deps, run: &AutomationRun) -> Result<Option<Verdict>> {
     let Some(parent) = run.parent_run_id else { return Ok(None) };
     match deps.runs.get(run.organization_id, parent).await {
         Ok(parent) if !parent.status.is_over() => return Ok(None),

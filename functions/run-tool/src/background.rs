@@ -67,7 +67,7 @@ async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadli
     let error = if call.is_over() {
         Some(context::OVER.to_owned())
     } else {
-        context::tell_live(deps, call, &message, speaks, deadline).await.err()
+        context::add_result_to_live_call(deps, call, &message, speaks, deadline).await.err()
     };
     let at = Timestamp::now();
     results

@@ -153,7 +153,7 @@ pub(crate) async fn send_results(
 /// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
-    let told = tell_live(deps, call, message.text, false, deadline).await;
+    let told = add_result_to_live_call(deps, call, message.text, false, deadline).await;
     note(deps, call, executions, message.late, told.as_ref().copied().map_err(String::as_str)).await;
 }
 
@@ -162,7 +162,7 @@ async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[Stri
 ///
 /// # Errors
 /// The reason, for people who look at the call.
-pub(crate) async fn tell_live(
+pub(crate) async fn add_result_to_live_call(
     deps: &Deps,
     call: &Call,
     message: &str,

@@ -17,8 +17,8 @@ use shared::{
     error,
     execution::{ExecutionRequest, Executor},
     models::{
-        AsyncResult, Call, CallerHash, Execution, ExecutionStatus, Fault, OrganizationId, PhoneNumber, Queued,
-        QueuedExecution, Timestamp, Trigger, Unowned,
+        AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, Fault, OrganizationId, PhoneNumber,
+        Queued, QueuedExecution, Timestamp, Unowned,
     },
     platform,
     store::{Calls, Tools},
@@ -99,10 +99,10 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         Some(starting) if queued.before_call => {
             let answer = &executed.outcome.answer;
             let call = context::add_early(deps, &row, starting, queued.execution_id, answer, deadline).await?;
-            deps.executor.record(&[executed.execution.in_call(call)]).await;
+            deps.executor.record(&[executed.execution.with_call(call)]).await;
             return Ok(());
         }
-        Some(call) if queued.trigger == Trigger::CallStart => {
+        Some(call) if queued.trigger == ExecutionOrigin::CallStart => {
             context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
         Some(call) if conversation.call.is_some() && row.async_result() != AsyncResult::None => {
@@ -124,7 +124,7 @@ async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadli
 /// The reason why a waiting execution is dropped.
 fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     let (of_use, told) = match queued.trigger {
-        Trigger::CallStart => {
+        ExecutionOrigin::CallStart => {
             (OF_USE_TO_A_START, "The call began too long ago for this to be of use; nothing was done.")
         }
         _ => (OF_USE_TO_A_CALL, "It was asked for too long ago to be of use; nothing was done."),

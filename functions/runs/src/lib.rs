@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use shared::{
     Platform, Result,
-    automation::{
-        LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_what_it_waits_for, report_end, whole_run_view,
-    },
+    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_pending_work, report_end, whole_run_view},
     catalogue::Catalogue,
     http::{Access, Asked, DryRun, Gone, Id, Newest, Shown, Wanted, YesNo, operation},
     models::{AutomationId, RunCeilings, RunId, RunStatus},
@@ -138,7 +136,7 @@ async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gon
 async fn cancel_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<RunView>> {
     let (organization, by) = (asked.organization(), Some(&asked.member.user_id));
     let run = deps.runs.cancel(organization, id.0, by).await?;
-    end_what_it_waits_for(&deps.runs, &deps.approvals, &run, by).await?;
+    end_pending_work(&deps.runs, &deps.approvals, &run, by).await?;
     if run.status.is_over() {
         report_end(&run, run.status);
         if let Some(parent) = run.parent_run_id {

@@ -71,7 +71,7 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
 /// Wakes the runs whose approvals have expired, or were decided a while ago without effect on the run. The message goes out
 /// before the note, so that none is lost; a duplicate is harmless.
 async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
-    for approval in deps.approvals.to_wake().await? {
+    for approval in deps.approvals.due_to_wake().await? {
         deps.runs.wake(approval.organization_id, approval.run_id).await?;
         deps.approvals.woken(&approval).await?;
     }

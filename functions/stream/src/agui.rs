@@ -12,7 +12,7 @@ use shared::{
     Error,
     http::Frames,
     models::{PendingCall, ToolResult, TurnCall},
-    planner::{Event, Observer, Step, shown},
+    planner::{Observer, TurnEvent, TurnStep, shown},
 };
 
 /// The question to the client when an effect waits for consent.
@@ -273,29 +273,29 @@ impl Observer for Run {
         true
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: TurnEvent<'_>) {
         if self.over {
             return;
         }
         match event {
-            Event::Progress { step, .. } => {
+            TurnEvent::Progress { step, .. } => {
                 // The words before another step are a message of their own; the last step ends with the answer.
-                if step != Step::Validate {
+                if step != TurnStep::Validate {
                     self.end_message();
                 }
                 self.begin_step(step.as_str());
             }
-            Event::Token(words) => self.words(words),
-            Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
+            TurnEvent::Token(words) => self.words(words),
+            TurnEvent::ToolCall { id, tool, arguments } | TurnEvent::FrontEndCall { id, tool, arguments } => {
                 self.call(id, tool, arguments);
             }
-            Event::ToolResult { id, result } => {
+            TurnEvent::ToolResult { id, result } => {
                 self.call(id, &result.tool, &result.arguments);
                 self.result(id, result);
             }
-            Event::Widget(widget) => self.widget(&json!(widget)),
-            Event::Consent(pending) => self.waits(pending),
-            Event::Message(whole) => self.message(whole),
+            TurnEvent::Widget(widget) => self.widget(&json!(widget)),
+            TurnEvent::Consent(pending) => self.waits(pending),
+            TurnEvent::Message(whole) => self.message(whole),
         }
     }
 }

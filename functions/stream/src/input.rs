@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use shared::{
     Result,
-    chat::{Asked, Awaited, Consent, FrontEndResult, FrontEndTool, LONGEST_MESSAGE, LONGEST_THREAD},
+    chat::{Awaited, ChatInput, Consent, FrontEndResult, FrontEndTool, LONGEST_MESSAGE, LONGEST_THREAD},
     error::Problems,
     fields::{Fields, kind},
 };
@@ -27,7 +27,7 @@ const LONGEST_RESULT: usize = 100_000;
 #[derive(Debug)]
 pub(crate) struct RunInput {
     pub(crate) run: String,
-    pub(crate) asked: Asked,
+    pub(crate) asked: ChatInput,
 }
 
 /// The thread and the run that a client names, and nothing else of its request.
@@ -61,8 +61,8 @@ impl RunInput {
             let said = if resumes { None } else { said(&mut fields, &tools) };
             let (thread, run) = named?;
             let asked = match consent {
-                Some(consent) => Asked { tools, ..consent.asked(thread) },
-                None => Asked { thread, tools, ..said? },
+                Some(consent) => ChatInput { tools, ..consent.asked(thread) },
+                None => ChatInput { thread, tools, ..said? },
             };
             Some(Self { run, asked })
         });
@@ -101,7 +101,7 @@ fn decision(answer: &mut Fields<'_>) -> Option<Consent> {
 }
 
 /// The person's last message, or the results of the front end's tools since.
-fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
+fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
     let messages = list(fields, "messages");
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(last) = messages.iter().rposition(|message| role(message) == "user") else {
@@ -129,7 +129,11 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
             return None;
         }
         // A repeated message is the same request, in any run.
-        return Some(Asked { message: text, name: id.as_deref().map(Asked::name_of_message), ..Asked::default() });
+        return Some(ChatInput {
+            message: text,
+            name: id.as_deref().map(ChatInput::name_of_message),
+            ..ChatInput::default()
+        });
     }
     let mut read = Vec::new();
     for (at, result) in results {
@@ -142,7 +146,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<Asked> {
     }
     let ids: Vec<&str> = read.iter().map(|result| result.id.as_str()).collect();
     let name = Some(format!("results {}", ids.join(" ")));
-    Some(Asked { name, awaited: Some(Awaited::Results(read)), ..Asked::default() })
+    Some(ChatInput { name, awaited: Some(Awaited::Results(read)), ..ChatInput::default() })
 }
 
 /// The calls of all messages.
@@ -244,7 +248,7 @@ mod tests {
         input
     }
 
-    fn read(changes: &Value) -> Asked {
+    fn read(changes: &Value) -> ChatInput {
         RunInput::read(&input(changes), "").unwrap().asked
     }
 

@@ -14,7 +14,7 @@ mod sse;
 use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
-    chat::{Asked, Turns},
+    chat::{ChatInput, Turns},
     described::{Schemas, json},
     http::{
         Access, Answers, Found, Frames, Operation, Person, Repeated, Reply, Request, Sent, TokenVerifier, operation,
@@ -119,7 +119,7 @@ async fn chat_stream(
     key: Result<Repeated>,
 ) -> Result<EventStream> {
     let (person, deadline) = (door::person(deps, found).await?, found.deadline);
-    let asked = Asked::of_chat(&body.json()?, key?.0)?;
+    let asked = ChatInput::of_chat(&body.json()?, key?.0)?;
     let open = Box::pin(deps.turns.open(&person.member, person.email, asked, deadline)).await?;
     let frames = Frames::default();
     let mut stream = Stream::new(frames.clone());

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::{
     Error,
-    chat::{Answer, waiting_view},
+    chat::{TurnAnswer, waiting_view},
     http::Frames,
     models::Timestamp,
-    planner::{Event, Observer},
+    planner::{Observer, TurnEvent},
 };
 
 #[derive(Debug, Serialize)]
@@ -69,8 +69,8 @@ impl Stream {
     }
 
     /// Ends the stream and sends the rest of the answer; the answer to a repeated request is sent as a whole.
-    pub(crate) fn answered(&mut self, answer: &Answer) {
-        let Answer { thread, content, timestamp, widget, metadata, .. } = answer;
+    pub(crate) fn answered(&mut self, answer: &TurnAnswer) {
+        let TurnAnswer { thread, content, timestamp, widget, metadata, .. } = answer;
         if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
             self.frames.data(&Written::Widget { widget });
         }
@@ -97,29 +97,29 @@ impl Observer for Stream {
         true
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: TurnEvent<'_>) {
         match event {
-            Event::Progress { node, step } => self.frames.data(&Written::Progress { node, step: step.as_str() }),
-            Event::Token(content) => self.frames.data(&Written::Token { content }),
-            Event::ToolCall { id, tool, arguments } | Event::FrontEndCall { id, tool, arguments } => {
+            TurnEvent::Progress { node, step } => self.frames.data(&Written::Progress { node, step: step.as_str() }),
+            TurnEvent::Token(content) => self.frames.data(&Written::Token { content }),
+            TurnEvent::ToolCall { id, tool, arguments } | TurnEvent::FrontEndCall { id, tool, arguments } => {
                 self.frames.data(&Written::ToolCall { id, tool, arguments });
             }
-            Event::ToolResult { id, result } => {
+            TurnEvent::ToolResult { id, result } => {
                 let (tool, outcome) = (result.tool.as_str(), result.outcome.as_str());
                 self.frames.data(&Written::ToolResult { id, tool, outcome, result: &result.result });
             }
-            Event::Widget(widget) => {
+            TurnEvent::Widget(widget) => {
                 self.widget_told = true;
                 match serde_json::to_value(widget) {
                     Ok(widget) => self.frames.data(&Written::Widget { widget: &widget }),
                     Err(error) => tracing::error!("a widget cannot be written: {error}"),
                 }
             }
-            Event::Consent(pending) => {
+            TurnEvent::Consent(pending) => {
                 self.consent_told = true;
                 self.frames.data(&Written::Consent { pending_action: &waiting_view(pending) });
             }
-            Event::Message(content) => self.message(content),
+            TurnEvent::Message(content) => self.message(content),
         }
     }
 }

@@ -18,7 +18,7 @@ use shared::{
     http::{Access, Answers, Asked, Operation, Repeated, Reply, Sent, operation},
     idempotency::Key,
     lifecycle::{self, References},
-    models::{E164, ExecutionId, OrganizationId, PhoneNumber, Role, Tool, Trigger},
+    models::{E164, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Role, Tool},
     platform,
     store::Tools,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
@@ -124,7 +124,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         subject: Subject::Request(&name),
         delivery: Some(&name),
         conversation: &conversation,
-        trigger: Trigger::Test,
+        trigger: ExecutionOrigin::Test,
         deadline,
     };
     if request.dry_run {

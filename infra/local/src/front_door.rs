@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dead_aws_is_said_so() {
+    async fn an_unreachable_aws_is_reported() {
         let listener = ports::listen(0, "the API").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let nobody = format!("http://127.0.0.1:{}", ports::free(0, "nobody").unwrap());

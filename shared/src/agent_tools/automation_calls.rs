@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{AgentTools, Answer, LARGEST_ANSWER};
+use super::{AgentToolAnswer, AgentTools, LARGEST_ANSWER};
 use crate::{
     Error, Result,
-    automation::{AutomationReader, Deployed, Outcome, RunStarter, RunView, whole_run_view},
+    automation::{AutomationReader, CheckResult, Deployed, RunStarter, RunView, whole_run_view},
     models::{Actor, AutomationId, AutomationStatus, NotAnAutomationStatus, Role, RunId, acting},
     store::{AutomationRuns, Cursor},
     tool::CallContext,
@@ -29,7 +29,7 @@ impl AutomationTools {
         tools: &AgentTools,
         arguments: &Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Viewer).await?;
         let status = text(arguments, "status").map(str::parse::<AutomationStatus>).transpose();
         let status = status.map_err(|error: NotAnAutomationStatus| Error::invalid("status", error.to_string()))?;
@@ -59,7 +59,7 @@ impl AutomationTools {
         if let Some(cursor) = &page.next_cursor {
             let _ok = write!(told, "\nThere are more: ask again with cursor {cursor}\n");
         }
-        Ok(Answer::found(told, json!(page)))
+        Ok(AgentToolAnswer::found(told, json!(page)))
     }
 
     pub(super) async fn get(
@@ -67,7 +67,7 @@ impl AutomationTools {
         tools: &AgentTools,
         arguments: &Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Viewer).await?;
         let view = self.reader.show(member.organization_id, automation_id(arguments)?, context.deadline).await?;
         let automation = &view.automation;
@@ -91,7 +91,7 @@ impl AutomationTools {
             let _ok = writeln!(told, "It runs next at {next}.");
         }
         let _ok = write!(told, "Definition:\n{}\n", view.definition);
-        Ok(Answer::found(told, data))
+        Ok(AgentToolAnswer::found(told, data))
     }
 
     pub(super) async fn update(
@@ -99,7 +99,7 @@ impl AutomationTools {
         tools: &AgentTools,
         arguments: Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Member).await?;
         let id = automation_id(&arguments)?;
         let revision = arguments.get("revision").and_then(Value::as_u64);
@@ -116,7 +116,7 @@ impl AutomationTools {
         tools: &AgentTools,
         mut arguments: Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Member).await?;
         let id = automation_id(&arguments)?;
         arguments.retain(|name, _| matches!(&name[..], "trigger_data" | "version" | "dry_run"));
@@ -127,7 +127,7 @@ impl AutomationTools {
         let what = if begun { "began" } else { "was begun before by the same call" };
         let told =
             format!("The run {} {what}; it is {}. Read it with get_run(\"{}\").", run.id, run.status.as_str(), run.id);
-        Ok(Answer::found(told, json!(RunView::from(run))))
+        Ok(AgentToolAnswer::found(told, json!(RunView::from(run))))
     }
 
     pub(super) async fn get_run(
@@ -135,18 +135,18 @@ impl AutomationTools {
         tools: &AgentTools,
         arguments: &Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let member = tools.member(context, Role::Viewer).await?;
         let id: RunId = text(arguments, "id").and_then(|id| id.parse().ok()).ok_or(Error::NotFound("run"))?;
         let whole = self.runs.whole(member.organization_id, id).await?;
         let shown = json!(whole_run_view(whole, LARGEST_ANSWER)?);
-        Ok(Answer::found(run_in_words(&shown), shown))
+        Ok(AgentToolAnswer::found(run_in_words(&shown), shown))
     }
 }
 
-pub(super) fn deployment_answer(deployed: &Deployed) -> Answer {
-    let failed = deployed.report.result == Outcome::Failed;
-    Answer { failed, text: deployed.to_text(), data: json!(deployed) }
+pub(super) fn deployment_answer(deployed: &Deployed) -> AgentToolAnswer {
+    let failed = deployed.report.result == CheckResult::Failed;
+    AgentToolAnswer { failed, text: deployed.to_text(), data: json!(deployed) }
 }
 
 /// The definition in the arguments, as the body of a route.

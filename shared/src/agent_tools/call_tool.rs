@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Answer;
+use super::AgentToolAnswer;
 use crate::{
     Result,
     catalogue::Catalogue,
@@ -24,25 +24,25 @@ impl ToolCaller {
         discovery: &Discovery,
         mut arguments: Map<String, Value>,
         context: &CallContext<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<AgentToolAnswer> {
         let mut text = |name: &str| match arguments.remove(name) {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
         let (name, fingerprint) = (text("name"), text("fingerprint"));
         let Some(Value::Object(arguments)) = arguments.remove("arguments") else {
-            return Ok(Answer::failed("The argument \"arguments\" must be an object."));
+            return Ok(AgentToolAnswer::failed("The argument \"arguments\" must be an object."));
         };
         let (organization, deadline) = (context.organization, context.deadline);
 
         let ToolData { tools, problems } = discovery.fetch_tool_data(organization, &[name], deadline).await?;
         let Some(tool) = tools.into_iter().next() else {
             let message = problems.first().map_or("There is no such tool.", |problem| problem.message.as_str());
-            return Ok(Answer { data: json!({"problems": problems}), ..Answer::failed(message) });
+            return Ok(AgentToolAnswer { data: json!({"problems": problems}), ..AgentToolAnswer::failed(message) });
         };
         let name = &tool.name;
         if tool.fingerprint != fingerprint {
-            return Ok(Answer::failed(format!(
+            return Ok(AgentToolAnswer::failed(format!(
                 "The tool {name} is not the one that was read: its fingerprint is {}, and not {fingerprint}. Read it again with \
                  fetch_tool_data, look at what has changed, and call it with the fingerprint that you find there.",
                 tool.fingerprint
@@ -51,8 +51,8 @@ impl ToolCaller {
         let resolved = self.catalogue.resolve(organization, &[reference(&tool)], deadline).await?;
         let found = match resolved.into_iter().next() {
             Some(Ok(found)) => found,
-            Some(Err(why)) => return Ok(Answer::failed(format!("The tool {name} {}.", why.for_author()))),
-            None => return Ok(Answer::failed(format!("There is no tool {name}."))),
+            Some(Err(why)) => return Ok(AgentToolAnswer::failed(format!("The tool {name} {}.", why.for_author()))),
+            None => return Ok(AgentToolAnswer::failed(format!("There is no tool {name}."))),
         };
         // Refreshes the count of the hour's budget.
         self.executor.budgets.usage(organization, deadline).await?;
@@ -61,13 +61,15 @@ impl ToolCaller {
         toolbox.offer(found.callable(&self.executor));
         let bound = match toolbox.check(&called, &arguments) {
             Ok(bound) => bound,
-            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => return Ok(Answer::failed(sentence)),
+            Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => {
+                return Ok(AgentToolAnswer::failed(sentence));
+            }
         };
         let outcome = bound.call(context).await?;
         let failed = outcome.is_failed();
         let told = outcome.into_told();
         let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
-        Ok(Answer { failed, text, data: told })
+        Ok(AgentToolAnswer { failed, text, data: told })
     }
 }
 

@@ -6,7 +6,7 @@ use super::IDEMPOTENCY_KEY;
 use crate::{
     Deadline,
     idempotency::Key,
-    models::{Member, OrganizationId, Trigger, UserId},
+    models::{ExecutionOrigin, Member, OrganizationId, UserId},
     tool::{CallContext, Conversation, Subject},
 };
 
@@ -40,7 +40,7 @@ impl InWhoseName {
             subject: Subject::Request(&self.name),
             delivery: self.keyed.then_some(self.name.as_str()),
             conversation: &self.conversation,
-            trigger: Trigger::Agent,
+            trigger: ExecutionOrigin::Agent,
             deadline,
         }
     }

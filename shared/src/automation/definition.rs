@@ -53,7 +53,7 @@ pub struct Definition {
     pub name: String,
     pub description: String,
     pub trigger: Option<Trigger>,
-    pub body: Body,
+    pub body: AutomationBody,
     pub variables: Map<String, Value>,
     pub fingerprints: BTreeMap<String, String>,
     pub quotas: AutomationQuotas,
@@ -64,7 +64,7 @@ pub struct Definition {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub enum AutomationBody {
     Actions(Vec<Action>),
     /// The body of `POST /api/{slug}/runs`: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
     Prompt(Map<String, Value>),
@@ -122,7 +122,7 @@ impl Definition {
         let fingerprints = fingerprints(&mut members);
         let body = body(&mut members, &variables);
         let quotas = limits::quotas(&mut members);
-        let approvals = limits::approvals(&mut members, matches!(body, Body::Prompt(_)));
+        let approvals = limits::approvals(&mut members, matches!(body, AutomationBody::Prompt(_)));
         // An option of the request, not stored.
         members.boolean("dry_run");
         members.finish();
@@ -189,7 +189,7 @@ impl Definition {
             tools.insert(polling.source_tool.clone(), "/trigger_config/source_tool".to_owned());
         }
         match &self.body {
-            Body::Actions(actions) => {
+            AutomationBody::Actions(actions) => {
                 for action in actions {
                     if let Some(tool) = &action.tool {
                         tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
@@ -200,7 +200,7 @@ impl Definition {
                     }
                 }
             }
-            Body::Prompt(prompt) => {
+            AutomationBody::Prompt(prompt) => {
                 add_named(prompt.get("tools"), "/tools", &mut tools);
             }
         }
@@ -364,7 +364,7 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     fingerprints
 }
 
-fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
+fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> AutomationBody {
     let actions = members.get("actions");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
@@ -376,11 +376,11 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
             members.report.push(Diagnostic::error(Code::WrongBody, "", message, hint));
             // Keeps an empty body, so that mistakes elsewhere are still reported.
-            Body::Actions(Vec::new())
+            AutomationBody::Actions(Vec::new())
         }
         None => {
             members.unlist(["actions"]);
-            Body::Prompt(prompt)
+            AutomationBody::Prompt(prompt)
         }
         Some(actions) => {
             members.unlist(PROMPT_FIELDS);
@@ -390,7 +390,7 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Body {
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
             let place = members.path("actions");
-            Body::Actions(read_actions(actions, &place, variables, members.report))
+            AutomationBody::Actions(read_actions(actions, &place, variables, members.report))
         }
     }
 }

@@ -23,7 +23,7 @@ use self::duplicates::duplicate_members;
 use super::{
     definition::{
         Definition, LARGEST_DEFINITION,
-        diagnostics::{Code, Diagnostic, Diagnostics, Outcome, Report},
+        diagnostics::{CheckReport, CheckResult, Code, Diagnostic, Diagnostics},
         too_large_with_tools, too_many_bytes,
         trigger::Trigger,
     },
@@ -82,7 +82,7 @@ pub struct Deployment {
 #[derive(Debug, Serialize)]
 pub struct Deployed {
     #[serde(flatten)]
-    pub report: Report,
+    pub report: CheckReport,
     /// Absent if nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation: Option<DeployedAutomation>,
@@ -113,7 +113,7 @@ impl Deployed {
         let (errors, warnings) = self.report.count();
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = match (&self.automation, self.report.result) {
-            (None, Outcome::Failed) => {
+            (None, CheckResult::Failed) => {
                 let nothing = if self.dry_run { "The definition is not valid" } else { "Nothing was saved or changed" };
                 format!(
                     "{nothing}: {}, {}. Repair them and send the definition again:\n",
@@ -121,7 +121,9 @@ impl Deployed {
                     counted(warnings, "warning")
                 )
             }
-            (None, Outcome::Ok) => "The definition is valid. Nothing was saved, because it was a dry run.\n".to_owned(),
+            (None, CheckResult::Ok) => {
+                "The definition is valid. Nothing was saved, because it was a dry run.\n".to_owned()
+            }
             (Some(automation), _) => {
                 let DeployedAutomation { id, name, version, content_hash, status, .. } = automation;
                 let mut text =
@@ -263,7 +265,7 @@ impl Deployment {
             tracing::info!(automation.id = %automation.id, "an automation was saved");
             return Ok(Deployed::saved(diagnostics, &automation, (1, &version.content_hash), true));
         }
-        let there = self.automations.even_deleting(organization, automation.id).await?;
+        let there = self.automations.get_including_deleting(organization, automation.id).await?;
         if there.deleting {
             let problem = "an automation with this content is being deleted; delete it again, then deploy";
             return Err(Error::Conflict(problem.into()));

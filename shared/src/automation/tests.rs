@@ -174,7 +174,7 @@ fn with(mut value: Value, places: &[(&str, Value)]) -> Value {
     value
 }
 
-fn report(definition: &Value, known: &Known) -> Report {
+fn report(definition: &Value, known: &Known) -> CheckReport {
     let mut diagnostics = Diagnostics::default();
     if let Some(read) = Definition::read(definition, &mut diagnostics) {
         validate(&read, known, &mut diagnostics);
@@ -182,7 +182,7 @@ fn report(definition: &Value, known: &Known) -> Report {
     diagnostics.into_report()
 }
 
-fn told(report: &Report) -> BTreeSet<(String, &'static str)> {
+fn told(report: &CheckReport) -> BTreeSet<(String, &'static str)> {
     report.diagnostics.iter().map(|one| (one.pointer.clone(), one.code.as_str())).collect()
 }
 
@@ -479,8 +479,8 @@ fn a_missing_connection_prevents_activation() {
             ("/fingerprints/gmail_find_email", json!("gmail-1")),
         ],
     );
-    assert_eq!(report(&definition, &known()).result, Outcome::Ok);
-    assert_eq!(report(&definition, &Known { purpose: Purpose::Activation, ..known() }).result, Outcome::Failed);
+    assert_eq!(report(&definition, &known()).result, CheckResult::Ok);
+    assert_eq!(report(&definition, &Known { purpose: Purpose::Activation, ..known() }).result, CheckResult::Failed);
 }
 
 #[test]
@@ -589,7 +589,7 @@ fn work_grows_with_the_definition_and_not_faster() {
     let text = |times: usize| with(base(), &[("/actions/1/parameters/text", json!("{{event.text}} ".repeat(times)))]);
     let took = |definition: &Value| {
         let started = std::time::Instant::now();
-        assert_eq!(report(definition, &known).result, Outcome::Ok);
+        assert_eq!(report(definition, &known).result, CheckResult::Ok);
         started.elapsed().as_secs_f64()
     };
     took(&text(10));

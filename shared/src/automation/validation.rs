@@ -16,7 +16,7 @@ use self::{
 };
 use super::{
     definition::{
-        Action, Body, Definition,
+        Action, AutomationBody, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
         trigger::{Polling, Trigger, check_time},
     },
@@ -68,8 +68,8 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
         _ => scope,
     };
     match &definition.body {
-        Body::Actions(actions) => check_actions(definition, actions, scope, known, diagnostics),
-        Body::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
+        AutomationBody::Actions(actions) => check_actions(definition, actions, scope, known, diagnostics),
+        AutomationBody::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
     }
 }
 
@@ -499,7 +499,7 @@ fn check_prompt(prompt: &Map<String, Value>, scope: &Scope<'_>, known: &Known, d
             && known
                 .built_in
                 .get(name)
-                .is_some_and(|tool| !allowed_hosts.is_empty() && tool.held_to(allowed_hosts).is_none())
+                .is_some_and(|tool| !allowed_hosts.is_empty() && tool.restricted_to_hosts(allowed_hosts).is_none())
         {
             problems
                 .add(format!("{place}.allowed_hosts"), "does not apply: this tool fetches no addresses; leave it out");

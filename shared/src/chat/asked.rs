@@ -14,7 +14,7 @@ const MESSAGE: &str = "message ";
 
 /// A message to a thread, or the input that the thread waits for.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct ChatInput {
     /// Empty when `awaited` brings results of tools.
     pub message: String,
     pub thread: String,
@@ -49,8 +49,8 @@ impl Consent {
     }
 
     /// The decision as a request. Its repetition gets the same answer.
-    pub fn asked(self, thread: String) -> Asked {
-        Asked {
+    pub fn asked(self, thread: String) -> ChatInput {
+        ChatInput {
             message: self.words().to_owned(),
             thread,
             name: Some(self.name()),
@@ -67,7 +67,7 @@ pub struct FrontEndResult {
     pub failed: bool,
 }
 
-impl Asked {
+impl ChatInput {
     pub(super) fn message_id(&self) -> Option<String> {
         self.name.as_deref()?.strip_prefix(MESSAGE).map(str::to_owned)
     }
@@ -205,16 +205,16 @@ mod tests {
 
     #[test]
     fn a_message_goes_to_the_users_own_thread_unless_another_is_named() {
-        let read = Asked::of_chat(&json!({"message": " Hello ", "metadata": {"page": 1}}), None).unwrap();
+        let read = ChatInput::of_chat(&json!({"message": " Hello ", "metadata": {"page": 1}}), None).unwrap();
         assert_eq!((read.message.as_str(), read.thread.as_str(), read.awaited), ("Hello", "default", None));
-        let read = Asked::of_chat(&json!({"message": "x", "thread_id": "t1"}), Some("k".into())).unwrap();
+        let read = ChatInput::of_chat(&json!({"message": "x", "thread_id": "t1"}), Some("k".into())).unwrap();
         assert_eq!((read.thread.as_str(), read.name.as_deref()), ("t1", Some("k")));
     }
 
     #[test]
     fn a_consent_needs_no_words_and_has_a_name() {
         let body = json!({"metadata": {"consent": {"id": "c1", "approved": true}}});
-        let read = Asked::of_chat(&body, None).unwrap();
+        let read = ChatInput::of_chat(&body, None).unwrap();
         assert_eq!((read.message.as_str(), read.name.as_deref()), ("Yes, do it.", Some("consent c1")));
         assert_eq!(read.awaited, Some(Awaited::Consent(Consent { id: "c1".to_owned(), approved: true })));
     }
@@ -231,7 +231,7 @@ mod tests {
             (json!({"metadata": {"consent": {"id": "x"}}}), vec!["metadata.consent.approved"]),
             (json!({"metadata": {"consent": {"approved": "yes", "id": "x"}}}), vec!["metadata.consent.approved"]),
         ] {
-            let Err(Error::Invalid(problems)) = Asked::of_chat(&body, None) else { panic!("{body} was read") };
+            let Err(Error::Invalid(problems)) = ChatInput::of_chat(&body, None) else { panic!("{body} was read") };
             assert_eq!(problems.iter().map(|problem| problem.field.as_str()).collect::<Vec<_>>(), wrong, "{body}");
         }
     }
@@ -249,16 +249,17 @@ mod tests {
                 {"role": "user", "content": "Before"}, {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "?"},
             ]}}),
         ] {
-            let read = Asked::of_action(&body, None).unwrap();
+            let read = ChatInput::of_action(&body, None).unwrap();
             assert_eq!((read.message.as_str(), read.thread.as_str()), ("Hello", "t"), "{body}");
         }
         let consents = json!({"consent": {"id": "c1", "approved": true}});
-        let read = Asked::of_action(&json!({"action": "chat", "metadata": consents, "parameters": {}}), None).unwrap();
+        let read =
+            ChatInput::of_action(&json!({"action": "chat", "metadata": consents, "parameters": {}}), None).unwrap();
         assert_eq!(read.name.as_deref(), Some("consent c1"));
         for body in [json!({"action": "dance"}), json!({"message": "Hello"}), json!({"action": 7}), json!([])] {
-            assert!(matches!(Asked::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
+            assert!(matches!(ChatInput::of_action(&body, None), Err(Error::Malformed(_))), "{body}");
         }
-        assert!(matches!(Asked::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
+        assert!(matches!(ChatInput::of_action(&json!({"action": "chat"}), None), Err(Error::Invalid(_))));
         for (body, wrong) in [
             (
                 json!({"action": "chat", "thread_id": "a", "parameters": {"message": "x", "thread_id": "b"}}),
@@ -270,7 +271,7 @@ mod tests {
                 "arguments.conversation_id",
             ),
         ] {
-            let Err(Error::Invalid(problems)) = Asked::of_action(&body, None) else { panic!("{body} was read") };
+            let Err(Error::Invalid(problems)) = ChatInput::of_action(&body, None) else { panic!("{body} was read") };
             assert_eq!(problems.iter().map(|problem| problem.field.as_str()).collect::<Vec<_>>(), [wrong], "{body}");
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     Result,
     json_schema::JsonSchema,
     models::ToolEffect,
-    tool::{CallContext, Origin, Parameters, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{CallContext, CallableTool, Origin, Parameters, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ struct Described {
     schema: Option<JsonSchema>,
 }
 
-impl Tool for Described {
+impl CallableTool for Described {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

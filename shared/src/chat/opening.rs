@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures_util::try_join;
 
 use super::{
-    Answer, Asked, Turns,
+    ChatInput, TurnAnswer, Turns,
     request::{awaited, earlier, stored_name},
     running::unanswered,
     turn::{Begun, Following, Held, NewTurn, OpenTurn, TURN_NEEDS},
 };
 use crate::{
     Deadline, Error, Result,
-    fields::is_unseen,
+    fields::is_invisible,
     models::{
         Budget, ChatRole, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, Timestamp, WaitsFor,
     },
@@ -30,7 +30,7 @@ const LEASE_RESERVE: Duration = Duration::from_secs(5);
 const LONGEST_TITLE: usize = 80;
 
 enum Beginning {
-    Earlier(Answer),
+    Earlier(TurnAnswer),
     New { running: RunningTurn, pending: Option<PendingCall>, toolbox: Toolbox },
 }
 
@@ -50,7 +50,7 @@ impl Turns {
         &self,
         member: &Member,
         email: Option<String>,
-        asked: Asked,
+        asked: ChatInput,
         deadline: Deadline,
     ) -> Result<OpenTurn> {
         let organization = member.organization_id;
@@ -85,7 +85,7 @@ impl Turns {
     }
 
     /// Acquires the thread. Waits for another turn, unless that answers the same request.
-    async fn hold(&self, member: &Member, asked: &Asked, name: Option<&str>, deadline: Deadline) -> Result<Holder> {
+    async fn hold(&self, member: &Member, asked: &ChatInput, name: Option<&str>, deadline: Deadline) -> Result<Holder> {
         let new = self.new_thread(member, asked);
         let wait = deadline.reserving(TURN_NEEDS).at_most(WAITS_FOR_ANOTHER);
         loop {
@@ -119,7 +119,7 @@ impl Turns {
         &self,
         member: &Member,
         held: &mut Held,
-        asked: &Asked,
+        asked: &ChatInput,
         name: Option<String>,
         deadline: Deadline,
     ) -> Result<Beginning> {
@@ -164,7 +164,7 @@ impl Turns {
     }
 
     /// A new thread. It has its title at once, because its first turn may fail.
-    fn new_thread(&self, member: &Member, asked: &Asked) -> Thread {
+    fn new_thread(&self, member: &Member, asked: &ChatInput) -> Thread {
         let (now, name) = (Timestamp::now(), asked.thread.as_str());
         Thread {
             id: ThreadId::of_name(member.organization_id, &member.user_id, name),
@@ -189,7 +189,7 @@ impl Turns {
         &self,
         member: &Member,
         held: &Held,
-        asked: &Asked,
+        asked: &ChatInput,
         pending: Option<&PendingCall>,
         deadline: Deadline,
     ) -> Result<Toolbox> {
@@ -227,5 +227,5 @@ fn unanswered_before(thread: &mut Thread, awaited: Option<&PendingCall>) -> Vec<
 
 /// A thread's title: the beginning of its first message, without control and direction characters.
 pub(super) fn title(message: &str) -> String {
-    message.chars().map(|letter| if is_unseen(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
+    message.chars().map(|letter| if is_invisible(letter) { ' ' } else { letter }).take(LONGEST_TITLE).collect()
 }

@@ -37,11 +37,11 @@ mod widget;
 pub use self::{
     consent::shown,
     model::{PlannerModel, Tokens},
-    nodes::{Decided, Ended, Planner, TurnLimits},
-    observer::{Event, Observer, Stop, StopSignal},
+    nodes::{PendingResolution, Planner, TurnEnd, TurnLimits},
+    observer::{Observer, Stop, StopSignal, TurnEvent},
     offer::Offer,
     receipt::{Entry, EntryState, Receipt},
-    state::{AgentState, ChatMessage, Step, UserContext},
+    state::{AgentState, ChatMessage, TurnStep, UserContext},
     summary::{is_long, summarize},
     widget::Widget,
 };

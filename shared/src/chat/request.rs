@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Asked, Awaited, Consent, FrontEndResult, running::SAME_WITHIN};
+use super::{Awaited, ChatInput, Consent, FrontEndResult, TurnAnswer, running::SAME_WITHIN};
 use crate::{
     Error, Result,
     idempotency::Key,
     models::{ChatRole, PendingCall, Thread, ThreadMessage, Timestamp, ToolResult, WaitsFor},
-    planner::{Decided, Event, Observer, Widget},
+    planner::{Observer, PendingResolution, TurnEvent, Widget},
 };
 
 pub(super) fn stored_name(name: &str) -> String {
@@ -22,8 +22,8 @@ pub(super) fn earlier(
     thread: &Thread,
     messages: &[ThreadMessage],
     name: Option<&str>,
-    asked: &Asked,
-) -> Result<Option<Answer>> {
+    asked: &ChatInput,
+) -> Result<Option<TurnAnswer>> {
     let Some(name) = name else { return Ok(just_answered(thread, messages, asked)) };
     let Some(at) = messages.iter().position(|message| message.request.as_deref() == Some(name)) else {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(super) fn earlier(
 
 /// The recent answer to the same text without a name, if the answer's turn acted: whether it arrived is unknown, and
 /// its effects must not happen twice.
-fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Option<Answer> {
+fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Option<TurnAnswer> {
     let at = messages.iter().rposition(|message| message.role == ChatRole::User)?;
     let told = messages.get(at..)?;
     let answer = told.iter().find(|message| message.role == ChatRole::Assistant)?;
@@ -56,7 +56,7 @@ fn just_answered(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> 
     Some(answer)
 }
 
-pub(super) fn another_message(before: &str, asked: &Asked) -> Error {
+pub(super) fn another_message(before: &str, asked: &ChatInput) -> Error {
     if let Some(Awaited::Consent(_)) = &asked.awaited {
         return decided_before(before == Consent::WORDS_OF_APPROVAL);
     }
@@ -78,7 +78,7 @@ fn decided_before(approved: bool) -> Error {
 }
 
 /// The answer to a request. `told` are its messages and the later ones, oldest first.
-pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
+pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> TurnAnswer {
     // Only the newest request's answer may show the waiting call.
     let is_newest =
         told.iter().skip(1).all(|message| message.role != ChatRole::User) && thread.running_turn().is_none();
@@ -86,7 +86,7 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
     let waits = thread.pending_call().filter(is_open);
     let answered = told.iter().take(2).find(|message| message.role == ChatRole::Assistant);
     let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str(text).ok());
-    Answer {
+    TurnAnswer {
         thread: thread.name.clone(),
         content: answered.map(|answer| answer.content.clone()).unwrap_or_default(),
         timestamp: answered.map_or(thread.updated_at, |answer| answer.created_at),
@@ -100,7 +100,7 @@ pub(super) fn answer_of(thread: &Thread, told: &[ThreadMessage]) -> Answer {
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::ConsentDecided`] if the call does not wait any more.
-pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &Asked) -> Result<Option<PendingCall>> {
+pub(super) fn awaited(thread: &Thread, messages: &[ThreadMessage], asked: &ChatInput) -> Result<Option<PendingCall>> {
     let Some(awaited) = &asked.awaited else { return Ok(None) };
     let is_meant = |pending: &PendingCall| match awaited {
         Awaited::Consent(consent) => pending.waits_for == WaitsFor::Consent && pending.id == consent.id,
@@ -144,13 +144,13 @@ fn not_waited_for(consent: &Consent, messages: &[ThreadMessage], expired: bool) 
     Error::Conflict("nothing waits for this consent; ask for it again".into())
 }
 
-pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> Decided<'a> {
+pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> PendingResolution<'a> {
     match awaited {
-        Awaited::Consent(consent) if consent.approved => Decided::Approved,
-        Awaited::Consent(_) => Decided::Refused,
+        Awaited::Consent(consent) if consent.approved => PendingResolution::Approved,
+        Awaited::Consent(_) => PendingResolution::Refused,
         Awaited::Results(results) => {
             let given = results.iter().find(|result| result.id == pending.id);
-            given.map_or(Decided::Refused, |FrontEndResult { content, failed, .. }| Decided::Gave {
+            given.map_or(PendingResolution::Refused, |FrontEndResult { content, failed, .. }| PendingResolution::Gave {
                 content,
                 failed: *failed,
             })
@@ -158,20 +158,20 @@ pub(super) fn decided<'a>(pending: &PendingCall, awaited: &'a Awaited) -> Decide
     }
 }
 
-pub(super) fn tell_again(answer: &Answer, observer: &mut impl Observer) {
+pub(super) fn tell_again(answer: &TurnAnswer, observer: &mut impl Observer) {
     let widget: Option<Widget> = answer.widget.clone().and_then(|widget| serde_json::from_value(widget).ok());
     if let Some(widget) = &widget {
-        observer.event(Event::Widget(widget));
+        observer.event(TurnEvent::Widget(widget));
     }
     match &answer.waits {
         Some(pending) if pending.waits_for == WaitsFor::FrontEnd => {
             let PendingCall { id, tool, arguments, .. } = pending;
-            observer.event(Event::FrontEndCall { id, tool: &tool.name, arguments });
+            observer.event(TurnEvent::FrontEndCall { id, tool: &tool.name, arguments });
         }
-        Some(pending) => return observer.event(Event::Consent(pending)),
+        Some(pending) => return observer.event(TurnEvent::Consent(pending)),
         None => {}
     }
     if !answer.content.is_empty() {
-        observer.event(Event::Message(&answer.content));
+        observer.event(TurnEvent::Message(&answer.content));
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Asked, Turns,
+    ChatInput, TurnAnswer, Turns,
     request::{another_message, answer_of},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     backoff::Backoff,
     cut::fit,
     models::{ChatRole, OrganizationId, RunningTurn, Thread, ThreadId, ThreadMessage, Timestamp, ToolResult, TurnCall},
-    planner::{AgentState, Event, Observer, Receipt},
+    planner::{AgentState, Observer, Receipt, TurnEvent},
 };
 
 const LOOKS: Duration = Duration::from_millis(250);
@@ -24,7 +24,7 @@ const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
 
 #[derive(Debug)]
 pub enum Followed {
-    Answered(Box<Thread>, Box<Answer>),
+    Answered(Box<Thread>, Box<TurnAnswer>),
     /// The turn failed, or its invocation died; with a sentence.
     Failed(String),
 }
@@ -45,7 +45,13 @@ impl RunningTurn {
     ///
     /// # Errors
     /// If the request name was used for another message.
-    pub(super) fn is_of(&self, asked: &Asked, name: Option<&str>, held: bool, turn_within: Duration) -> Result<bool> {
+    pub(super) fn is_of(
+        &self,
+        asked: &ChatInput,
+        name: Option<&str>,
+        held: bool,
+        turn_within: Duration,
+    ) -> Result<bool> {
         if let Some(name) = name {
             let same = self.request.as_deref() == Some(name);
             return if same && self.message != asked.message {
@@ -141,10 +147,10 @@ impl Teller {
     pub(super) fn tell(&mut self, calls: &[ToolResult], observer: &mut impl Observer) {
         for call in calls.iter().filter(|call| !call.id.is_empty()) {
             if self.begun.insert(call.id.clone()) {
-                observer.event(Event::ToolCall { id: &call.id, tool: &call.tool, arguments: &call.arguments });
+                observer.event(TurnEvent::ToolCall { id: &call.id, tool: &call.tool, arguments: &call.arguments });
             }
             if call.outcome != TurnCall::Running && self.ended.insert(call.id.clone()) {
-                observer.event(Event::ToolResult { id: &call.id, result: call });
+                observer.event(TurnEvent::ToolResult { id: &call.id, result: call });
             }
         }
     }
@@ -183,7 +189,7 @@ impl Turns {
         }
     }
 
-    async fn answer_to(&self, thread: &Thread, running: &RunningTurn) -> Result<Answer> {
+    async fn answer_to(&self, thread: &Thread, running: &RunningTurn) -> Result<TurnAnswer> {
         let (newest, _) = self.threads.messages(thread, None, 20).await?;
         let mut messages: Vec<ThreadMessage> =
             newest.into_iter().filter(|message| message.turn >= running.turn).collect();

@@ -10,7 +10,7 @@ use std::{ops::ControlFlow, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Asked,
+    ChatInput,
     opening::title,
     request::{decided, tell_again},
     running::{Followed, Teller, kept},
@@ -24,12 +24,12 @@ use crate::{
     error,
     execution::Executor,
     models::{
-        ChatRole, FailedTurn, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId, ThreadMessage, ThreadSummary,
-        Timestamp, Trigger,
+        ChatRole, ExecutionOrigin, FailedTurn, Member, PendingCall, RunningTurn, Spent, Thread, ThreadId,
+        ThreadMessage, ThreadSummary, Timestamp,
     },
     planner::{
-        AgentState, ChatMessage, Ended, Event, Observer, Planner, Receipt, Stop, StopSignal, TurnLimits, UserContext,
-        is_long, shown, summarize,
+        AgentState, ChatMessage, Observer, Planner, Receipt, Stop, StopSignal, TurnEnd, TurnEvent, TurnLimits,
+        UserContext, is_long, shown, summarize,
     },
     store::{Budgets, Lease, SavedTurn, StopRequest, Threads, over},
     tool::{CallContext, Conversation, Subject, Toolbox},
@@ -63,7 +63,7 @@ pub struct TurnSettings {
 }
 
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct TurnAnswer {
     pub thread: String,
     /// Empty while a tool of the front end is pending.
     pub content: String,
@@ -78,13 +78,13 @@ pub struct Answer {
 
 /// An accepted turn. Its thread is held until the answer, or until the lease ends.
 pub struct OpenTurn {
-    pub(super) asked: Asked,
+    pub(super) asked: ChatInput,
     pub(super) deadline: Deadline,
     pub(super) begun: Begun,
 }
 
 pub(super) enum Begun {
-    Earlier(Box<Answer>),
+    Earlier(Box<TurnAnswer>),
     Running(Box<Following>),
     New(Box<NewTurn>),
 }
@@ -129,7 +129,7 @@ impl<O: Observer> Observer for Metered<'_, O> {
         self.observer.wants_tokens()
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: TurnEvent<'_>) {
         self.observer.event(event);
     }
 
@@ -162,7 +162,7 @@ impl Turns {
     /// # Errors
     /// If the model cannot be asked and nothing was done, or if the answer cannot be stored: the same request may come
     /// again.
-    pub async fn answer<O: Observer>(&self, open: OpenTurn, observer: &mut O) -> Result<Answer> {
+    pub async fn answer<O: Observer>(&self, open: OpenTurn, observer: &mut O) -> Result<TurnAnswer> {
         let OpenTurn { asked, deadline, begun } = open;
         let mut new = match begun {
             Begun::Earlier(answer) => {
@@ -183,10 +183,10 @@ impl Turns {
     async fn follow_same<O: Observer>(
         &self,
         following: Following,
-        asked: Asked,
+        asked: ChatInput,
         observer: &mut O,
         deadline: Deadline,
-    ) -> Result<Answer> {
+    ) -> Result<TurnAnswer> {
         let Following { member, email, thread, running } = following;
         match Box::pin(self.follow(member.organization_id, thread, &running, observer, deadline)).await? {
             Followed::Answered(_, answer) => {
@@ -203,11 +203,11 @@ impl Turns {
     async fn take<O: Observer>(
         &self,
         new: &mut NewTurn,
-        asked: &Asked,
+        asked: &ChatInput,
         stop: &StopSignal,
         observer: &mut O,
         deadline: Deadline,
-    ) -> Result<Answer> {
+    ) -> Result<TurnAnswer> {
         let NewTurn { member, email, account, held, running, pending, toolbox } = new;
         let in_use = LlmInUse { accounts: &self.accounts, organization: member.organization_id, account };
         let model = LlmModel { llm: &self.llm, account: in_use, model: None };
@@ -232,7 +232,7 @@ impl Turns {
                 subject: Subject::Turn { thread: held.thread.id, turn },
                 delivery: None,
                 conversation: &no_call,
-                trigger: Trigger::Conversation,
+                trigger: ExecutionOrigin::Conversation,
                 deadline,
             },
             turn,
@@ -257,7 +257,7 @@ impl Turns {
             self.save(held, asked, running, &state, &answer).await?;
             Ok(answer)
         };
-        let taken: Result<Answer> = Box::pin(taken).await;
+        let taken: Result<TurnAnswer> = Box::pin(taken).await;
         if let Err(error) = &taken {
             let failed = Some(FailedTurn { why: error.to_string() });
             let running = RunningTurn { failed, ..running.with(&state) };
@@ -318,10 +318,10 @@ impl Turns {
     async fn save(
         &self,
         held: &Held,
-        asked: &Asked,
+        asked: &ChatInput,
         running: &RunningTurn,
         state: &AgentState,
-        answer: &Answer,
+        answer: &TurnAnswer,
     ) -> Result<()> {
         let before = &held.thread;
         let mut spent = before.spent;
@@ -383,7 +383,7 @@ async fn pass_on(request: &StopRequest, stop: &StopSignal) -> std::convert::Infa
     }
 }
 
-fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> AgentState {
+fn state(member: &Member, email: Option<String>, held: &Held, asked: &ChatInput) -> AgentState {
     let told = held.messages.iter().map(|message| ChatMessage { role: message.role, content: message.content.clone() });
     let said = (!asked.message.is_empty()).then(|| ChatMessage::user(&asked.message));
     let messages = told.chain(said).collect();
@@ -406,7 +406,7 @@ fn state(member: &Member, email: Option<String>, held: &Held, asked: &Asked) -> 
     state
 }
 
-fn answer(held: &Held, asked: &Asked, state: &AgentState, toolbox: &Toolbox, ended: &Ended) -> Answer {
+fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox, ended: &TurnEnd) -> TurnAnswer {
     let tools: Vec<Value> = state
         .tool_results
         .iter()
@@ -419,12 +419,12 @@ fn answer(held: &Held, asked: &Asked, state: &AgentState, toolbox: &Toolbox, end
         "tools": tools,
         "receipt": Receipt::of(state, toolbox),
         "summarized": held.summarized,
-        "incomplete": state.cut || matches!(ended, Ended::BrokenOff(_)),
+        "incomplete": state.cut || matches!(ended, TurnEnd::BrokenOff(_)),
     });
     if let (Value::Object(metadata), Some(pending)) = (&mut metadata, &state.pending) {
         metadata.insert("pending_action".into(), waiting_view(pending));
     }
-    Answer {
+    TurnAnswer {
         thread: asked.thread.clone(),
         content: ended.text().to_owned(),
         timestamp: Timestamp::now(),

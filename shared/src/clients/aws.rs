@@ -26,7 +26,7 @@ use reqwest::{
     header::{HeaderName, HeaderValue},
 };
 
-use super::{Error, Failure, Service};
+use super::{Error, Failure, UpstreamService};
 
 /// The configuration of all AWS clients. `endpoint_url`: a local AWS, else absent.
 ///
@@ -115,7 +115,7 @@ fn failed(error: reqwest::Error) -> ConnectorError {
 }
 
 /// Exposes only the status; AWS's own text stays in the source chain for the log.
-pub(super) fn aws_failed<E>(service: Service, error: SdkError<E>) -> Error
+pub(super) fn aws_failed<E>(service: UpstreamService, error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {

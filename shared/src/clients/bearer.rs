@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{Error, Failure, Service};
+use super::{Error, Failure, UpstreamService};
 use crate::Deadline;
 
 /// Renewal before the end of a token's life, as in Pipedream's SDKs; short-lived tokens are renewed after half their life.
@@ -46,7 +46,7 @@ impl Bearer {
     /// Those of `ask`; [`Failure::Unreachable`] if a concurrent request exceeds `deadline`.
     pub(super) async fn token<F: Future<Output = Result<TokenResponse, Error>>>(
         &self,
-        service: Service,
+        service: UpstreamService,
         deadline: Deadline,
         ask: impl FnOnce() -> F,
     ) -> Result<SecretString, Error> {
@@ -98,7 +98,7 @@ mod tests {
             async move { Ok(granted) }
         };
         let deadline = Deadline::after(Duration::from_secs(30));
-        let token = bearer.token(Service::Llm, deadline, ask).await.unwrap();
+        let token = bearer.token(UpstreamService::Llm, deadline, ask).await.unwrap();
         (token.expose_secret().to_owned(), asked)
     }
 

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Error, Failure, Service,
+    Error, Failure, UpstreamService,
     http_client::{Retry, send},
     outbound::OpenHosts,
 };
@@ -140,12 +140,15 @@ impl CallControl {
     async fn post(&self, call: &ControlUrl, message: &Value, deadline: Deadline) -> Result<(), NotAccepted> {
         let url = self.address(call).map_err(NotAccepted::Declined)?;
         let request = self.http.post(url).json(message);
-        send(Service::CallControl, request, Retry::NeverProcessed, deadline).await.map(drop).map_err(NotAccepted::of)
+        send(UpstreamService::CallControl, request, Retry::NeverProcessed, deadline)
+            .await
+            .map(drop)
+            .map_err(NotAccepted::of)
     }
 
     /// The control URL, if its host is allowed.
     fn address(&self, call: &ControlUrl) -> Result<Url, Error> {
-        let refused = |why: &str| Error::new(Service::CallControl, Failure::Refused(why.into()));
+        let refused = |why: &str| Error::new(UpstreamService::CallControl, Failure::Refused(why.into()));
         let url =
             Url::parse(call.expose()).map_err(|_not_a_url| refused("the call's control URL is not an address"))?;
         let vapis = url.scheme() == "https"

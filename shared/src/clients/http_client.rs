@@ -14,7 +14,7 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Error, Failure, Service};
+use super::{Error, Failure, UpstreamService};
 use crate::{
     Deadline,
     backoff::Backoff,
@@ -78,7 +78,7 @@ pub(super) enum Retry {
 
 /// Sends a request until success, a permanent failure, or the deadline; honours `Retry-After`. Returns the body of a 2xx answer.
 pub(super) async fn send(
-    service: Service,
+    service: UpstreamService,
     request: RequestBuilder,
     retry: Retry,
     deadline: Deadline,
@@ -117,7 +117,7 @@ pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
 }
 
 pub(super) async fn send_json<T: DeserializeOwned>(
-    service: Service,
+    service: UpstreamService,
     request: RequestBuilder,
     retry: Retry,
     deadline: Deadline,
@@ -125,7 +125,7 @@ pub(super) async fn send_json<T: DeserializeOwned>(
     read_json(service, &send(service, request, retry, deadline).await?)
 }
 
-pub(super) fn read_json<T: DeserializeOwned>(service: Service, body: &[u8]) -> Result<T, Error> {
+pub(super) fn read_json<T: DeserializeOwned>(service: UpstreamService, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
 }
 
@@ -142,7 +142,7 @@ pub fn segment(id: &str) -> String {
     utf8_percent_encode(id, WRITTEN_OUT).to_string()
 }
 
-pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Vec<u8>, Error> {
+pub(super) async fn once(service: UpstreamService, request: RequestBuilder) -> Result<Vec<u8>, Error> {
     let sent = request.try_clone();
     let response = request.send().await.map_err(|error| not_sent(service, error))?;
     let status = response.status().as_u16();
@@ -163,7 +163,7 @@ pub(super) async fn once(service: Service, request: RequestBuilder) -> Result<Ve
     }
 }
 
-pub(super) fn not_sent(service: Service, error: reqwest::Error) -> Error {
+pub(super) fn not_sent(service: UpstreamService, error: reqwest::Error) -> Error {
     // The URL may contain a token or a phone number.
     let error = error.without_url();
     let failure = if error.is_connect() || error.is_builder() { Failure::Unreachable } else { Failure::NoAnswer };
@@ -195,7 +195,7 @@ pub(super) enum BodyError {
 }
 
 impl BodyError {
-    pub(super) fn of(self, service: Service) -> Error {
+    pub(super) fn of(self, service: UpstreamService) -> Error {
         match self {
             Self::TooLarge(limit) => {
                 Error::new(service, Failure::Undecodable(format!("the answer is larger than {limit} bytes")))

@@ -39,7 +39,7 @@ use self::{
     without::{Without, WithoutBy},
 };
 use super::{
-    Error, Failure, Outbound, Service,
+    Error, Failure, Outbound, UpstreamService,
     bearer::Bearer,
     http_client::{Retry, read, retrying},
     outbound,
@@ -66,7 +66,7 @@ pub struct Llm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum MessageRole {
     System,
     User,
     Assistant,
@@ -74,27 +74,27 @@ pub enum Role {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    pub role: Role,
+    pub role: MessageRole,
     pub content: String,
 }
 
 impl Message {
     pub fn system(content: impl Into<String>) -> Self {
-        Self { role: Role::System, content: content.into() }
+        Self { role: MessageRole::System, content: content.into() }
     }
 
     pub fn user(content: impl Into<String>) -> Self {
-        Self { role: Role::User, content: content.into() }
+        Self { role: MessageRole::User, content: content.into() }
     }
 
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, content: content.into() }
+        Self { role: MessageRole::Assistant, content: content.into() }
     }
 }
 
 /// A request to the model. The conversation is borrowed, so a growing one is never copied.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct CompletionRequest<'a> {
     /// Defaults to the account's model.
     pub model: Option<&'a str>,
     pub messages: &'a [Message],
@@ -106,7 +106,7 @@ pub struct Request<'a> {
     pub tools: &'a [Value],
 }
 
-impl<'a> Request<'a> {
+impl<'a> CompletionRequest<'a> {
     pub const fn new(messages: &'a [Message]) -> Self {
         Self { model: None, messages, temperature: 0.0, max_tokens: None, tools: &[] }
     }
@@ -138,8 +138,8 @@ struct StreamOptions {
 }
 
 impl<'a> Body<'a> {
-    fn of(request: &Request<'a>, account: &'a Account, streams: bool, without: &WithoutBy) -> Self {
-        let Request { model, messages, temperature, max_tokens, tools } = *request;
+    fn of(request: &CompletionRequest<'a>, account: &'a Account, streams: bool, without: &WithoutBy) -> Self {
+        let CompletionRequest { model, messages, temperature, max_tokens, tools } = *request;
         let model = model.unwrap_or(&account.model);
         let without = without.of(account, model);
         Self {
@@ -170,7 +170,7 @@ impl Llm {
     pub async fn complete(
         &self,
         account: &Account,
-        request: &Request<'_>,
+        request: &CompletionRequest<'_>,
         deadline: Deadline,
     ) -> Result<Completion, Error> {
         loop {
@@ -206,7 +206,7 @@ impl Llm {
     pub async fn stream(
         &self,
         account: &Account,
-        request: &Request<'_>,
+        request: &CompletionRequest<'_>,
         deadline: Deadline,
     ) -> Result<impl Stream<Item = Result<Delta, Error>> + Send + use<>, Error> {
         let opened = loop {
@@ -225,7 +225,8 @@ impl Llm {
             let private = Private { messages: body.messages, secret: &bearer };
             retrying(Retry::Harmless, deadline, || async {
                 let begun = tokio::time::timeout(ATTEMPT, attempt(prepared, deadline.remaining(), &private)).await;
-                let response = begun.map_err(|silence| Error::because(Service::Llm, Failure::NoAnswer, silence))??;
+                let response =
+                    begun.map_err(|silence| Error::because(UpstreamService::Llm, Failure::NoAnswer, silence))??;
                 if streaming::is_json(&response) {
                     return whole(response, body.model, &private).await.map(Box::new).map(Opened::Whole);
                 }
@@ -238,7 +239,7 @@ impl Llm {
 
     fn prepare(&self, account: &Account, body: &impl Serialize) -> Result<RequestBuilder, Error> {
         let body = serde_json::to_vec(body)
-            .map_err(|error| Error::because(Service::Llm, Failure::Undecodable("the request".into()), error))?;
+            .map_err(|error| Error::because(UpstreamService::Llm, Failure::Undecodable("the request".into()), error))?;
         let url = format!("{}/chat/completions", account.base_url);
         let request = self.post(account, "base_url", &url)?;
         Ok(request.header(CONTENT_TYPE, "application/json").body(body))
@@ -248,9 +249,10 @@ impl Llm {
     fn post(&self, account: &Account, field: &str, url: &str) -> Result<RequestBuilder, Error> {
         match account.whose {
             Whose::Platform => Ok(self.http.post(url)),
-            Whose::Organization(_) => {
-                self.outbound.post(url).map_err(|why| refused(field, Error::new(Service::Llm, Failure::Refused(why))))
-            }
+            Whose::Organization(_) => self
+                .outbound
+                .post(url)
+                .map_err(|why| refused(field, Error::new(UpstreamService::Llm, Failure::Refused(why)))),
         }
     }
 
@@ -268,7 +270,7 @@ impl Llm {
         let bearer = self.bearer_of(account);
         let token = async || {
             let request = || self.post(account, "token_url", &client.token_url);
-            bearer.token(Service::Llm, deadline, || oauth::grant(request, client, deadline)).await
+            bearer.token(UpstreamService::Llm, deadline, || oauth::grant(request, client, deadline)).await
         };
         let first = token().await?;
         match ask(first.clone()).await {
@@ -295,7 +297,8 @@ impl Llm {
 async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'_>) -> Result<Response, Error> {
     let request = prepared.try_clone().ok_or_else(|| unusable("a streamed request cannot be sent"))?;
     let request = request.header(AUTHORIZATION, authorization(private.secret)?).timeout(limit);
-    let response = request.send().await.map_err(|error| refused("base_url", outbound::failed(Service::Llm, error)))?;
+    let response =
+        request.send().await.map_err(|error| refused("base_url", outbound::failed(UpstreamService::Llm, error)))?;
     if response.status().is_success() {
         return Ok(response);
     }
@@ -306,7 +309,7 @@ async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'
 
 async fn whole(response: Response, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
     let id = generation_id(&response);
-    let body = read(response, LARGEST_ANSWER).await.map_err(|unread| unread.of(Service::Llm))?;
+    let body = read(response, LARGEST_ANSWER).await.map_err(|unread| unread.of(UpstreamService::Llm))?;
     answer::whole(&body, id, model, private)
 }
 
@@ -335,5 +338,5 @@ fn refused(field: &str, error: Error) -> Error {
 }
 
 fn unusable(what: impl Into<String>) -> Error {
-    Error::new(Service::Llm, Failure::Undecodable(what.into()))
+    Error::new(UpstreamService::Llm, Failure::Undecodable(what.into()))
 }

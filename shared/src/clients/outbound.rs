@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use self::addresses::{is_public, is_public_name};
 use super::{
-    Error, Failure, Service,
+    Error, Failure, UpstreamService,
     http_client::{builder, not_sent, read},
 };
 use crate::{Deadline, models::AllowedHosts};
@@ -43,7 +43,7 @@ pub struct Request {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// Bytes; a larger answer is an error.
     pub limit: usize,
     /// Also for redirects; if empty, any public host.
@@ -51,13 +51,13 @@ pub struct Request {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub enum RequestBody {
     Json(Value),
     /// `application/x-www-form-urlencoded`, encoded.
     Form(String),
 }
 
-impl Body {
+impl RequestBody {
     pub fn shown(self) -> Value {
         match self {
             Self::Json(body) => body,
@@ -118,7 +118,7 @@ impl Outbound {
         let status = response.status().as_u16();
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
-        let body = read(response, limit).await.map_err(|unread| unread.of(Service::Outbound))?;
+        let body = read(response, limit).await.map_err(|unread| unread.of(UpstreamService::Outbound))?;
         Ok(Answer { status, content_type, body })
     }
 
@@ -138,12 +138,12 @@ impl Outbound {
             let mut outgoing = outgoing.headers(headers.clone()).timeout(deadline.remaining());
             outgoing = match &body {
                 None => outgoing,
-                Some(Body::Json(body)) => outgoing.json(body),
-                Some(Body::Form(body)) => {
+                Some(RequestBody::Json(body)) => outgoing.json(body),
+                Some(RequestBody::Form(body)) => {
                     outgoing.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.clone())
                 }
             };
-            let response = outgoing.send().await.map_err(|error| failed(Service::Outbound, error))?;
+            let response = outgoing.send().await.map_err(|error| failed(UpstreamService::Outbound, error))?;
             let status = response.status().as_u16();
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let (Some(target), 301 | 302 | 303 | 307 | 308) = (target, status) else { return Ok(response) };
@@ -197,11 +197,11 @@ impl Outbound {
 }
 
 fn refused(why: impl Into<String>) -> Error {
-    Error::new(Service::Outbound, Failure::Refused(why.into()))
+    Error::new(UpstreamService::Outbound, Failure::Refused(why.into()))
 }
 
 /// Finds the resolver's refusal at the end of reqwest's source chain.
-pub(super) fn failed(service: Service, error: reqwest::Error) -> Error {
+pub(super) fn failed(service: UpstreamService, error: reqwest::Error) -> Error {
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(not_public) = cause.downcast_ref::<NotPublic>() {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redirect_or_a_url_that_nobody_parsed_is_held_to_the_same() {
+    async fn an_unparsed_url_to_a_local_address_is_refused() {
         let guard = guard(&[]);
         let url = Url::parse("https://localhost/").unwrap();
         let request = Request {

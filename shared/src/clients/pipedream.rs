@@ -7,7 +7,7 @@ mod components;
 mod triggers;
 
 pub use components::Component;
-pub use triggers::{DeployedTrigger, NewTrigger, TriggerWebhook};
+pub use triggers::{NewTrigger, PipedreamTrigger, TriggerWebhook};
 
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Error, Failure, Service,
+    Error, Failure, UpstreamService,
     bearer::{Bearer, TokenResponse},
     http_client::{Retry, read_json, segment, send, send_json},
 };
@@ -232,7 +232,7 @@ impl Pipedream {
             }
         }
         let problem = format!("more than {} accounts are connected", PAGE * MOST_PAGES);
-        Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
+        Err(Error::new(UpstreamService::Pipedream, Failure::Undecodable(problem)))
     }
 
     /// `None`: the organization has no such account.
@@ -310,7 +310,7 @@ impl Pipedream {
         retry: Retry,
         deadline: Deadline,
     ) -> Result<T, Error> {
-        read_json(Service::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
+        read_json(UpstreamService::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
     }
 
     /// Sends a call with the cached token. After a 401, which means that nothing was done, a revoked token is replaced, once.
@@ -322,14 +322,14 @@ impl Pipedream {
         deadline: Deadline,
     ) -> Result<Vec<u8>, Error> {
         let token = self.token(project, deadline).await?;
-        let sent = send(Service::Pipedream, self.request(project, call, &token), retry, deadline).await;
+        let sent = send(UpstreamService::Pipedream, self.request(project, call, &token), retry, deadline).await;
         match sent {
             Err(error) if error.status() == Some(401) => {}
             other => return other,
         }
         self.bearer.forget(&token).await;
         let token = self.token(project, deadline).await?;
-        send(Service::Pipedream, self.request(project, call, &token), retry, deadline).await
+        send(UpstreamService::Pipedream, self.request(project, call, &token), retry, deadline).await
     }
 
     fn request(&self, project: &Project, call: &Call, token: &SecretString) -> reqwest::RequestBuilder {
@@ -356,10 +356,11 @@ impl Pipedream {
                     "client_id": project.client_id,
                     "client_secret": project.client_secret.expose_secret(),
                 }));
-            let granted: TokenResponse = send_json(Service::Pipedream, request, Retry::Harmless, deadline).await?;
+            let granted: TokenResponse =
+                send_json(UpstreamService::Pipedream, request, Retry::Harmless, deadline).await?;
             Ok(granted)
         };
-        self.bearer.token(Service::Pipedream, deadline, ask).await.map_err(|error| {
+        self.bearer.token(UpstreamService::Pipedream, deadline, ask).await.map_err(|error| {
             // The token request runs no action, so no effect is possible.
             let error = Error { acted_before: false, ..error };
             if error.effect_possible() { Error { failure: Failure::Unreachable, ..error } } else { error }

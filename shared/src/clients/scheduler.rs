@@ -12,7 +12,7 @@ use aws_sdk_scheduler::{
 };
 use serde::Serialize;
 
-use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
+use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
 use crate::models::Timestamp;
 
 /// Retries of a delivery to the queue before the dead letters. Our own sweep acts earlier.
@@ -65,7 +65,7 @@ impl Scheduler {
         match Box::pin(request.send()).await {
             Ok(_created) => Ok(()),
             Err(error) if error.as_service_error().is_some_and(CreateScheduleError::is_conflict_exception) => Ok(()),
-            Err(error) => Err(aws_failed(Service::Scheduler, error)),
+            Err(error) => Err(aws_failed(UpstreamService::Scheduler, error)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Scheduler {
             {
                 Ok(())
             }
-            Err(error) => Err(aws_failed(Service::Scheduler, error)),
+            Err(error) => Err(aws_failed(UpstreamService::Scheduler, error)),
         }
     }
 }
@@ -92,5 +92,5 @@ fn expression(at: Timestamp) -> String {
 
 fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let error = error.into();
-    Error::because(Service::Scheduler, Failure::Undecodable(error.to_string()), error)
+    Error::because(UpstreamService::Scheduler, Failure::Undecodable(error.to_string()), error)
 }

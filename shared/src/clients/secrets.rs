@@ -32,7 +32,7 @@ use aws_sdk_secretsmanager::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
-use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
+use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
 
 /// For secrets named in rows.
 const FRESH: Duration = Duration::from_secs(300);
@@ -151,7 +151,7 @@ impl Secrets {
             .map_err(|error| if gone(&error) { Unread::Gone(failed(error)) } else { Unread::Failed(failed(error)) })?;
         answer.secret_string.map(SecretString::from).ok_or_else(|| {
             let problem = Failure::Undecodable(format!("secret {id} holds no text"));
-            Unread::Failed(Error::new(Service::SecretsManager, problem))
+            Unread::Failed(Error::new(UpstreamService::SecretsManager, problem))
         })
     }
 
@@ -163,7 +163,7 @@ impl Secrets {
 fn decoded<T: DeserializeOwned>(id: &str, secret: &SecretString) -> Result<T, Error> {
     serde_json::from_str(secret.expose_secret()).map_err(|_may_quote_the_secret| {
         Error::new(
-            Service::SecretsManager,
+            UpstreamService::SecretsManager,
             Failure::Undecodable(format!("secret {id} has not the expected JSON shape")),
         )
     })
@@ -183,5 +183,5 @@ fn failed<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    aws_failed(Service::SecretsManager, error)
+    aws_failed(UpstreamService::SecretsManager, error)
 }

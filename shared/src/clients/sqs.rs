@@ -7,7 +7,7 @@ use aws_sdk_sqs::{Client, config::Builder, types::SendMessageBatchRequestEntry};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use super::{Error, Failure, Service, aws::aws_failed, aws_endpoint};
+use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
 use crate::models::{Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
 
 /// SQS's limit per request.
@@ -16,38 +16,38 @@ const MOST_AT_ONCE: usize = 10;
 /// Retries of messages that SQS rejects.
 const REPEATS: u32 = 2;
 
-pub trait Message: Serialize {
+pub trait QueueMessage: Serialize {
     /// The organization. SQS's fair queues use it as `MessageGroupId`, so that one organization's load does not delay others.
     fn group(&self) -> Option<OrganizationId> {
         None
     }
 }
 
-impl Message for QueuedRun {
+impl QueueMessage for QueuedRun {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }
 }
 
-impl Message for Occurrence {
+impl QueueMessage for Occurrence {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }
 }
 
-impl Message for WaitingEvent {
+impl QueueMessage for WaitingEvent {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }
 }
 
-impl Message for QueuedReplay {
+impl QueueMessage for QueuedReplay {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }
 }
 
-impl Message for Queued {
+impl QueueMessage for Queued {
     fn group(&self) -> Option<OrganizationId> {
         Some(match self {
             Self::Execution(execution) => execution.organization_id,
@@ -69,7 +69,7 @@ impl<T> Clone for Queue<T> {
     }
 }
 
-impl<T: Message> Queue<T> {
+impl<T: QueueMessage> Queue<T> {
     pub fn new(aws: &SdkConfig, url: impl Into<String>) -> Self {
         let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "sqs")));
@@ -90,7 +90,7 @@ impl<T: Message> Queue<T> {
             .set_message_group_id(group(message))
             .delay_seconds(whole_seconds(delay))
             .send();
-        sent.await.map(drop).map_err(|error| aws_failed(Service::Sqs, error))
+        sent.await.map(drop).map_err(|error| aws_failed(UpstreamService::Sqs, error))
     }
 
     /// Sends messages, each after its delay, in parallel requests of ten. Messages that SQS rejects are sent again.
@@ -133,12 +133,12 @@ impl<T: Message> Queue<T> {
             let answer = request
                 .send()
                 .await
-                .map_err(|error| Unsent { places: places(&waiting), error: aws_failed(Service::Sqs, error) })?;
+                .map_err(|error| Unsent { places: places(&waiting), error: aws_failed(UpstreamService::Sqs, error) })?;
             let Some(first) = answer.failed.first() else { return Ok(()) };
             waiting.retain(|entry| answer.failed.iter().any(|failed| failed.id == entry.id));
             if repeats == 0 {
                 let failure = Failure::Rejected { status: 400, excerpt: first.code.clone() };
-                return Err(Unsent { places: places(&waiting), error: Error::new(Service::Sqs, failure) });
+                return Err(Unsent { places: places(&waiting), error: Error::new(UpstreamService::Sqs, failure) });
             }
             repeats -= 1;
         }
@@ -151,7 +151,7 @@ pub struct Unsent {
     pub error: Error,
 }
 
-fn group<T: Message>(message: &T) -> Option<String> {
+fn group<T: QueueMessage>(message: &T) -> Option<String> {
     message.group().map(|organization| organization.to_string())
 }
 
@@ -161,7 +161,7 @@ fn body<T: Serialize>(message: &T) -> Result<String, Error> {
 
 fn undecodable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let error = error.into();
-    Error::because(Service::Sqs, Failure::Undecodable(error.to_string()), error)
+    Error::because(UpstreamService::Sqs, Failure::Undecodable(error.to_string()), error)
 }
 
 fn whole_seconds(delay: Duration) -> i32 {

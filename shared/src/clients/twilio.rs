@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Error, Failure, Service,
+    Error, Failure, UpstreamService,
     http_client::{Retry, segment, send_json},
 };
 use crate::{Deadline, models::E164};
@@ -78,7 +78,7 @@ pub enum NumberStatus {
 
 /// An accepted message, not yet delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Message {
+pub struct SentMessage {
     pub sid: String,
     /// `queued`, `accepted`, `sent`, …
     pub status: String,
@@ -98,7 +98,7 @@ impl Twilio {
         to: &E164,
         text: &str,
         deadline: Deadline,
-    ) -> Result<Message, Error> {
+    ) -> Result<SentMessage, Error> {
         let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
         let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.base_url, account.account_sid);
         let request = self
@@ -107,7 +107,7 @@ impl Twilio {
             .basic_auth(user, Some(password.expose_secret()))
             .header("accept", "application/json")
             .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text)]);
-        send_json(Service::Twilio, request, Retry::NeverProcessed, deadline).await
+        send_json(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await
     }
 
     /// Checks the credentials and the owner of a number. The auth token is always checked, because Twilio signs its requests with
@@ -168,7 +168,7 @@ impl Twilio {
         );
         let request =
             self.http.get(url).basic_auth(user, Some(password.expose_secret())).header("accept", "application/json");
-        let found: Numbers = send_json(Service::Twilio, request, Retry::Harmless, deadline).await?;
+        let found: Numbers = send_json(UpstreamService::Twilio, request, Retry::Harmless, deadline).await?;
         Ok(found.incoming_phone_numbers.into_iter().map(|number| number.phone_number).collect())
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Error, Failure, Service,
+    Error, Failure, UpstreamService,
     http_client::{Retry, segment, send, send_json},
 };
 use crate::{
@@ -132,13 +132,13 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<ExternalTool, Error> {
         let mut body = serde_json::to_value(tool)
-            .map_err(|error| Error::because(Service::Vapi, Failure::Undecodable(error.to_string()), error))?;
+            .map_err(|error| Error::because(UpstreamService::Vapi, Failure::Undecodable(error.to_string()), error))?;
         if let Value::Object(body) = &mut body {
             body.insert("type".into(), "apiRequest".into());
             body.insert("method".into(), "POST".into());
         }
         let request = self.request(account, reqwest::Method::POST, "/tool").json(&body);
-        let object: Value = send_json(Service::Vapi, request, Retry::NeverProcessed, deadline).await?;
+        let object: Value = send_json(UpstreamService::Vapi, request, Retry::NeverProcessed, deadline).await?;
         let id = text_at(&object, "id")?;
         Ok(ExternalTool { id, object })
     }
@@ -152,7 +152,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<ExternalTool>, Error> {
         let request = self.request(account, reqwest::Method::PATCH, &format!("/tool/{}", segment(id))).json(tool);
-        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json::<Value>(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(object) => Ok(Some(ExternalTool { id: text_at(&object, "id")?, object })),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -167,7 +167,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Vec<ExternalTool>, Error> {
         let request = self.request(account, reqwest::Method::GET, "/tool?limit=1000");
-        let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
+        let newest: Vec<Value> = send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
         newest
             .into_iter()
             .filter(|tool| tool.get("url").and_then(Value::as_str) == Some(url))
@@ -178,23 +178,23 @@ impl Vapi {
     /// The ids of the account's newest tools, at most a hundred.
     pub async fn newest_tool_ids(&self, account: &Account, deadline: Deadline) -> Result<Vec<String>, Error> {
         let request = self.request(account, reqwest::Method::GET, "/tool");
-        let newest: Vec<Value> = send_json(Service::Vapi, request, Retry::Harmless, deadline).await?;
+        let newest: Vec<Value> = send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
         newest.iter().map(|tool| text_at(tool, "id")).collect()
     }
 
     /// Deletes a tool; a missing one is fine.
     pub async fn delete_tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<(), Error> {
         let request = self.request(account, reqwest::Method::DELETE, &format!("/tool/{}", segment(id)));
-        match send(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(_) => Ok(()),
             Err(error) if error.status() == Some(404) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    pub async fn lets_in(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
+    pub async fn accepts_credentials(&self, account: &Account, deadline: Deadline) -> Result<bool, Error> {
         let request = self.request(account, reqwest::Method::GET, "/assistant?limit=1");
-        match send_json::<Vec<Value>>(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json::<Vec<Value>>(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.status(), Some(401 | 403)) => Ok(false),
             Err(error) => Err(error),
@@ -204,7 +204,7 @@ impl Vapi {
     /// The whole object of a tool. `None`: VAPI has no such tool.
     pub async fn tool(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Value>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/tool/{}", segment(id)));
-        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(tool) => Ok(Some(tool)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -214,7 +214,7 @@ impl Vapi {
     /// `None`: VAPI has no such assistant.
     pub async fn assistant(&self, account: &Account, id: &str, deadline: Deadline) -> Result<Option<Assistant>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
-        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(assistant) => Ok(Some(assistant)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -229,7 +229,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<ExternalNumber>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/phone-number/{}", segment(id)));
-        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(number) => Ok(Some(number)),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -244,7 +244,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<AssistantModel>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/assistant/{}", segment(id)));
-        match send_json::<Value>(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json::<Value>(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(assistant) => AssistantModel::of(assistant).map(Some),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -262,12 +262,12 @@ impl Vapi {
         let request = self
             .request(account, reqwest::Method::PATCH, &format!("/assistant/{}", segment(id)))
             .json(&json!({ "model": model }));
-        let answered = AssistantModel::of(send_json(Service::Vapi, request, Retry::Harmless, deadline).await?)?;
-        if answered.has_the_tools_of(model) {
+        let answered = AssistantModel::of(send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?)?;
+        if answered.has_same_tools_as(model) {
             Ok(())
         } else {
             Err(Error::new(
-                Service::Vapi,
+                UpstreamService::Vapi,
                 Failure::Undecodable("the assistant's tools are not those that were sent".into()),
             ))
         }
@@ -281,7 +281,7 @@ impl Vapi {
         deadline: Deadline,
     ) -> Result<Option<ExternalCall>, Error> {
         let request = self.request(account, reqwest::Method::GET, &format!("/call/{}", segment(id.as_str())));
-        match send_json(Service::Vapi, request, Retry::Harmless, deadline).await {
+        match send_json(UpstreamService::Vapi, request, Retry::Harmless, deadline).await {
             Ok(call) => Ok(Some(call)),
             // VAPI answers 400 to an id that is no UUID.
             Err(error) if matches!(error.status(), Some(400 | 404)) => Ok(None),
@@ -301,5 +301,5 @@ pub fn latest_version(tool: &Value) -> Option<&str> {
 
 fn text_at(object: &Value, name: &str) -> Result<String, Error> {
     let text = object.get(name).and_then(Value::as_str).map(str::to_owned);
-    text.ok_or_else(|| Error::new(Service::Vapi, Failure::Undecodable(format!("{name} is missing"))))
+    text.ok_or_else(|| Error::new(UpstreamService::Vapi, Failure::Undecodable(format!("{name} is missing"))))
 }

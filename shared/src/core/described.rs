@@ -7,7 +7,7 @@ pub use serde_json::Value as Json;
 pub use serde_json::json;
 
 /// A member of an object: its name, whether it is always present, and its schema.
-pub type Member = (String, bool, Json);
+pub type ObjectMember = (String, bool, Json);
 
 pub trait Described {
     fn schema(schemas: &mut Schemas) -> Json;
@@ -23,7 +23,7 @@ pub struct Schemas(BTreeMap<String, Json>);
 
 impl Schemas {
     /// Registers an object with exactly these members and returns its reference.
-    pub fn object(&mut self, name: &str, doc: &str, members: impl FnOnce(&mut Self) -> Vec<Member>) -> Json {
+    pub fn object(&mut self, name: &str, doc: &str, members: impl FnOnce(&mut Self) -> Vec<ObjectMember>) -> Json {
         if !self.0.contains_key(name) {
             // Registered first, because a struct may contain itself.
             self.0.insert(name.to_owned(), Json::Null);
@@ -41,7 +41,7 @@ impl Schemas {
     }
 
     /// The members of a struct that is part of another (`#[serde(flatten)]`) and has no schema name of its own.
-    pub fn members_of<T: Described>(&mut self) -> Vec<Member> {
+    pub fn members_of<T: Described>(&mut self) -> Vec<ObjectMember> {
         let mut inner = Self::default();
         let reference = T::schema(&mut inner);
         let name = reference.get("$ref").and_then(Json::as_str).and_then(|path| path.rsplit('/').next());

@@ -231,10 +231,10 @@ impl<'a> Fields<'a> {
 /// An invisible character that changes how a name is read: a control character, a line end, or a direction mark.
 /// Arabic and Hebrew names need none.
 pub fn unseen_mark(name: &str) -> Option<char> {
-    name.chars().find(|letter| is_unseen(*letter))
+    name.chars().find(|letter| is_invisible(*letter))
 }
 
-pub fn is_unseen(letter: char) -> bool {
+pub fn is_invisible(letter: char) -> bool {
     let is_mark = matches!(
         letter,
         '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{206F}' | '\u{FEFF}'
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_no_characters_that_nobody_sees() {
+    fn a_name_with_invisible_characters_is_refused() {
         let (right, wrong) = (
             ["Ana's office", "مكتب", "משרד", "👩‍🔧 می‌خواهم", "Zürich – 2"],
             ["a\0b", "a\nb", "a\u{202E}b", "a\u{2066}b", "a\u{200F}b", "a\u{85}b", "a\u{2028}b", "a\u{FEFF}b"],

@@ -118,7 +118,7 @@ impl JsonSchema {
         if demand.is_too_deep() {
             return whole("is nested too deeply to be checked; make it flatter".to_owned());
         }
-        if demand.is_too_much() {
+        if demand.exceeds_limit() {
             return whole("is too large to be checked; make it shorter".to_owned());
         }
         if self.validator.is_valid(instance) {

@@ -1,7 +1,6 @@
 //! The domain's nouns, as types that can only be valid. They know nothing of HTTP, DynamoDB or vendors.
 
 mod agent;
-mod agent_tool;
 mod allowed_hosts;
 mod approval;
 mod async_result;
@@ -35,6 +34,7 @@ mod speech;
 mod thread;
 mod timestamp;
 mod tool;
+mod tool_attachment;
 mod tool_effect;
 mod tool_name;
 mod tool_ref;
@@ -44,7 +44,6 @@ mod verified_tool;
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 pub use agent::Agent;
-pub use agent_tool::AgentTool;
 pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
@@ -66,7 +65,8 @@ pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use execution::{
-    CallerHash, Execution, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger, NotAnExecutionStatus, Trigger,
+    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
+    NotAnExecutionStatus,
 };
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
@@ -96,11 +96,12 @@ pub use service::{
 pub use slug::Slug;
 pub use speech::{Sentence, Speech, SpokenAtStart};
 pub use thread::{
-    ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, Shown, Thread, ThreadMessage,
-    ThreadSummary, ToolResult, TurnCall, WaitsFor,
+    ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, ShownValue, Thread,
+    ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,
 };
 pub use timestamp::Timestamp;
 pub use tool::{NO_ARGUMENTS, NotAToolType, Tool, ToolType};
+pub use tool_attachment::ToolAttachment;
 pub use tool_effect::{NotAnEffect, ToolEffect};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};

@@ -19,7 +19,7 @@ impl<'a> Placeholder<'a> {
     }
 
     /// The text between the braces, if the text is one placeholder, apart from blanks.
-    pub fn alone_in(text: &'a str) -> Option<&'a str> {
+    pub fn only_placeholder_in(text: &'a str) -> Option<&'a str> {
         let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
         (!inside.contains(['{', '}'])).then_some(inside)
     }
@@ -54,7 +54,7 @@ mod tests {
             ("{{a", None),
             ("now", None),
         ] {
-            assert_eq!(Placeholder::alone_in(text), expected, "{text}");
+            assert_eq!(Placeholder::only_placeholder_in(text), expected, "{text}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub use history::Unredacted;
 pub use marks::{Marks, below};
 pub use mentions::mentions;
 pub use names::{is_secret, is_secret_header, words};
-pub use transcript::{MarkedCall, Transcript, to_decide_on, to_look_at};
+pub use transcript::{MarkedCall, Transcript, arguments_for_approver, arguments_for_reader};
 pub use vendor_text::vendor_text;
 
 /// Replaces a secret.

@@ -24,7 +24,7 @@ pub use bearer::bearer;
 pub use body::{body, id_body, json_body};
 pub use declare::operation;
 pub use declared::{MaySend, Sent};
-pub use events::{Events, Frames};
+pub use events::{Frames, ServerSentEvents};
 pub use filters::{DryRun, History, Newest, Number, OfAllTools, YesNo};
 use idempotency_key::idempotency_key;
 pub use lambda_http::Request;

@@ -1,6 +1,6 @@
 //! Built-in tools, available to every organization.
 //!
-//! To add one, implement [`Tool`] and list it in [`built_in_tools`].
+//! To add one, implement [`CallableTool`] and list it in [`built_in_tools`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{CurrentTime, FINAL_RESPONSE, Wget, parser, signature};
 use crate::{
     catalogue::BuiltInTools,
     clients::Outbound,
-    tool::{Tool, ToolSpec, Toolbox, is_identifier},
+    tool::{CallableTool, ToolSpec, Toolbox, is_identifier},
 };
 
 const FEWEST_EXAMPLES: usize = 3;
@@ -35,7 +35,7 @@ pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
 ///
 /// # Errors
 /// For the first bad one.
-pub fn well_described(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool> {
+pub fn well_described(tools: Vec<Arc<dyn CallableTool>>) -> Result<BuiltInTools, BadTool> {
     for (index, tool) in tools.iter().enumerate() {
         let bad = |problem: String| BadTool { tool: tool.spec().name.clone(), problem };
         if tools.iter().take(index).any(|other| other.spec().name == tool.spec().name) {
@@ -46,7 +46,7 @@ pub fn well_described(tools: Vec<Arc<dyn Tool>>) -> Result<BuiltInTools, BadTool
     Ok(tools.into_iter().collect())
 }
 
-fn check(tool: &Arc<dyn Tool>) -> Result<(), String> {
+fn check(tool: &Arc<dyn CallableTool>) -> Result<(), String> {
     let spec = tool.spec();
     let name = &spec.name;
     if !is_identifier(name) || name.len() > LONGEST_NAME {

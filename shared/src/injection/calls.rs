@@ -146,7 +146,7 @@ fn prepare(toolbox: &Toolbox, entry: Entry) -> Result<Bound<'_>, CallResult> {
             return Err(not_run(name, None, CallOutcome::Invalid, &why));
         }
     };
-    match (toolbox.get(&name), toolbox.why_not(&name)) {
+    match (toolbox.get(&name), toolbox.unavailability(&name)) {
         (Some(offered), _) => {
             let written = Value::Array(arguments.clone()).to_string();
             signature::bind(toolbox, offered.spec(), arguments)

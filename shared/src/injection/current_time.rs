@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Result,
     models::{Timestamp, ToolEffect},
-    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
 pub struct CurrentTime {
@@ -45,7 +45,7 @@ impl Default for CurrentTime {
     }
 }
 
-impl Tool for CurrentTime {
+impl CallableTool for CurrentTime {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -366,7 +366,7 @@ impl<M: Model> FeedbackLoop<'_, M> {
         let all_run = unread == 0 && !has(&[CallOutcome::Invalid, CallOutcome::Unknown, CallOutcome::NotRun]);
         let is_asked_again = matches!(dialogue.phase, Phase::Tools { final_asked: true, .. });
         let begins = all_run && (is_asked_again || !has(&[CallOutcome::Failed]));
-        let ran = executed.results.iter().filter(|result| result.was_run()).count();
+        let ran = executed.results.iter().filter(|result| result.was_called()).count();
         let mut reply = Reply::results(executed.results);
         if unread > 0 {
             reply.say(&format!("{unread} calls more were not read: one message is read up to its call {MOST_CALLS}."));

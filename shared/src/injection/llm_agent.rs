@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 use crate::{
     Result,
     models::ToolEffect,
-    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
 pub const LLM_AGENT: &str = "llm_agent";
 
 struct LlmAgent(ToolSpec);
 
-pub(super) fn llm_agent() -> Arc<dyn Tool> {
+pub(super) fn llm_agent() -> Arc<dyn CallableTool> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let tools = json!({
         "type": "array", "items": {"type": ["string", "object"]},
@@ -56,7 +56,7 @@ pub(super) fn llm_agent() -> Arc<dyn Tool> {
     }))
 }
 
-impl Tool for LlmAgent {
+impl CallableTool for LlmAgent {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }

@@ -18,12 +18,12 @@ use crate::{
     accounts::{Accounts, LlmInUse, LlmModel},
     clients::{
         Llm,
-        llm::{Completion, Finish, Message, Request},
+        llm::{Completion, CompletionRequest, Finish, Message},
     },
     error,
     models::{Budget, ExecutionStatus, Spent, Timestamp, ToolEffect},
     store::{Budgets, over},
-    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
 /// Bytes of the text.
@@ -44,8 +44,9 @@ pub struct LlmAccess {
 }
 
 /// Executable tools; without `access`, descriptions only.
-pub fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn Tool>> {
-    let tool = |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn Tool>;
+pub fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn CallableTool>> {
+    let tool =
+        |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn CallableTool>;
     vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent()]
 }
 
@@ -70,7 +71,7 @@ struct Question {
     format: Option<FinalFormat>,
 }
 
-impl Tool for LlmTool {
+impl CallableTool for LlmTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -278,7 +279,7 @@ impl LlmAccess {
         let mut messages = vec![Message::system(question.system.as_str()), Message::user(question.text.as_str())];
         let mut wrong = String::new();
         for _ in 0..2 {
-            let request = Request { max_tokens: Some(LONGEST_ANSWER), ..Request::new(&messages) };
+            let request = CompletionRequest { max_tokens: Some(LONGEST_ANSWER), ..CompletionRequest::new(&messages) };
             let completion = match model.complete(&request, context.deadline).await {
                 Ok(completion) => completion,
                 Err(failed) => {

@@ -77,7 +77,7 @@ mod tests {
             testing::{tool, toolbox},
         },
         models::Tool as ToolRow,
-        tool::{Parameters, Tool},
+        tool::{CallableTool, Parameters},
     };
 
     fn send_sms() -> ToolSpec {

@@ -28,7 +28,7 @@ pub(super) struct CallResult {
 
 impl CallResult {
     /// Whether its tool was called, now or earlier.
-    pub(super) fn was_run(&self) -> bool {
+    pub(super) fn was_called(&self) -> bool {
         matches!(self.outcome, CallOutcome::Succeeded | CallOutcome::Repeated | CallOutcome::Failed)
     }
 }

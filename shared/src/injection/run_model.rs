@@ -6,7 +6,7 @@ use crate::{
     accounts::LlmModel,
     clients::{
         self,
-        llm::{Completion, Message, Request},
+        llm::{Completion, CompletionRequest, Message},
     },
 };
 
@@ -20,7 +20,8 @@ impl Model for LlmModel<'_> {
         temperature: f64,
         deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
-        let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), ..Request::new(messages) };
+        let request =
+            CompletionRequest { temperature, max_tokens: Some(LONGEST_ANSWER), ..CompletionRequest::new(messages) };
         self.complete(&request, deadline).await
     }
 }

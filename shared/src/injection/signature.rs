@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::tool::{Bound, NotBound, Parameter, ToolSpec, Toolbox, is_identifier};
+use crate::tool::{Bound, NotBound, ParameterSpec, ToolSpec, Toolbox, is_identifier};
 
 /// `wget(uri: string, timeoutMs?: number): string`. If a parameter's name is no identifier, the tool takes one object.
 pub(super) fn signature(spec: &ToolSpec) -> String {
@@ -34,7 +34,7 @@ pub(super) fn bind<'a>(toolbox: &'a Toolbox, spec: &ToolSpec, given: Vec<Value>)
 }
 
 /// Whether a required parameter of type text, without further restrictions, was given as empty text.
-fn may_be_empty(parameter: &Parameter<'_>, arguments: &Map<String, Value>) -> bool {
+fn may_be_empty(parameter: &ParameterSpec<'_>, arguments: &Map<String, Value>) -> bool {
     let schema = parameter.schema.as_object();
     let is_any_text = schema.is_some_and(|schema| {
         schema.get("type").is_some_and(|kind| kind == "string")

@@ -17,8 +17,8 @@ use crate::{
         self,
         llm::{Completion, Finish, Message, Usage},
     },
-    models::{OrganizationId, RunId, ToolEffect, Trigger},
-    tool::{CallContext, Conversation, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
+    models::{ExecutionOrigin, OrganizationId, RunId, ToolEffect},
+    tool::{CallContext, CallableTool, Conversation, Parameters, Subject, ToolOutcome, ToolSpec, Toolbox},
 };
 
 type Act = Box<dyn Fn(Map<String, Value>, Deadline) -> BoxFuture<'static, Result<ToolOutcome>> + Send + Sync>;
@@ -28,7 +28,7 @@ pub(super) struct TestTool {
     act: Act,
 }
 
-impl Tool for TestTool {
+impl CallableTool for TestTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -96,7 +96,7 @@ pub(super) fn context() -> CallContext<'static> {
         subject: Subject::Run(RunId::generate()),
         delivery: None,
         conversation: &NO_CALL,
-        trigger: Trigger::Automation,
+        trigger: ExecutionOrigin::Automation,
         deadline: Deadline::after(Duration::from_secs(300)),
     }
 }

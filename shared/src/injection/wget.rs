@@ -22,7 +22,7 @@ use crate::{
     clients::{Failure, Outbound, outbound::Request},
     cut::instead_of,
     models::{AllowedHosts, ToolEffect},
-    tool::{CallContext, Parameters, Tool, ToolOutcome, ToolSpec},
+    tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
 /// Bytes of an answer.
@@ -61,7 +61,7 @@ enum Format {
     Text,
 }
 
-impl Tool for Wget {
+impl CallableTool for Wget {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -83,7 +83,7 @@ impl Tool for Wget {
         })
     }
 
-    fn held_to(&self, hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
+    fn restricted_to_hosts(&self, hosts: &AllowedHosts) -> Option<Arc<dyn CallableTool>> {
         let mut held = Self { allowed_hosts: hosts.clone(), ..self.clone() };
         held.spec.description = format!("{} Only from {hosts}.", self.spec.description);
         Some(Arc::new(held))

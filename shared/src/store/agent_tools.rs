@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Act, AgentId, AgentTool, IntentId, Noun, OrganizationId, Timestamp, Tool, ToolId},
+    models::{Act, AgentId, IntentId, Noun, OrganizationId, Timestamp, Tool, ToolAttachment, ToolId},
 };
 
 /// Attachments removed per transaction: DynamoDB takes 100 actions, and one checks the lease.
@@ -24,14 +24,14 @@ pub const REMOVED_AT_ONCE: usize = 99;
 const OVERTAKEN: &str = "another change of this agent came in between; try again";
 
 #[derive(Clone)]
-pub struct AgentTools {
+pub struct ToolAttachments {
     table: Table,
     tools: Table,
     intents: Intents,
     bases: KnowledgeBases,
 }
 
-impl AgentTools {
+impl ToolAttachments {
     pub fn new(database: &Database) -> Self {
         Self {
             table: database.table("agent_tools"),
@@ -41,19 +41,24 @@ impl AgentTools {
         }
     }
 
-    pub async fn find(&self, organization: OrganizationId, agent: AgentId, tool: ToolId) -> Result<Option<AgentTool>> {
+    pub async fn find(
+        &self,
+        organization: OrganizationId,
+        agent: AgentId,
+        tool: ToolId,
+    ) -> Result<Option<ToolAttachment>> {
         let row = self.table.get_consistent(pair(agent, tool)).await?;
-        Ok(row.filter(|row: &AgentTool| row.organization_id == organization))
+        Ok(row.filter(|row: &ToolAttachment| row.organization_id == organization))
     }
 
     /// All attachments of an agent, read consistently: complete for the holder of the agent's lease.
-    pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<AgentTool>> {
+    pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<ToolAttachment>> {
         let rows = self.table.query("#agent_id = :agent").now().filter("#organization_id = :organization");
         rows.with([(":agent", text(agent)), (":organization", text(organization))]).collect().await
     }
 
     /// All attachments of a tool. The index lags: a recent attachment may be missing.
-    pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<AgentTool>> {
+    pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<ToolAttachment>> {
         let rows = self.table.query_index("by_tool", "#tool_id = :tool").filter("#organization_id = :organization");
         rows.with([(":tool", text(tool)), (":organization", text(organization))]).collect().await
     }
@@ -70,7 +75,7 @@ impl AgentTools {
         deadline: Deadline,
     ) -> Result<BTreeSet<AgentId>> {
         let keys = agents.iter().map(|agent| pair(*agent, tool)).collect();
-        let found: Vec<AgentTool> = rows(self.table.batch_get(keys, None, deadline).await?);
+        let found: Vec<ToolAttachment> = rows(self.table.batch_get(keys, None, deadline).await?);
         Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
@@ -79,7 +84,13 @@ impl AgentTools {
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease, an existing row, or a tool that is being edited or has changed since it was read.
-    pub async fn attach(&self, row: &AgentTool, tool: &Tool, lease: &Lease, intent: Option<IntentId>) -> Result<()> {
+    pub async fn attach(
+        &self,
+        row: &ToolAttachment,
+        tool: &Tool,
+        lease: &Lease,
+        intent: Option<IntentId>,
+    ) -> Result<()> {
         let tool_is_as_read = self
             .tools
             .check(id(row.tool_id))
@@ -108,7 +119,7 @@ impl AgentTools {
     /// `tool`: unknown if it is deleted already.
     pub async fn detach(
         &self,
-        row: &AgentTool,
+        row: &ToolAttachment,
         tool: Option<&Tool>,
         lease: &Lease,
         intent: Option<IntentId>,
@@ -119,26 +130,26 @@ impl AgentTools {
         transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    pub(super) fn delete_in_transaction(&self, row: &AgentTool) -> Write {
+    pub(super) fn delete_in_transaction(&self, row: &ToolAttachment) -> Write {
         self.table.delete(pair(row.agent_id, row.tool_id))
     }
 
-    pub async fn delete_page(&self, rows: &[AgentTool]) -> Result<()> {
+    pub async fn delete_page(&self, rows: &[ToolAttachment]) -> Result<()> {
         let deleted = rows.iter().map(|row| self.delete_in_transaction(row)).collect();
         transact(deleted).await.map_err(|refused| refused.or("the attachments are being changed; try again"))
     }
 
     /// Writes an attachment that VAPI has and the table lacks. Requires the agent's lease.
-    pub async fn insert_missing(&self, row: &AgentTool) -> Result<()> {
+    pub async fn insert_missing(&self, row: &ToolAttachment) -> Result<()> {
         self.new_row(row)?.unless_refused().await.map(drop)
     }
 
-    fn new_row(&self, row: &AgentTool) -> Result<Write> {
+    fn new_row(&self, row: &ToolAttachment) -> Result<Write> {
         Ok(self.table.put(row)?.when("attribute_not_exists(#agent_id)"))
     }
 
     /// Records whether the tool is in the assistant's `toolIds`. Does not recreate a deleted row.
-    pub async fn set_vapi_attached(&self, row: &AgentTool, is_vapi_attached: bool) -> Result<()> {
+    pub async fn set_vapi_attached(&self, row: &ToolAttachment, is_vapi_attached: bool) -> Result<()> {
         let change = "SET #is_vapi_attached = :attached, #updated_at = :now";
         let noted = self.table.update(pair(row.agent_id, row.tool_id), change).when("#organization_id = :organization");
         let values = [
@@ -174,7 +185,7 @@ impl AgentTools {
 }
 
 /// Of a knowledge base, if the tool is made for one.
-fn attachment(action: Act, row: &AgentTool, tool: Option<&Tool>) -> Change {
+fn attachment(action: Act, row: &ToolAttachment, tool: Option<&Tool>) -> Change {
     let change = match tool.and_then(|tool| tool.automatic_for) {
         Some(base) => Change::of(action, Noun::KnowledgeBase, base),
         None => Change::of(action, Noun::Tool, row.tool_id),

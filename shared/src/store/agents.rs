@@ -107,7 +107,7 @@ impl Agents {
     }
 
     /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent.
-    pub(super) fn rings_in_transaction(
+    pub(super) fn set_number_in_transaction(
         &self,
         organization: OrganizationId,
         agent: AgentId,

@@ -16,7 +16,7 @@ use super::{
     database::{Database, Item, from_item, id, is_of, number, text, to_item},
     deletion::OutOfTime,
     table::Table,
-    write::{Attempt, Write},
+    write::{Write, WriteResult},
 };
 use crate::{
     Deadline, Error, Result,
@@ -128,9 +128,9 @@ impl Approvals {
         let change = Change::of(action, Noun::Approval, approval.id).named(&approval.tool);
         let decided = decided.audited(change.with("run_id", approval.run_id.to_string()))?;
         match decided.attempt().await? {
-            Attempt::Done(row) => Ok(Decided::Now(Box::new(from_item(row)?))),
-            Attempt::Refused(row) if is_of(&row, organization) => Ok(Decided::Before(Box::new(from_item(row)?))),
-            Attempt::Refused(_) => Err(Error::NotFound(WHAT)),
+            WriteResult::Done(row) => Ok(Decided::Now(Box::new(from_item(row)?))),
+            WriteResult::Refused(row) if is_of(&row, organization) => Ok(Decided::Before(Box::new(from_item(row)?))),
+            WriteResult::Refused(_) => Err(Error::NotFound(WHAT)),
         }
     }
 
@@ -155,7 +155,7 @@ impl Approvals {
         taken.unless_refused().await
     }
 
-    pub async fn to_wake(&self) -> Result<Vec<OpenApproval>> {
+    pub async fn due_to_wake(&self) -> Result<Vec<OpenApproval>> {
         let due = self.table.query_index("by_wake", "#open = :open AND #wake_at <= :now");
         due.with([(":open", text(OPEN)), (":now", text(Timestamp::now()))]).collect().await
     }

@@ -36,7 +36,7 @@ use super::{
     deletion::OutOfTime,
     erasure::mentions,
     table::Table,
-    write::{Attempt, Refused, Write, transact, transact_unless_refused},
+    write::{Refused, Write, WriteResult, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
@@ -250,7 +250,7 @@ impl AutomationRuns {
     }
 
     /// Releases a run after a failure; it resumes no earlier than `resume_at`. `error` is public text.
-    pub async fn put_off(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
+    pub async fn release_until(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
         let released = lease.update_in_transaction(
             "SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model REMOVE #lease_token, #lease_until",
         );
@@ -470,11 +470,11 @@ impl AutomationRuns {
                 (":clock", number(Timestamp::now().as_seconds())),
             ]);
         match marked.audited(Change::of(Act::Deleted, Noun::Run, id))?.attempt().await? {
-            Attempt::Done(_) => Ok(RunDeletion(id)),
-            Attempt::Refused(row) if is_of(&row, organization) => Err(Error::Conflict(format!(
+            WriteResult::Done(_) => Ok(RunDeletion(id)),
+            WriteResult::Refused(row) if is_of(&row, organization) => Err(Error::Conflict(format!(
                 "the run is not over; cancel it first (POST /api/{{slug}}/runs/{id}/cancel), and delete it when it has ended"
             ))),
-            Attempt::Refused(_) => Err(Error::NotFound(RUN)),
+            WriteResult::Refused(_) => Err(Error::NotFound(RUN)),
         }
     }
 

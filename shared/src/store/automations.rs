@@ -14,7 +14,7 @@ use super::{
     audit::Change,
     database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
     table::Table,
-    write::{Attempt, Write, transact_unless_refused},
+    write::{Write, WriteResult, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
@@ -82,12 +82,16 @@ impl Automations {
     }
 
     pub async fn get(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
-        let found = self.even_deleting(organization, automation).await?;
+        let found = self.get_including_deleting(organization, automation).await?;
         if found.deleting { Err(Error::NotFound(WHAT)) } else { Ok(found) }
     }
 
     /// Like [`Automations::get`], including automations being deleted.
-    pub async fn even_deleting(&self, organization: OrganizationId, automation: AutomationId) -> Result<Automation> {
+    pub async fn get_including_deleting(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+    ) -> Result<Automation> {
         self.automations.owned(organization, id(automation), WHAT).await
     }
 
@@ -271,12 +275,12 @@ impl Automations {
                 (":organization", text(organization)),
             ]);
         match counted.attempt().await? {
-            Attempt::Done(row) => from_item(row).map(Some),
-            Attempt::Refused(row) if is_of(&row, organization) => {
+            WriteResult::Done(row) => from_item(row).map(Some),
+            WriteResult::Refused(row) if is_of(&row, organization) => {
                 let automation: Automation = from_item(row)?;
                 Ok(Some(automation).filter(|automation| automation.active_version == Some(version)))
             }
-            Attempt::Refused(_) => Ok(None),
+            WriteResult::Refused(_) => Ok(None),
         }
     }
 
@@ -346,7 +350,7 @@ impl Automations {
             let name = before.get("name").and_then(|name| name.as_s().ok());
             begun = begun.audited(name.map_or_else(|| deleted.clone(), |name| deleted.clone().named(name)))?;
         }
-        if let Attempt::Refused(row) = begun.when(condition).attempt().await? {
+        if let WriteResult::Refused(row) = begun.when(condition).attempt().await? {
             let theirs = row.get("organization_id") == Some(&text(organization));
             return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
         }

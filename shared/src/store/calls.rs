@@ -23,7 +23,7 @@ use super::{
     cursor::Filters,
     database::{Database, Item, from_item, id, rows, text, to_attribute},
     table::{Query, Table},
-    write::{Attempt, Write},
+    write::{Write, WriteResult},
 };
 use crate::{
     Error, Result,
@@ -129,10 +129,10 @@ impl Calls {
             .alias("#execution", &execution.to_string())
             .with([(":line", line.map_or(AttributeValue::Null(true), text))]);
         match added.attempt().await? {
-            Attempt::Done(row) => Ok(Added::Now(Box::new(from_item(row)?))),
-            Attempt::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(Added::NoCall),
-            Attempt::Refused(row) if row.contains_key("ended_at") => Ok(Added::Over(call.clone())),
-            Attempt::Refused(row) => Ok(Added::Before(Box::new(from_item(row)?))),
+            WriteResult::Done(row) => Ok(Added::Now(Box::new(from_item(row)?))),
+            WriteResult::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(Added::NoCall),
+            WriteResult::Refused(row) if row.contains_key("ended_at") => Ok(Added::Over(call.clone())),
+            WriteResult::Refused(row) => Ok(Added::Before(Box::new(from_item(row)?))),
         }
     }
 
@@ -287,7 +287,7 @@ impl Calls {
     }
 
     /// A page of the organization's calls to this number, newest first.
-    pub(super) async fn of_called(
+    pub(super) async fn calls_to_number(
         &self,
         organization: OrganizationId,
         called: &E164,

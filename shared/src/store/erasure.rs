@@ -191,7 +191,7 @@ impl Erasure {
             }
             next = match &next {
                 ErasureCursor::Calls(after) => {
-                    let (calls, following) = self.calls.of_called(organization, number, after.as_ref()).await?;
+                    let (calls, following) = self.calls.calls_to_number(organization, number, after.as_ref()).await?;
                     for call in calls {
                         if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await?
                         {
@@ -202,7 +202,7 @@ impl Erasure {
                 }
                 ErasureCursor::Events(after) => {
                     let (events, following) =
-                        self.events.that_mention(organization, number, after.as_ref(), EVENTS).await?;
+                        self.events.keys_mentioning(organization, number, after.as_ref(), EVENTS).await?;
                     let count = u64::try_from(events.len()).unwrap_or_default();
                     if let Err(OutOfTime) = self.events.table().delete_all(events, deadline).await? {
                         return Ok(Some(next));

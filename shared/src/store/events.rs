@@ -8,7 +8,7 @@ use super::{
     cursor::Filters,
     database::{Database, Item, from_item, id, is_of, number, rows, text, to_attribute},
     table::Table,
-    write::Attempt,
+    write::WriteResult,
 };
 use crate::{
     Error, Result,
@@ -68,7 +68,7 @@ impl Events {
             self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
         let update = values.into_iter().fold(update, |update, value| update.with([value]));
         match update.attempt().await? {
-            Attempt::Done(_) | Attempt::Refused(_) => Ok(()),
+            WriteResult::Done(_) | WriteResult::Refused(_) => Ok(()),
         }
     }
 
@@ -84,7 +84,7 @@ impl Events {
             (":dispatched", to_attribute(&EventStatus::Dispatched)?),
         ]);
         match update.when("#organization_id = :organization AND #status <> :dispatched").attempt().await? {
-            Attempt::Done(_) | Attempt::Refused(_) => Ok(()),
+            WriteResult::Done(_) | WriteResult::Refused(_) => Ok(()),
         }
     }
 
@@ -144,7 +144,7 @@ impl Events {
     }
 
     /// The keys of events on the next page that contain the number, and the cursor after it.
-    pub(super) async fn that_mention(
+    pub(super) async fn keys_mentioning(
         &self,
         organization: OrganizationId,
         number: &E164,

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     Deadline, Result,
     models::{
-        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, RunId, Timestamp,
-        ToolId, Trigger,
+        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, OrganizationId,
+        RunId, Timestamp, ToolId,
     },
 };
 
@@ -47,7 +47,7 @@ pub struct ExecutionFilter {
 #[derive(Debug, Clone, Default)]
 pub struct OfOrganization {
     pub tool: Option<ToolId>,
-    pub trigger: Option<Trigger>,
+    pub trigger: Option<ExecutionOrigin>,
     pub fault: Option<Fault>,
 }
 
@@ -137,7 +137,7 @@ impl Executions {
             .await?;
         match was_queued {
             true => self.note_failed(ended).await,
-            false if ended.trigger == Trigger::CallStart => self.put(ended).await,
+            false if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
             false => Ok(()),
         }
     }

@@ -34,7 +34,7 @@ use uuid::Uuid;
 use super::{
     database::{Database, from_item, id, number, text, to_attribute},
     table::Table,
-    write::Attempt,
+    write::WriteResult,
 };
 use crate::{Deadline, Result, backoff::Backoff, error, models::Timestamp};
 
@@ -275,7 +275,7 @@ impl Idempotency {
             }
         };
         let record: Record = match claimed {
-            Attempt::Done(row) => {
+            WriteResult::Done(row) => {
                 let Record { done, done_until, deliveries, .. } = from_item(row)?;
                 let done = if done_until > now.as_seconds() { done } else { Map::new() };
                 let answered_before = deliveries.iter().any(|known| Some(known.as_str()) != delivery);
@@ -283,7 +283,7 @@ impl Idempotency {
                 let ticket = Ticket { key: key.clone(), token, done, done_until, delivery, answered_before };
                 return Ok(Some(Claim::Mine(ticket)));
             }
-            Attempt::Refused(row) => from_item(row)?,
+            WriteResult::Refused(row) => from_item(row)?,
         };
         match record.status {
             // Only a redelivery meets an unclaimable partial outcome.

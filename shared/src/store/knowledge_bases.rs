@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        Act, AgentId, AgentTool, Intent, KnowledgeBase, KnowledgeBaseId, Noun, OrganizationId, Timestamp, ToolId,
+        Act, AgentId, Intent, KnowledgeBase, KnowledgeBaseId, Noun, OrganizationId, Timestamp, ToolAttachment, ToolId,
     },
 };
 
@@ -74,7 +74,7 @@ impl KnowledgeBases {
     }
 
     /// Adds an agent to the base; the transaction fails if the base no longer has that tool.
-    pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &AgentTool) -> Write {
+    pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &ToolAttachment) -> Write {
         self.table
             .update(id(base), "ADD #agent_ids :agent")
             .when("#organization_id = :organization AND #query_tool_id = :tool")

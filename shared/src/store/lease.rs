@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     database::{Item, from_item, is_of, number, text},
     table::Table,
-    write::{Attempt, Write},
+    write::{Write, WriteResult},
 };
 use crate::{
     Deadline, Error, Result,
@@ -89,7 +89,7 @@ impl Lease {
                 .with_all(owner.map(|owner| (":organization".to_owned(), text(owner))).into_iter().collect())
                 .attempt();
             let held = match attempt.await? {
-                Attempt::Done(row) => {
+                WriteResult::Done(row) => {
                     let lease = Self { key, table: table.clone(), token, waited };
                     return match from_item(row) {
                         Ok(row) => Ok((row, lease)),
@@ -97,7 +97,7 @@ impl Lease {
                         Err(unreadable) => lease.release().await.and(Err(unreadable)),
                     };
                 }
-                Attempt::Refused(held) => held,
+                WriteResult::Refused(held) => held,
             };
             if owner.is_some_and(|owner| !is_of(&held, owner)) {
                 return Err(Error::NotFound(what));

@@ -89,7 +89,7 @@ impl OrganizationMembers {
         let added = member(Act::Created, &new.user_id).with("role", new.role.as_str());
         let writes = vec![
             self.put_in_transaction(new)?.audited(added)?,
-            self.is_still(organization, by, least_to_change(new.role)),
+            self.is_still(organization, by, least_role_to_change(new.role)),
         ];
         match transact(writes).await {
             Ok(()) => {}
@@ -144,7 +144,7 @@ impl OrganizationMembers {
         let edited = member(Act::Edited, &before.user_id).with("role_before", before.role.as_str());
         let update = update.audited(edited.with("role", role.as_str()))?;
         let gives_up = before.role == Role::Owner && role != Role::Owner;
-        let least = least_to_change(before.role.max(role));
+        let least = least_role_to_change(before.role.max(role));
         self.write(organization, by, before, update, least, gives_up).await?;
         self.index_follows(organization, &before.user_id, |shown| shown.is_some_and(|row| row.updated_at >= Some(now)))
             .await;
@@ -159,7 +159,7 @@ impl OrganizationMembers {
         let deleted = member(Act::Deleted, &before.user_id).with("role", before.role.as_str());
         let deletion = self.table.delete(row(organization, &before.user_id)).audited(deleted)?;
         let is_owner = before.role == Role::Owner;
-        self.write(organization, by, before, deletion, least_to_change(before.role), is_owner).await?;
+        self.write(organization, by, before, deletion, least_role_to_change(before.role), is_owner).await?;
         self.index_follows(organization, &before.user_id, |shown| shown.is_none()).await;
         Ok(())
     }
@@ -263,7 +263,7 @@ impl OrganizationMembers {
 
 const IN_BETWEEN: &str = "another change of this organization's members came in between; look at them and try again";
 
-pub const fn least_to_change(role: Role) -> Role {
+pub const fn least_role_to_change(role: Role) -> Role {
     match role {
         Role::Owner => Role::Owner,
         Role::Viewer | Role::Member | Role::Admin => Role::Admin,

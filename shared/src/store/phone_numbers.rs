@@ -186,7 +186,7 @@ impl PhoneNumbers {
     }
 
     fn rings(&self, row: &PhoneNumber, agent: AgentId, rings: bool) -> Write {
-        self.agents.rings_in_transaction(row.organization_id, agent, row.id, rings)
+        self.agents.set_number_in_transaction(row.organization_id, agent, row.id, rings)
     }
 }
 

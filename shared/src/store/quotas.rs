@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{
     database::{Database, id, number, text},
     table::Table,
-    write::{Attempt, Refused, Write, transact},
+    write::{Refused, Write, WriteResult, transact},
 };
 use crate::{
     Deadline, Result,
@@ -152,8 +152,8 @@ impl Quotas {
         let refused = match counts.as_slice() {
             [] => None,
             [count] => match self.count(count, &execution, now).attempt().await? {
-                Attempt::Refused(found) if found.get("last") != Some(&text(&execution)) => Some(count.limit),
-                Attempt::Refused(_) | Attempt::Done(_) => None,
+                WriteResult::Refused(found) if found.get("last") != Some(&text(&execution)) => Some(count.limit),
+                WriteResult::Refused(_) | WriteResult::Done(_) => None,
             },
             counts => self.count_all(counts, &execution, now, deadline.reserving(RESERVE)).await?,
         };

@@ -11,7 +11,7 @@ use super::{
     audit::Change,
     database::{Database, id, number, owned, rows, text, to_attribute, to_item},
     table::Table,
-    write::{Attempt, Write, set_all},
+    write::{Write, WriteResult, set_all},
 };
 use crate::{
     Error, Result,
@@ -94,7 +94,7 @@ impl Replays {
     async fn changed(&self, replay: &Replay, write: Write, change: Change) -> Result<Replay> {
         let write = write.with([(":organization", text(replay.organization_id))]).audited(change)?;
         match write.attempt().await? {
-            Attempt::Done(row) | Attempt::Refused(row) => owned(replay.organization_id, Some(row), WHAT),
+            WriteResult::Done(row) | WriteResult::Refused(row) => owned(replay.organization_id, Some(row), WHAT),
         }
     }
 

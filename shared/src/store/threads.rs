@@ -26,7 +26,7 @@ use super::{
     deletion::OutOfTime,
     erasure::mentions,
     table::Table,
-    write::{Attempt, Refused, Write, transact},
+    write::{Refused, Write, WriteResult, transact},
 };
 use crate::{
     Deadline, Error, Result,
@@ -128,7 +128,7 @@ impl Threads {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
             (":id", text(thread.id)),
-            (":first", text(part(thread.first_told()))),
+            (":first", text(part(thread.first_unsummarized()))),
             (":last", text(LAST)),
         ]);
         messages.collect().await
@@ -236,9 +236,9 @@ impl Threads {
             .when("#organization_id = :organization AND #lease_until > :now")
             .with([(":organization", text(organization)), (":now", number(Timestamp::now().as_millis()))]);
         match asked.attempt().await? {
-            Attempt::Done(_) => Ok(true),
-            Attempt::Refused(held) if is_of(&held, organization) => Ok(false),
-            Attempt::Refused(_) => Err(Error::NotFound(THREAD)),
+            WriteResult::Done(_) => Ok(true),
+            WriteResult::Refused(held) if is_of(&held, organization) => Ok(false),
+            WriteResult::Refused(_) => Err(Error::NotFound(THREAD)),
         }
     }
 
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_comes_upon_by_accident_is_one_persons() {
+    fn only_unguessable_names_identify_one_person() {
         for (name, one) in [
             ("0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", true),
             ("ck-0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", true),

@@ -8,7 +8,7 @@ use std::{collections::HashMap, time::Duration};
 use serde::de::IgnoredAny;
 
 use super::{
-    AgentTools, Cursor, Intents, KnowledgeBases, Lease, Page,
+    Cursor, Intents, KnowledgeBases, Lease, Page, ToolAttachments,
     audit::Change,
     database::{Database, Item, from_item, id, is_of, number, rows, text, to_attribute, to_item},
     table::Table,
@@ -17,8 +17,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        Act, AgentTool, Intent, IntentId, KnowledgeBaseId, Noun, OrganizationId, Timestamp, Tool, ToolId, ToolName,
-        ToolType, VerifiedTool,
+        Act, Intent, IntentId, KnowledgeBaseId, Noun, OrganizationId, Timestamp, Tool, ToolAttachment, ToolId,
+        ToolName, ToolType, VerifiedTool,
     },
 };
 
@@ -32,12 +32,16 @@ const LEASE: Duration = Duration::from_secs(30);
 pub struct Tools {
     table: Table,
     intents: Intents,
-    attachments: AgentTools,
+    attachments: ToolAttachments,
 }
 
 impl Tools {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("tools"), intents: Intents::new(database), attachments: AgentTools::new(database) }
+        Self {
+            table: database.table("tools"),
+            intents: Intents::new(database),
+            attachments: ToolAttachments::new(database),
+        }
     }
 
     pub async fn get(&self, organization: OrganizationId, tool: ToolId) -> Result<Tool> {
@@ -239,7 +243,7 @@ impl Tools {
         &self,
         tool: &Tool,
         lease: &Lease,
-        attachments: &[AgentTool],
+        attachments: &[ToolAttachment],
         intent: IntentId,
         left: Option<&Intent>,
     ) -> Result<()> {

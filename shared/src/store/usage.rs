@@ -26,7 +26,7 @@ use super::{
     Organizations,
     database::{Database, Item, from_item, id, number, rows, text},
     table::Table,
-    write::{Attempt, Write},
+    write::{Write, WriteResult},
 };
 use crate::{
     Deadline, Error, Result,
@@ -158,7 +158,7 @@ impl Budgets {
     }
 
     async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
-        let (Attempt::Done(row) | Attempt::Refused(row)) =
+        let (WriteResult::Done(row) | WriteResult::Refused(row)) =
             once(self.add(organization, &unused, more)).attempt().await?;
         // Afterwards: a caller whose count failed counts the same again.
         let day = once(self.add_to_day(organization, unused.budget, more, Timestamp::now()));

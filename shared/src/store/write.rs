@@ -38,7 +38,7 @@ enum Action {
     Check(Item),
 }
 
-pub(super) enum Attempt {
+pub(super) enum WriteResult {
     /// Written; the requested row.
     Done(Item),
     /// The condition failed; the existing row, or empty if there is none.
@@ -140,19 +140,19 @@ impl Write {
 
     /// False if the condition did not hold.
     pub(super) async fn unless_refused(self) -> Result<bool> {
-        Ok(matches!(Box::pin(self.sent(None)).await?, Attempt::Done(_)))
+        Ok(matches!(Box::pin(self.sent(None)).await?, WriteResult::Done(_)))
     }
 
     /// The updated row; `None` if the condition did not hold.
     pub(super) async fn updated<T: DeserializeOwned>(self) -> Result<Option<T>> {
         match self.attempt().await? {
-            Attempt::Done(item) => from_item(item).map(Some),
-            Attempt::Refused(_) => Ok(None),
+            WriteResult::Done(item) => from_item(item).map(Some),
+            WriteResult::Refused(_) => Ok(None),
         }
     }
 
     /// Sends an update and returns the new row, or the existing row if refused.
-    pub(super) async fn attempt(self) -> Result<Attempt> {
+    pub(super) async fn attempt(self) -> Result<WriteResult> {
         Box::pin(self.sent(Some(ReturnValue::AllNew))).await
     }
 
@@ -161,7 +161,7 @@ impl Write {
     }
 
     /// Sends a write and its audit entry in one transaction, which returns no row: a wanted row is read afterwards.
-    async fn sent_with_entry(self, with_row: bool) -> Result<Attempt> {
+    async fn sent_with_entry(self, with_row: bool) -> Result<WriteResult> {
         let row = match &self.action {
             Action::Update(key, _) if with_row => Some((self.table.clone(), key.clone())),
             _ => None,
@@ -172,21 +172,21 @@ impl Write {
             None => Some(Item::new()),
         };
         match item {
-            Some(item) if done => Ok(Attempt::Done(item)),
+            Some(item) if done => Ok(WriteResult::Done(item)),
             None if done => Err(Error::Conflict("it was changed, and deleted a moment later".into())),
-            item => Ok(Attempt::Refused(item.unwrap_or_default())),
+            item => Ok(WriteResult::Refused(item.unwrap_or_default())),
         }
     }
 
     /// Sends an update and returns the row before it; `None` if the condition did not hold.
     pub(super) async fn replaced<T: DeserializeOwned>(self) -> Result<Option<T>> {
         match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
-            Attempt::Done(item) => from_item(item).map(Some),
-            Attempt::Refused(_) => Ok(None),
+            WriteResult::Done(item) => from_item(item).map(Some),
+            WriteResult::Refused(_) => Ok(None),
         }
     }
 
-    async fn sent(self, row: Option<ReturnValue>) -> Result<Attempt> {
+    async fn sent(self, row: Option<ReturnValue>) -> Result<WriteResult> {
         if self.entry.is_some() {
             return Box::pin(self.sent_with_entry(row.is_some())).await;
         }
@@ -194,11 +194,11 @@ impl Write {
         match action {
             Action::Put(item) => {
                 let sent = conditional!(client.put_item().set_item(Some(item)), rule).send().await;
-                sent.map_or_else(refused, |_| Ok(Attempt::Done(Item::new())))
+                sent.map_or_else(refused, |_| Ok(WriteResult::Done(Item::new())))
             }
             Action::Delete(key) => {
                 let sent = conditional!(client.delete_item().set_key(Some(key)), rule).send().await;
-                sent.map_or_else(refused, |_| Ok(Attempt::Done(Item::new())))
+                sent.map_or_else(refused, |_| Ok(WriteResult::Done(Item::new())))
             }
             Action::Update(key, change) => {
                 let update = conditional!(client.update_item().set_key(Some(key)).update_expression(change), rule);
@@ -208,10 +208,10 @@ impl Write {
                     )
                     .set_return_values(row);
                 match update.send().await {
-                    Ok(updated) => Ok(Attempt::Done(updated.attributes.unwrap_or_default())),
+                    Ok(updated) => Ok(WriteResult::Done(updated.attributes.unwrap_or_default())),
                     Err(error) => match error.as_service_error() {
                         Some(UpdateItemError::ConditionalCheckFailedException(found)) => {
-                            Ok(Attempt::Refused(found.item.clone().unwrap_or_default()))
+                            Ok(WriteResult::Refused(found.item.clone().unwrap_or_default()))
                         }
                         _ => Err(failed(error)),
                     },
@@ -258,12 +258,12 @@ impl Write {
     }
 }
 
-fn refused<E>(error: SdkError<E>) -> Result<Attempt>
+fn refused<E>(error: SdkError<E>) -> Result<WriteResult>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
     if error.code() == Some("ConditionalCheckFailedException") {
-        Ok(Attempt::Refused(Item::new()))
+        Ok(WriteResult::Refused(Item::new()))
     } else {
         Err(failed(error))
     }

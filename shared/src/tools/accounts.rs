@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Deadline, Error, Result,
-    clients::{self, Failure, Llm, Secrets, Service, llm, vapi},
+    clients::{self, Failure, Llm, Secrets, UpstreamService, llm, vapi},
     models::{KeyService, OrganizationId, OwnKeys, SecretId, ServiceId, ToolId},
     store::Organizations,
 };
@@ -43,12 +43,12 @@ impl LlmInUse<'_> {
     /// work begun on one budget does not continue on the other, but begins again.
     pub async fn now(&self) -> Result<llm::Account, clients::Error> {
         let now = self.accounts.llm_as_of(self.organization, QUESTIONS_APART).await;
-        let now = now.map_err(|error| clients::Error::because(Service::Llm, Failure::Unreachable, error))?;
+        let now = now.map_err(|error| clients::Error::because(UpstreamService::Llm, Failure::Unreachable, error))?;
         if now.is_own() == self.account.is_own() {
             return Ok(now);
         }
         let why = "the organization has changed between a key of its own and the platform's";
-        Err(clients::Error::because(Service::Llm, Failure::Unreachable, why))
+        Err(clients::Error::because(UpstreamService::Llm, Failure::Unreachable, why))
     }
 }
 
@@ -66,10 +66,10 @@ impl LlmModel<'_> {
     /// As [`LlmInUse::now`] and [`Llm::complete`].
     pub async fn complete(
         &self,
-        request: &llm::Request<'_>,
+        request: &llm::CompletionRequest<'_>,
         deadline: Deadline,
     ) -> Result<llm::Completion, clients::Error> {
-        let request = llm::Request { model: self.model, ..*request };
+        let request = llm::CompletionRequest { model: self.model, ..*request };
         self.llm.complete(&self.account.now().await?, &request, deadline).await
     }
 }

@@ -22,7 +22,7 @@ pub mod token;
 pub mod transfer_call;
 pub mod variables;
 
-pub use action_tool::{ActionTool, CheckArguments, Part};
+pub use action_tool::{ActionTool, CheckArguments, EffectPart};
 pub use config::{ToolAction, ToolConfig};
 pub use parameter::Parameter;
 pub use run::{ActionClients, Attempt, preview, run, told};

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use tool_calls::{Entry, parse};
 
 use self::not_sent::NotSent;
-pub(crate) use self::service_tools::{as_meant, may_become};
+pub(crate) use self::service_tools::{coerce_to_schema, may_become};
 use crate::{
     Deadline, Error, Result,
     actions::{ActionTool, preview},
@@ -27,7 +27,7 @@ use crate::{
     execution::{ExecutionRequest, Executor},
     models::{AllowedHosts, ChatRules, ExecutionId, OfferedTool, OrganizationId, ToolId, ToolRef},
     store::{Services, Tools},
-    tool::{CallContext, Origin, Tool, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
+    tool::{CallContext, CallableTool, Origin, ToolOutcome, ToolSpec, Toolbox, Unavailable, arguments::Checked},
 };
 
 const LONGEST_NAME: usize = 64;
@@ -43,8 +43,8 @@ pub struct Catalogue {
 
 #[derive(Clone, Default)]
 pub struct BuiltInTools {
-    usual: BTreeMap<String, Arc<dyn Tool>>,
-    by_name: BTreeMap<String, Arc<dyn Tool>>,
+    usual: BTreeMap<String, Arc<dyn CallableTool>>,
+    by_name: BTreeMap<String, Arc<dyn CallableTool>>,
 }
 
 pub struct CatalogueTool {
@@ -61,12 +61,12 @@ struct FoundOfService {
 }
 
 enum Body {
-    BuiltIn(Arc<dyn Tool>),
+    BuiltIn(Arc<dyn CallableTool>),
     Action(Box<ActionTool>),
 }
 
-impl FromIterator<Arc<dyn Tool>> for BuiltInTools {
-    fn from_iter<T: IntoIterator<Item = Arc<dyn Tool>>>(tools: T) -> Self {
+impl FromIterator<Arc<dyn CallableTool>> for BuiltInTools {
+    fn from_iter<T: IntoIterator<Item = Arc<dyn CallableTool>>>(tools: T) -> Self {
         let usual = tools.into_iter().map(|tool| (tool.spec().name.clone(), tool)).collect();
         Self { usual, by_name: BTreeMap::new() }
     }
@@ -78,7 +78,7 @@ impl BuiltInTools {
         Self { by_name: others.usual, ..self }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn CallableTool>> {
         self.usual.get(name).or_else(|| self.by_name.get(name))
     }
 
@@ -164,7 +164,7 @@ impl Catalogue {
             }
             ToolRef::Organization { id, version } => {
                 let row = rows.get(id).ok_or(Unavailable::NotFound)?.as_ref().map_err(unreadable)?;
-                if version.is_some_and(|version| !row.does_as_in(version)) {
+                if version.is_some_and(|version| !row.behaves_as_in_version(version)) {
                     return Err(Unavailable::Changed);
                 }
                 let mut tool = ActionTool::of_row(row).map_err(|error| unreadable(&error))?;
@@ -226,7 +226,7 @@ impl Catalogue {
         let resolved = self.resolve(organization, &references, deadline).await?;
         let mut toolbox = Toolbox::default();
         for (OfferedTool { name, allowed_hosts, .. }, resolved) in offered.iter().zip(resolved) {
-            match resolved.and_then(|tool| tool.held_to(allowed_hosts).ok_or(Unavailable::Changed)) {
+            match resolved.and_then(|tool| tool.restricted_to_hosts(allowed_hosts).ok_or(Unavailable::Changed)) {
                 Ok(tool) => tool.named(name).offer_in(&mut toolbox, executor, dry_run),
                 Err(why) => toolbox.withhold(name, why),
             }
@@ -242,12 +242,12 @@ impl CatalogueTool {
 
     /// The same tool restricted to these hosts, if any; `None` for a tool that cannot be restricted.
     #[must_use]
-    pub fn held_to(self, hosts: &AllowedHosts) -> Option<Self> {
+    pub fn restricted_to_hosts(self, hosts: &AllowedHosts) -> Option<Self> {
         if hosts.is_empty() {
             return Some(self);
         }
         let Body::BuiltIn(tool) = &self.body else { return None };
-        Some(Self { body: Body::BuiltIn(tool.held_to(hosts)?), allowed_hosts: hosts.clone(), ..self })
+        Some(Self { body: Body::BuiltIn(tool.restricted_to_hosts(hosts)?), allowed_hosts: hosts.clone(), ..self })
     }
 
     pub fn spec(&self) -> &ToolSpec {
@@ -315,7 +315,7 @@ impl CatalogueTool {
     /// Offers the tool. In a dry run an acting tool only shows the request that it would have sent.
     pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
         let origin = Origin::Catalogue(self.offered());
-        let tool: Arc<dyn Tool> = if dry_run && self.spec().acts() {
+        let tool: Arc<dyn CallableTool> = if dry_run && self.spec().acts() {
             Arc::new(NotSent { found: self, executor: executor.clone() })
         } else {
             self.callable(executor)
@@ -323,7 +323,7 @@ impl CatalogueTool {
         toolbox.offer_from(tool, origin);
     }
 
-    pub fn callable(self, executor: &Executor) -> Arc<dyn Tool> {
+    pub fn callable(self, executor: &Executor) -> Arc<dyn CallableTool> {
         match self.body {
             Body::BuiltIn(tool) => tool,
             Body::Action(tool) => Arc::new(ExecutedTool { tool: *tool, executor: executor.clone() }),
@@ -337,7 +337,7 @@ struct ExecutedTool {
     executor: Executor,
 }
 
-impl Tool for ExecutedTool {
+impl CallableTool for ExecutedTool {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
     }

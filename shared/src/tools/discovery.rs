@@ -21,10 +21,10 @@ use tokio::sync::Mutex;
 
 pub use self::{
     arrivals::{Arrival, ArrivesBy, arrivals, how_to_make_a_hook},
-    index::{Ranked, Segment, ToolIndex, Triggers},
+    index::{Ranked, Segment, ToolIndex, TriggerKinds},
     listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source},
     overview::{ServiceOverview, ServiceOverviews},
-    search::{Correction, FoundTool, FoundTools, ToolSearch, Trigger},
+    search::{Correction, FoundTool, FoundTools, ToolSearch, TriggerKind},
     tool_data::{ExampleCall, ToolData, ToolDetails},
 };
 use crate::{

@@ -20,8 +20,8 @@ use crate::{
     error,
     idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
     models::{
-        Budget, CallerHash, Execution, ExecutionId, ExecutionStatus, Fault, Limit, OrganizationId, Timestamp, ToolId,
-        Trigger,
+        Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, Limit, OrganizationId,
+        Timestamp, ToolId,
     },
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken},
@@ -437,7 +437,7 @@ fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value
 /// id evades no limit. Test calls have no such limit.
 fn counted_for(context: &CallContext<'_>) -> Option<String> {
     match context.subject {
-        _ if context.trigger == Trigger::Test => None,
+        _ if context.trigger == ExecutionOrigin::Test => None,
         Subject::Call(call) => Some(call.to_string()),
         Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
         Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
@@ -475,7 +475,7 @@ pub fn unavailable() -> ToolOutcome {
 }
 
 /// Logs an execution that failed for a reason of ours; every error with a status of 500 or more counts as a fault.
-pub fn report(error: &Error, tool: ToolId, trigger: Trigger) {
+pub fn report(error: &Error, tool: ToolId, trigger: ExecutionOrigin) {
     tracing::error!(tool.id = %tool, code = error.code(), "an execution failed: {}", error::chain(error));
     if error.status() >= 500 {
         telemetry::tool_fault(trigger.as_str());

@@ -37,7 +37,7 @@ pub(crate) use settle::{close, open, settle_now};
 pub use settling::{Settling, Unfinished};
 pub use stored_secrets::StoredSecrets;
 pub use sync::Synced;
-pub use tools::{Deleted, Lifecycle, Updated, shown, unsaved};
+pub use tools::{Lifecycle, ToolDeletion, Updated, shown, unsaved};
 
 use std::time::Duration;
 

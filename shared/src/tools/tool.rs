@@ -1,7 +1,7 @@
 //! Tools: the specification ([`ToolSpec`]), the context of a call ([`CallContext`]), its outcome ([`ToolOutcome`]),
 //! and the tools offered to a caller ([`Toolbox`]).
 //!
-//! All callers use these types. Built-in tools implement [`Tool`], and so do actions that [`crate::execution::Executor`] carries
+//! All callers use these types. Built-in tools implement [`CallableTool`], and so do actions that [`crate::execution::Executor`] carries
 //! out. [`crate::catalogue::Catalogue`] finds tools by reference.
 
 pub mod arguments;
@@ -28,12 +28,12 @@ pub use self::{
     examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
     recipients::RecipientOutcome,
-    spec::{Parameter, Parameters, ToolSpec, is_identifier, literal},
+    spec::{ParameterSpec, Parameters, ToolSpec, is_identifier, literal},
     toolbox::{Bound, CALL_WITHIN, NotBound, Offered, Origin, RECORDING, Toolbox},
     unavailable::Unavailable,
 };
 
-pub trait Tool: Send + Sync {
+pub trait CallableTool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
     /// Checks arguments against the spec.
@@ -77,7 +77,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// The same tool restricted to these hosts; `None` for a tool that calls no address chosen by a model.
-    fn held_to(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn Tool>> {
+    fn restricted_to_hosts(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn CallableTool>> {
         None
     }
 }

@@ -225,7 +225,7 @@ impl Scheme {
     }
 
     /// Whether we make the secret and give it to the service.
-    pub const fn has_secret_of_ours(self) -> bool {
+    pub const fn has_generated_secret(self) -> bool {
         matches!(
             self,
             Self::Github | Self::GoogleCalendar | Self::StandardWebhooks | Self::MicrosoftGraph | Self::Telegram

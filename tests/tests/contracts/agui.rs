@@ -11,7 +11,7 @@ use shared::{
     Error,
     http::{Frames, Reply, Request, answer_streaming},
     models::{OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall},
-    planner::{Event, Observer, Step, Widget},
+    planner::{Observer, TurnEvent, TurnStep, Widget},
 };
 use stream::agui::{Run, failed};
 use tests::agui::Client;
@@ -36,7 +36,7 @@ fn the_rules_are_those_of_both_versions_of_the_client() {
 /// An event of a turn.
 #[derive(Debug, Clone)]
 pub(crate) enum Told {
-    Step(Step),
+    Step(TurnStep),
     Token(String),
     Call(u8),
     FrontEndCall(u8),
@@ -49,11 +49,11 @@ pub(crate) enum Told {
 
 pub(crate) fn told() -> impl Strategy<Value = Told> {
     let step = prop_oneof![
-        Just(Step::Plan),
-        Just(Step::Execute),
-        Just(Step::Answer),
-        Just(Step::Validate),
-        Just(Step::Consent)
+        Just(TurnStep::Plan),
+        Just(TurnStep::Execute),
+        Just(TurnStep::Answer),
+        Just(TurnStep::Validate),
+        Just(TurnStep::Consent)
     ];
     prop_oneof![
         step.prop_map(Told::Step),
@@ -72,25 +72,25 @@ pub(crate) fn tell(run: &mut Run, told: &Told, said: &mut String) {
     let arguments: Map<String, Value> = Map::from_iter([("query".to_owned(), json!("a\r\n\r\nb"))]);
     let id = |number: &u8| format!("call_1_{number}");
     match told {
-        Told::Step(step) => run.event(Event::Progress { node: step.node(), step: *step }),
+        Told::Step(step) => run.event(TurnEvent::Progress { node: step.node(), step: *step }),
         Told::Token(words) => {
             said.push_str(words);
-            run.event(Event::Token(words));
+            run.event(TurnEvent::Token(words));
         }
-        Told::Call(number) => run.event(Event::ToolCall { id: &id(number), tool: "find", arguments: &arguments }),
+        Told::Call(number) => run.event(TurnEvent::ToolCall { id: &id(number), tool: "find", arguments: &arguments }),
         Told::FrontEndCall(number) => {
-            run.event(Event::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments });
+            run.event(TurnEvent::FrontEndCall { id: &id(number), tool: "show", arguments: &arguments });
         }
         Told::Result(number) => {
             let (outcome, result) = (TurnCall::Succeeded, json!({"found": null}));
             let named = json!({"tool": "find", "arguments": arguments, "outcome": outcome, "result": result});
             let result: ToolResult = serde_json::from_value(named).unwrap();
-            run.event(Event::ToolResult { id: &id(number), result: &result });
+            run.event(TurnEvent::ToolResult { id: &id(number), result: &result });
         }
-        Told::Widget => run.event(Event::Widget(&Widget::List { title: None, items: vec!["x".to_owned()] })),
-        Told::Consent => run.event(Event::Consent(&pending())),
-        Told::Message(whole) => run.event(Event::Message(whole)),
-        Told::WhatWasSaid => run.event(Event::Message(said.trim())),
+        Told::Widget => run.event(TurnEvent::Widget(&Widget::List { title: None, items: vec!["x".to_owned()] })),
+        Told::Consent => run.event(TurnEvent::Consent(&pending())),
+        Told::Message(whole) => run.event(TurnEvent::Message(whole)),
+        Told::WhatWasSaid => run.event(TurnEvent::Message(said.trim())),
     }
 }
 
@@ -153,7 +153,7 @@ proptest! {
             tell(&mut run, &Told::Token(words.clone()), &mut said);
         }
         let whole = if grows { format!("{}{whole}", said.trim_start()) } else { whole };
-        run.event(Event::Message(&whole));
+        run.event(TurnEvent::Message(&whole));
         run.answered(&whole, None, &json!({}));
         let client = Client::read(&frames.written()).unwrap();
         let last = client.messages.last().unwrap()["content"].as_str().unwrap();
@@ -170,7 +170,7 @@ async fn a_panic_in_the_middle_is_an_error_that_clients_understand() {
         let frames = Frames::default();
         let mut run = Run::start(frames.clone(), "t-1", "r-1");
         let work = async move {
-            run.event(Event::Token("Hel"));
+            run.event(TurnEvent::Token("Hel"));
             tokio::task::yield_now().await;
             panic!("a fault of ours");
         };

@@ -15,7 +15,7 @@ use shared::{
     Deadline,
     clients::{
         Error, Llm, Reason,
-        llm::{Account, Completion, Finish, Message, Request},
+        llm::{Account, Completion, CompletionRequest, Finish, Message},
     },
     models::OrganizationId,
 };
@@ -29,7 +29,7 @@ use crate::llm_client::{
 };
 
 async fn ask(client: &Llm, account: &Account, deadline: Deadline) -> Result<Completion, Error> {
-    let answer = client.complete(account, &Request::new(&conversation()), deadline).await;
+    let answer = client.complete(account, &CompletionRequest::new(&conversation()), deadline).await;
     if let Err(error) = &answer {
         said_in_confidence(error);
     }
@@ -61,12 +61,12 @@ async fn a_parameter_that_a_model_refuses_is_never_sent_again() {
         Turn::text("Hello"),
     ]);
     let (client, account, messages) = (client(&[]), keyed(&llm.url), conversation());
-    let request = Request { temperature: 0.7, max_tokens: Some(100), ..Request::new(&messages) };
+    let request = CompletionRequest { temperature: 0.7, max_tokens: Some(100), ..CompletionRequest::new(&messages) };
     for request in [request, request] {
         assert_eq!(client.complete(&account, &request, ample()).await.unwrap().text, "Hello");
     }
     // Another model gets the full request, and an unused parameter is not dropped.
-    let small = Request { model: Some("small"), ..request };
+    let small = CompletionRequest { model: Some("small"), ..request };
     assert_eq!(client.complete(&account, &small, ample()).await.unwrap().text, "Hello");
     let sent: Vec<_> = llm.requests().into_iter().map(|request| request.body).collect();
     let parts = |body: &serde_json::Value| {
@@ -100,12 +100,12 @@ async fn the_request_is_the_one_openrouter_documents() {
 
     let tools = [json!({"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}})];
     let messages = [Message::user("a"), Message::assistant("b"), Message::user("c")];
-    let request = Request {
+    let request = CompletionRequest {
         model: Some("small"),
         temperature: 0.7,
         max_tokens: Some(100),
         tools: &tools,
-        ..Request::new(&messages)
+        ..CompletionRequest::new(&messages)
     };
     client(&[]).complete(&keyed(&llm.url), &request, ample()).await.unwrap();
     let body = llm.requests().pop().unwrap().body;
@@ -125,7 +125,7 @@ async fn a_request_names_the_model_else_the_account_else_the_default() {
         [(&keyed(&llm.url), None, MODEL), (&with_model, None, "accounts"), (&with_model, Some("requests"), "requests")]
     {
         llm.script([Turn::text("x")]);
-        let request = Request { model, ..Request::new(&messages) };
+        let request = CompletionRequest { model, ..CompletionRequest::new(&messages) };
         client(&[]).complete(account, &request, ample()).await.unwrap();
         assert_eq!(llm.requests().pop().unwrap().body["model"], expected);
     }

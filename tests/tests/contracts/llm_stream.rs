@@ -9,7 +9,7 @@ use shared::{
     Deadline,
     clients::{
         Error, Failure, Llm, Reason,
-        llm::{Account, Completion, Delta, Finish, Request},
+        llm::{Account, Completion, CompletionRequest, Delta, Finish},
     },
 };
 use tests::{
@@ -24,7 +24,7 @@ use crate::llm_client::{
 /// The texts, and the final result.
 async fn streamed(client: &Llm, account: &Account, deadline: Deadline) -> (Vec<String>, Result<Completion, Error>) {
     let messages = conversation();
-    let request = Request::new(&messages);
+    let request = CompletionRequest::new(&messages);
     let mut deltas = match client.stream(account, &request, deadline).await {
         Ok(deltas) => Box::pin(deltas),
         Err(error) => return (Vec::new(), Err(error)),
@@ -200,7 +200,7 @@ async fn calls_are_put_together_however_they_are_cut() {
 }
 
 #[tokio::test]
-async fn a_refusal_in_a_stream_is_said_and_named() {
+async fn a_refusal_in_a_stream_has_a_code_and_a_message() {
     let refusal = event(&json!({"delta": {"refusal": "I will not."}, "finish_reason": null}));
     let (texts, end) = streamed_from(format!("{refusal}{}", finished("stop"))).await;
     assert_eq!((texts.concat().as_str(), end.unwrap().finish), ("I will not.", Finish::Refusal));
@@ -271,7 +271,7 @@ fn an_answer_may_be_waited_for_anywhere() {
     fn lives_on<T: Send + 'static>(_: &T) {}
     async fn begun(client: &Llm, account: &Account) {
         let messages = Vec::new();
-        let asked = client.stream(account, &Request::new(&messages), ample()).await;
+        let asked = client.stream(account, &CompletionRequest::new(&messages), ample()).await;
         drop(messages);
         if let Ok(deltas) = asked {
             lives_on(&deltas);

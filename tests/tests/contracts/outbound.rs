@@ -49,7 +49,7 @@ async fn send(guard: &Outbound, method: Method, url: &str, deadline: Deadline) -
     let allowed_hosts = AllowedHosts::default();
     guard
         .send(
-            Request { method, url, headers, body: body.map(outbound::Body::Json), limit: LIMIT, allowed_hosts },
+            Request { method, url, headers, body: body.map(outbound::RequestBody::Json), limit: LIMIT, allowed_hosts },
             deadline,
         )
         .await

@@ -13,7 +13,7 @@ use shared::{
     Deadline,
     clients::{
         Error, Twilio, http_client,
-        twilio::{Account, Message, NumberStatus, why},
+        twilio::{Account, NumberStatus, SentMessage, why},
     },
     models::E164,
 };
@@ -38,7 +38,7 @@ fn number(text: &str) -> E164 {
     text.parse().unwrap()
 }
 
-async fn send(url: &str, deadline: Deadline) -> Result<Message, Error> {
+async fn send(url: &str, deadline: Deadline) -> Result<SentMessage, Error> {
     let client = Twilio::new(http_client().unwrap(), url);
     client.send_message(&account(), &number(FROM), &number(TO), TEXT, deadline).await
 }
@@ -87,7 +87,7 @@ async fn an_answer_of_the_documented_shape_is_read() {
     let success = &fixture("twilio_messages.json")["responses"][0];
     twilio.inject(Fault::body(success["body"].clone()).with_header("x-unknown", "ignored"));
     let message = send(&twilio.url, ample()).await.unwrap();
-    assert_eq!(message, Message { sid: "SM00000000000000000000000000000000".into(), status: "queued".into() });
+    assert_eq!(message, SentMessage { sid: "SM00000000000000000000000000000000".into(), status: "queued".into() });
 }
 
 /// Every failure after which the message may have been sent: one request, no retry.

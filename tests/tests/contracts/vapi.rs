@@ -203,7 +203,7 @@ async fn refusals_are_read_in_every_shape_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_said_to_be_one() {
+async fn a_wrong_key_is_named_as_wrong() {
     let vapi = start();
     let wrong: Account = serde_json::from_value(json!({"api_key": "wrong"})).unwrap();
     let error = client(&vapi.url).assistant_model(&wrong, ASSISTANT, ample()).await.unwrap_err();
@@ -448,10 +448,10 @@ async fn a_call_is_read_with_its_control_url() {
 }
 
 #[tokio::test]
-async fn a_key_is_let_in_or_not_and_anything_else_is_no_answer() {
+async fn a_key_is_accepted_or_refused_and_another_status_is_an_error() {
     let vapi = start();
     let with = |key: &str| serde_json::from_value::<Account>(json!({"api_key": key})).unwrap();
-    let asks = async |key: &str| client(&vapi.url).lets_in(&with(key), short()).await;
+    let asks = async |key: &str| client(&vapi.url).accepts_credentials(&with(key), short()).await;
     assert!(asks("vapi-private-key").await.unwrap());
     assert!(!asks("vapi-public-key").await.unwrap());
     let sent = &vapi.requests()[0];

@@ -23,8 +23,8 @@ use shared::{
     Deadline,
     clients::Outbound,
     injection::Wget,
-    models::{OrganizationId, Trigger},
-    tool::{CallContext, Conversation, Subject, Tool, ToolOutcome},
+    models::{ExecutionOrigin, OrganizationId},
+    tool::{CallContext, CallableTool, Conversation, Subject, ToolOutcome},
 };
 use tests::{
     clients::{ample, anywhere, nowhere},
@@ -51,7 +51,7 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
         subject: Subject::Request("one"),
         delivery: None,
         conversation: &Conversation::default(),
-        trigger: Trigger::Automation,
+        trigger: ExecutionOrigin::Automation,
         deadline,
     };
     tool.call(arguments.as_object().unwrap().clone(), &context).await.unwrap()

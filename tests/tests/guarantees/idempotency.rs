@@ -280,7 +280,7 @@ async fn a_call_without_an_id_is_told_apart_by_its_caller() {
 }
 
 #[tokio::test]
-async fn strangers_do_not_share_an_effect() {
+async fn different_callers_do_not_share_an_effect() {
     let world = World::start().await;
     let mut config = ai_sms();
     config["recipients"] = json!({"mode": "fixed", "value": [phone(5)]});

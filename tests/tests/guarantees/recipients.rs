@@ -96,7 +96,7 @@ async fn a_number_is_one_number_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_number_that_twilio_refuses_is_tried_again_and_nobody_else() {
+async fn only_the_recipient_that_twilio_refused_is_retried() {
     let world = World::start().await;
     let tool = extendable(&world, &[]).await;
     let [a, b] = [1, 2].map(phone);
@@ -149,7 +149,7 @@ async fn a_process_that_died_between_two_recipients_leaves_them_unknown() {
 }
 
 #[tokio::test]
-async fn sets_that_overlap_at_the_same_time_reach_each_once_and_nobody_waits_for_ever() {
+async fn concurrent_overlapping_recipient_sets_send_once_and_do_not_deadlock() {
     let world = World::start().await;
     let tool = extendable(&world, &[]).await;
     let [a, b, c] = [1, 2, 3].map(phone);

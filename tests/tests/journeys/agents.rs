@@ -359,7 +359,7 @@ async fn when_the_rows_cannot_be_removed_vapi_is_put_back() {
 }
 
 #[tokio::test]
-async fn a_tool_attached_while_the_agent_is_removed_is_on_both_sides_or_on_none() {
+async fn a_tool_attached_during_a_removal_is_consistent_on_both_sides() {
     let world = World::start().await;
     for _ in 0..5 {
         let (agent, _) = agent_with_tools(&world, 1).await;

@@ -57,7 +57,7 @@ async fn a_get_carries_its_parameters_and_gives_the_model_the_answer() {
 
 /// The network's text for a caller without a number is no value of the variable.
 #[tokio::test]
-async fn a_caller_without_a_number_is_none_to_an_address() {
+async fn a_request_with_an_unknown_caller_number_is_refused() {
     let crm = address();
     let world = world(&[&crm]).await;
     let url = format!("{}/customers?phone={{{{caller_phone_number}}}}", crm.url);
@@ -205,7 +205,7 @@ async fn redirects_are_checked_like_the_first_address() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_but_not_for_ever() {
+async fn redirects_are_followed_up_to_a_limit() {
     let open = address();
     let world = world(&[&open]).await;
     let tool = world.attached(&api_request("GET", &format!("{}/a", open.url))).await;
@@ -365,7 +365,7 @@ async fn failures_of_a_read_are_told_and_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn reading_twice_reads_twice() {
+async fn reads_are_not_deduplicated() {
     let open = address();
     let world = world(&[&open]).await;
     let tool = world.attached(&api_request("GET", &open.url)).await;

@@ -40,7 +40,7 @@ async fn the_model_hears_of_mistakes_before_the_execution_is_queued() {
 }
 
 #[tokio::test]
-async fn a_queue_that_takes_nothing_is_said_so() {
+async fn a_failing_queue_is_reported() {
     let world = World::start().await;
     let tool = later(&world).await;
     world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::Error("AccessDenied")));
@@ -136,7 +136,7 @@ async fn a_late_message_of_a_possible_effect_is_not_reported_as_undone() {
 }
 
 #[tokio::test]
-async fn a_message_whose_taking_nobody_heard_of_is_not_asked_for_again() {
+async fn a_lost_answer_of_the_queue_is_an_unknown_outcome() {
     let world = World::start().await;
     let tool = later(&world).await;
     world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::DropAfter).times(3));

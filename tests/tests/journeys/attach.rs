@@ -300,7 +300,7 @@ async fn a_patch_that_took_effect_and_answered_500_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_assistant_that_vapi_no_longer_has_is_said_so() {
+async fn a_missing_vapi_assistant_is_reported() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     world.at_vapi("DELETE", &format!("/assistant/{}", world.home.assistant_id), &json!({})).await;
@@ -376,7 +376,7 @@ async fn a_lease_left_by_a_crash_frees_itself() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_held_is_respected_and_said_so() {
+async fn a_held_lease_is_respected_and_reported() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let until = Timestamp::now().as_millis() + 60_000;

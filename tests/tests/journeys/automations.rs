@@ -332,7 +332,7 @@ async fn an_automation_says_that_its_service_still_needs_a_hook() {
 }
 
 #[tokio::test]
-async fn a_look_up_that_fails_is_said() {
+async fn a_failed_lookup_is_reported() {
     let world = world().await;
     world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities"));
     let saved = world.deploy(&world.urgent_messages()).await.expect(201);

@@ -285,7 +285,7 @@ async fn a_new_process_lets_one_through_and_knows_then() {
 }
 
 #[tokio::test]
-async fn where_nobody_is_on_the_line_a_new_process_knows_at_once() {
+async fn without_a_call_a_new_process_reads_the_used_up_budget_at_once() {
     let mut world = with_budgets(json!({"executions_per_hour": 1})).await;
     let mut later = ai_sms();
     later["async"] = json!(true);

@@ -167,7 +167,7 @@ fn signed(world: &World, tenant: &Tenant, form: &[(String, String)]) -> Event {
 }
 
 #[tokio::test]
-async fn ones_own_signature_opens_nobody_elses_number() {
+async fn a_valid_signature_does_not_open_another_accounts_number() {
     let crm = crm();
     let world = world(&crm).await;
     lookup(&world, &crm, "customer").await;
@@ -201,7 +201,7 @@ async fn ones_own_signature_opens_nobody_elses_number() {
 }
 
 #[tokio::test]
-async fn nobody_learns_which_numbers_are_registered() {
+async fn responses_do_not_reveal_registered_numbers() {
     let world = World::start().await;
     let call = world.caller(&phone(1));
     let right = world.incoming(&call);

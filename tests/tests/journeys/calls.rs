@@ -255,7 +255,7 @@ async fn only_the_bearer_of_the_calls_account_lets_in() {
 }
 
 #[tokio::test]
-async fn without_a_credential_nobody_is_let_in() {
+async fn without_a_credential_every_request_is_refused() {
     let world = World::with(tests::Options { webhook_bearer: None, ..tests::Options::default() }).await;
     world.incoming_call(&world.home, CALL, &phone(1));
     for bearer in ["", "x", "null"] {
@@ -562,7 +562,7 @@ async fn a_call_is_shown_to_its_organization_only_even_if_anothers_tool_ran_in_i
 }
 
 #[tokio::test]
-async fn more_runs_than_a_page_are_shown_and_more_than_can_be_is_said() {
+async fn a_timeline_reads_further_pages_and_reports_when_it_is_cut() {
     let world = world().await;
     for number in 0..250 {
         run(&world, &world.home, CALL, &json!({"started_at": at(number)}));

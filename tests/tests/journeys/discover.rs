@@ -150,7 +150,7 @@ async fn several_services_are_answered_each_once_in_any_case_and_the_others_are_
 }
 
 #[tokio::test]
-async fn capabilities_that_cannot_be_read_are_said_and_the_tools_are_there_all_the_same() {
+async fn unreadable_capabilities_are_reported_and_tools_still_listed() {
     let world = world().await;
     world.aws.inject(Fault::throttled("BatchGetItem", "service_capabilities").times(6));
     let found = overview(&world, &["Slack"]).await;
@@ -209,7 +209,7 @@ async fn a_request_that_names_no_service_or_too_many_is_told_so() {
 
 /// A DynamoDB key has 1 to 2,048 bytes, and a batch with any other key fails as a whole.
 #[tokio::test]
-async fn a_name_that_can_be_none_costs_no_other_name_anything() {
+async fn an_impossible_name_does_not_affect_other_names() {
     let world = world().await;
     for name in ["x".repeat(2_049), "x".repeat(20_000), "é".repeat(101), "-".to_owned()] {
         let found = overview(&world, &["Slack", &name]).await;
@@ -290,7 +290,7 @@ async fn the_organizations_own_tools_and_built_in_ones_are_read_as_the_services(
 }
 
 #[tokio::test]
-async fn names_that_lead_nowhere_are_told_one_by_one() {
+async fn unknown_names_are_reported_one_by_one() {
     let world = world().await;
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     world.tool(&json!({"label": "Slack post message", "type": "api_request", "method": "GET", "url": "https://api.example.com/"})).await;
@@ -367,7 +367,7 @@ async fn services_that_do_not_fit_the_answer_are_named() {
 
 /// Pipedream is down: the unknown connection is reported, and nothing else is missing.
 #[tokio::test]
-async fn a_connection_that_cannot_be_asked_is_said_so() {
+async fn an_unreachable_connection_is_reported() {
     let world = world().await;
     world.pipedream.inject(Standin::status(500).times(90));
     let found = overview(&world, &["Slack"]).await;

@@ -164,7 +164,7 @@ async fn a_model_that_repeats_itself_within_one_message_causes_one_effect() {
 }
 
 #[tokio::test]
-async fn nobody_runs_a_tool_without_its_token() {
+async fn a_tool_without_its_token_does_not_run() {
     let world = World::start().await;
     let tool = world.tool(&ai_sms()).await;
     let other_tool = world.tool(&ai_sms()).await;
@@ -372,7 +372,7 @@ async fn fixed_and_added_recipients_are_united_without_duplicates() {
 }
 
 #[tokio::test]
-async fn a_call_with_a_withheld_number_is_said_so() {
+async fn a_withheld_number_gets_no_sms() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     for caller in ["", "anonymous"] {

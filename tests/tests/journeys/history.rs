@@ -219,7 +219,7 @@ async fn a_call_that_came_in_at_vapi_is_known_by_its_runs() {
 }
 
 #[tokio::test]
-async fn runs_of_another_organization_are_shown_to_nobody_else() {
+async fn runs_are_hidden_from_other_organizations() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     let call = world.call(&tool, json!({"text": "Hello"}));

@@ -21,7 +21,7 @@ async fn patch(world: &World, hook: &Value, body: &Value) -> tests::Answer {
 }
 
 #[tokio::test]
-async fn a_hook_has_an_address_and_its_secret_is_shown_to_nobody() {
+async fn a_hook_has_an_address_and_its_secret_is_never_shown() {
     let world = World::start().await;
     let made = world.hook(&json!({"service": "Slack", "secret": SLACK_SECRET, "label": "Ours"})).await;
     let id = text(&made["id"]);

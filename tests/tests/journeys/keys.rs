@@ -14,7 +14,7 @@ use shared::{
     Deadline, Error,
     clients::{
         Llm, http_client,
-        llm::{Message, Request},
+        llm::{CompletionRequest, Message},
     },
     models::KeyService,
 };
@@ -302,12 +302,12 @@ async fn ask(world: &World, tenant: &Tenant) -> Result<String, Error> {
     let account = accounts.llm(tenant.organization_id.parse().unwrap()).await?;
     let messages = [Message::user("Who are you?")];
     let deadline = Deadline::after(Duration::from_secs(30));
-    Ok(client.complete(&account, &Request::new(&messages), deadline).await?.text)
+    Ok(client.complete(&account, &CompletionRequest::new(&messages), deadline).await?.text)
 }
 
 /// The organization's own LLM answers, otherwise the platform's, otherwise a sentence says how to get a key.
 #[tokio::test]
-async fn an_organizations_llm_answers_for_it_and_for_nobody_else() {
+async fn an_organizations_llm_serves_that_organization_only() {
     let [own, platforms] = ["own-key", "platforms-key"].map(|api_key| {
         let options = standins::llm::Options { api_key: api_key.to_owned(), ..Default::default() };
         standins::llm::start(([127, 0, 0, 1], 0).into(), options).unwrap()

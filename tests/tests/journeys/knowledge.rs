@@ -78,7 +78,7 @@ async fn a_model_finds_loaded_entries() {
 }
 
 #[tokio::test]
-async fn nothing_found_is_said_honestly() {
+async fn an_empty_result_is_reported_as_empty() {
     let world = World::start().await;
     let tool = world.attached(&query(&base(&world).await)).await;
     for arguments in [json!({"query": "castle"}), json!({"query": "river", "city_one_of": ["Lisboa"]})] {

@@ -300,7 +300,7 @@ async fn wrong_limits_are_named_field_by_field() {
 // --------------------------------------------------------------------------------------------- whom it writes to
 
 #[tokio::test]
-async fn a_model_that_changed_a_digit_reaches_nobody_and_is_told_why() {
+async fn a_number_with_a_changed_digit_is_refused_with_the_reason() {
     let world = World::start().await;
     let tool = world.attached(&to_whomever(json!("caller_only"))).await;
     let arguments = json!({"text": "Hello", "recipients": [phone(2)]});
@@ -341,7 +341,7 @@ async fn a_released_execution_returns_its_room() {
 }
 
 #[tokio::test]
-async fn a_caller_without_a_number_is_nobody_to_write_to() {
+async fn an_sms_to_a_caller_without_a_number_is_refused() {
     let world = World::start().await;
     let tool = world.attached(&to_whomever(json!("caller_only"))).await;
     let call = ToolCall {

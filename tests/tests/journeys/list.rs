@@ -164,7 +164,7 @@ async fn rows_of_an_older_version_still_show() {
 }
 
 #[tokio::test]
-async fn a_route_that_is_none_is_404() {
+async fn an_unknown_route_is_404() {
     let world = World::start().await;
     for path in ["/api", "/api/x", "/", "/api/harbour-dental/agents", "/api/harbour-dental/tools/x/y"] {
         let answer = world.send("list-tools", &Event::get(path).user(&world.home.user_id)).await;
@@ -173,7 +173,7 @@ async fn a_route_that_is_none_is_404() {
 }
 
 #[tokio::test]
-async fn a_query_parameter_that_nobody_knows_is_refused_in_a_sentence() {
+async fn an_unknown_query_parameter_is_refused() {
     let world = World::start().await;
     for (path, named) in [
         ("/tools?limt=5", vec!["limt"]),

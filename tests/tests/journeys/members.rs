@@ -206,7 +206,7 @@ async fn only_owners_make_change_and_remove_owners() {
 }
 
 #[tokio::test]
-async fn anybody_may_leave_and_nobody_else_be_sent_away_by_them() {
+async fn a_member_may_leave_but_not_remove_others() {
     let world = World::start().await;
     add(&world, ANA, "member").await;
     for role_of in [Some("viewer"), Some("member"), None] {
@@ -222,7 +222,7 @@ async fn anybody_may_leave_and_nobody_else_be_sent_away_by_them() {
 }
 
 #[tokio::test]
-async fn an_organization_is_nobody_elses_to_fill_or_to_empty() {
+async fn owners_cannot_see_or_change_members_of_another_organization() {
     let world = World::start().await;
     // A user of both.
     let row = json!({"user_id": ANA, "organization_id": world.other.organization_id, "role": "owner"});

@@ -469,6 +469,6 @@ async fn a_thread(world: &World) {
 }
 
 #[tokio::test]
-async fn a_conversation_of_a_newer_version_goes_on() {
+async fn a_thread_of_a_newer_version_continues() {
     a_thread(&World::start().await).await;
 }

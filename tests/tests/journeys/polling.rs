@@ -238,7 +238,7 @@ async fn an_item_of_another_source_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_asked_less_often_and_it_is_said_why() {
+async fn a_failing_source_is_polled_less_often_with_the_reason() {
     let polled = Polled::start(&json!({"polling_interval_minutes": 60})).await;
     *polled.feed.lock().unwrap() = (500, json!({"message": "out of paper"}));
     let mut waits = Vec::new();

@@ -476,7 +476,7 @@ async fn a_first_try_that_died_on_the_way_to_the_queue_is_made_good_by_the_repea
 
 /// The message is there although the answer was lost, and somebody is at the run by now.
 #[tokio::test]
-async fn a_run_that_was_taken_up_all_the_same_goes_on() {
+async fn a_repeated_start_shows_a_run_that_is_already_leased() {
     let world = World::start().await;
     let body = json!({"prompt": "Hello"});
     let run = world.start_run_once("one", &body).await.expect(202);

@@ -88,7 +88,7 @@ fn secrets(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn secrets_go_to_secrets_manager_and_are_shown_to_nobody() {
+async fn secrets_go_to_secrets_manager_and_are_never_shown() {
     let crm = address();
     let mut world = world(&crm).await;
     let tool = world.attached(&booking(&crm)).await;

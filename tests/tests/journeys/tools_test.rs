@@ -441,7 +441,7 @@ async fn references_of_a_tried_configuration_are_checked_as_on_saving() {
 }
 
 #[tokio::test]
-async fn a_strangers_tool_and_number_are_not_there() {
+async fn a_tool_and_number_of_another_organization_are_not_found() {
     let world = World::start().await;
     let theirs = world.create_as(&world.other, &ai_sms()).await.expect(201);
     for id in [&theirs["id"], &json!(Uuid::new_v4())] {

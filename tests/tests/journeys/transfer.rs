@@ -63,7 +63,7 @@ fn came_in(world: &World, tenant: &Tenant, call: &ToolCall) {
 }
 
 /// The same event of another call.
-fn in_call(event: Event, call_id: Option<&str>) -> Event {
+fn with_call(event: Event, call_id: Option<&str>) -> Event {
     let mut body: Value = serde_json::from_str(event.body.as_ref().unwrap()).unwrap();
     body["metadata"]["callId"] = json!(call_id);
     event.text(body.to_string())
@@ -158,7 +158,7 @@ async fn each_kind_of_target_gets_its_own_message() {
 }
 
 #[tokio::test]
-async fn a_message_reaches_whoever_takes_the_call_over() {
+async fn a_transfer_message_reaches_the_destination() {
     let world = World::start().await;
     let message =
         json!({"message": "A caller from {{caller_phone_number}} about {{this}}.", "messageStrategy": "message"});
@@ -320,10 +320,10 @@ async fn another_organizations_call_is_not_transferred() {
             ..PhoneCall::default()
         };
         let theirs = world.vapi.begin_call(&begun).unwrap()["id"].as_str().unwrap().to_owned();
-        let answer = world.send("execute", &in_call(event.clone(), Some(&theirs))).await;
+        let answer = world.send("execute", &with_call(event.clone(), Some(&theirs))).await;
         let said = refused(&answer);
         let unknown = Uuid::now_v7().to_string();
-        let answer = world.send("execute", &in_call(event.clone(), Some(&unknown))).await;
+        let answer = world.send("execute", &with_call(event.clone(), Some(&unknown))).await;
         assert_eq!(said, refused(&answer), "theirs is as good as unknown");
         assert!(world.vapi.heard(&theirs).is_empty());
     }
@@ -362,7 +362,7 @@ async fn a_call_that_cannot_be_transferred_is_said_so_and_logged() {
     assert_eq!(heard(&world, &forwarded).len(), 1);
 
     for unknown in [Some(Uuid::now_v7().to_string()), Some("no-uuid".to_owned()), None] {
-        let event = in_call(events[2].clone(), unknown.as_deref());
+        let event = with_call(events[2].clone(), unknown.as_deref());
         said.push(refused(&world.send("execute", &event).await));
         assert!(said.last().unwrap().contains("take a message"));
     }

@@ -162,7 +162,7 @@ fn routes_in_words(routes: &[Route]) -> String {
 }
 
 #[test]
-fn the_readme_has_the_routes_as_they_are_declared() {
+fn the_page_of_endpoints_has_the_declared_routes() {
     let mut text = String::new();
     for line in read("docs/endpoints.md").lines() {
         let function = line.strip_prefix("| [").and_then(|rest| Some(rest.split_once(']')?.0));

@@ -46,6 +46,13 @@ const LAYERS: [(&str, &[&str]); 18] = [
 
 const LONGEST_FILE: usize = 600;
 
+/// Names of several public types of `shared`, with the reason.
+const NAMES_OF_SEVERAL_TYPES: [(&str, &str); 3] = [
+    ("Account", "each client's account; code names the client too, as in `twilio::Account`"),
+    ("Error", "a module's own error"),
+    ("Result", "a module's own result"),
+];
+
 /// Functions that only operators invoke.
 const OPERATED: [&str; 1] = ["catalogue"];
 
@@ -71,7 +78,7 @@ fn kebab_id(id: &str) -> String {
 // ------------------------------------------------------------------------------------------- one name, four places
 
 #[test]
-fn a_function_has_its_directory_resource_event_and_readme_row() {
+fn a_function_has_its_directory_resource_event_and_endpoint_row() {
     let functions = functions();
     assert!(!functions.is_empty());
     for name in &functions {
@@ -261,7 +268,7 @@ fn api_gateway_may_call_exactly_the_functions_that_have_routes() {
 // ------------------------------------------------------------------------------------------------------- the code
 
 #[test]
-fn arrows_go_one_way() {
+fn modules_use_only_lower_layers() {
     let layer = |module: &str| LAYERS.iter().position(|(_, modules)| modules.contains(&module));
     let in_folder = |folder: &str| {
         set(LAYERS.iter().filter(|(named, _)| *named == folder).flat_map(|(_, modules)| modules.iter().copied()))
@@ -313,7 +320,7 @@ fn arrows_go_one_way() {
 
 /// Modules form no circle. In a crate with a module `deps`, no module uses the crate's root either.
 #[test]
-fn the_modules_of_a_function_stand_in_no_circle() {
+fn the_modules_of_a_function_have_no_cycle() {
     for function in functions() {
         let folder = format!("functions/{function}/src");
         let root = read(&format!("{folder}/lib.rs"));
@@ -357,6 +364,25 @@ fn no_file_is_too_long_to_be_read() {
         let lines = file.text.lines().count();
         assert!(lines <= LONGEST_FILE, "{} has {lines} lines", file.path);
     }
+}
+
+#[test]
+fn public_types_of_shared_have_different_names() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in rust("shared/src") {
+        for line in file.code.lines() {
+            let item =
+                ["pub struct ", "pub enum ", "pub trait ", "pub type "].iter().find_map(|it| line.strip_prefix(it));
+            if let Some(item) = item {
+                let name = item.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+                files.entry(name).or_default().push(file.path.clone());
+            }
+        }
+    }
+    assert!(files.len() > 300, "{}", files.len());
+    files.retain(|_, files| files.len() > 1);
+    let allowed = set(NAMES_OF_SEVERAL_TYPES.map(|(name, _)| name));
+    assert_eq!(set(files.keys().cloned()), allowed, "{files:#?}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub struct Account {
 }
 
 impl Account {
-    fn lets_in(&self, user: &str, password: &str) -> bool {
+    fn accepts_credentials(&self, user: &str, password: &str) -> bool {
         (self.sid == user && self.auth_token == password)
             || self.api_keys.iter().any(|(sid, secret)| sid == user && secret == password)
     }
@@ -185,8 +185,11 @@ impl Service for Twilio {
 impl Twilio {
     fn account(&self, sid: &str, request: &Request) -> Result<&Account, Problem> {
         let (user, password) = request.basic().ok_or_else(Problem::unauthenticated)?;
-        let known =
-            self.options.accounts.iter().find(|account| account.sid == sid && account.lets_in(&user, &password));
+        let known = self
+            .options
+            .accounts
+            .iter()
+            .find(|account| account.sid == sid && account.accepts_credentials(&user, &password));
         known.ok_or_else(Problem::unauthenticated)
     }
 

@@ -248,13 +248,13 @@ impl Diagnostics {
     }
 
     /// Errors first, each severity in the order found.
-    pub fn into_report(self) -> Report {
-        let result = if self.errors.is_empty() { Outcome::Ok } else { Outcome::Failed };
+    pub fn into_report(self) -> CheckReport {
+        let result = if self.errors.is_empty() { CheckResult::Ok } else { CheckResult::Failed };
         let truncated = self.more || self.errors.len() + self.warnings.len() > MOST_DIAGNOSTICS;
         let mut diagnostics = self.errors;
         diagnostics.extend(self.warnings);
         diagnostics.truncate(MOST_DIAGNOSTICS);
-        Report { result, diagnostics, truncated }
+        CheckReport { result, diagnostics, truncated }
     }
 }
 
@@ -265,20 +265,20 @@ fn is_none_more(more: &usize) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CheckResult {
     Ok,
     Failed,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
-    pub result: Outcome,
+pub struct CheckReport {
+    pub result: CheckResult,
     pub diagnostics: Vec<Diagnostic>,
     /// Some diagnostics are missing: the search stops after a hundred errors.
     pub truncated: bool,
 }
 
-impl Report {
+impl CheckReport {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for diagnostic in &self.diagnostics {
@@ -339,7 +339,7 @@ mod tests {
             diagnostics.push(Diagnostic::error(Code::InvalidValue, format!("/{index}"), "E.", "H."));
         }
         let report = diagnostics.into_report();
-        assert_eq!((report.diagnostics.len(), report.truncated, report.result), (100, true, Outcome::Failed));
+        assert_eq!((report.diagnostics.len(), report.truncated, report.result), (100, true, CheckResult::Failed));
         assert_eq!((report.diagnostics[0].pointer.as_str(), report.count()), ("/0", (100, 0)));
         assert!(report.to_text().ends_with("- There are more problems; repair these first.\n"));
     }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_more_are_allowed_is_said() {
+    fn the_remaining_number_of_calls_is_reported() {
         let names = (0..60).map(|index| format!("name_{index}"));
         let error = Diagnostic::error(Code::UnknownPath, "/a", "E.", "H.").allowed(names);
         assert_eq!((error.allowed.len(), error.allowed_more), (MOST_ALLOWED, 10));

@@ -206,7 +206,7 @@ mod tests {
             let action = json!({"id": "a", "tool": "gmail_send_email", "parameters": {}, "approval": approval});
             let (definition, problems) = read(&json!({"actions": [action]}));
             let body = definition.unwrap().body;
-            let crate::automation::Body::Actions(mut actions) = body else { panic!("there are actions") };
+            let crate::automation::AutomationBody::Actions(mut actions) = body else { panic!("there are actions") };
             (actions.remove(0).approval, problems)
         };
         assert_eq!(action(json!(true)), (Some(ApprovalRequest::default()), Vec::new()));

@@ -22,7 +22,7 @@ use crate::{
     backoff::Backoff,
     clients::{
         Outbound, Secrets,
-        outbound::{Body, Request},
+        outbound::{Request, RequestBody},
     },
     models::{AllowedHosts, Automation, RunId, Timestamp},
 };
@@ -97,7 +97,7 @@ impl Alerts {
                 method: Method::POST,
                 url: url.clone(),
                 headers: headers.clone(),
-                body: Some(Body::Json(body.clone())),
+                body: Some(RequestBody::Json(body.clone())),
                 limit: LARGEST_ANSWER,
                 allowed_hosts: AllowedHosts::default(),
             };

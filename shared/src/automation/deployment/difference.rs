@@ -8,7 +8,7 @@ use crate::automation::definition::diagnostics::child;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     pub pointer: String,
-    pub change: Change,
+    pub change: DifferenceKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,7 @@ pub struct Difference {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum DifferenceKind {
     Added,
     Removed,
     Changed,
@@ -63,9 +63,9 @@ fn compare(from: Option<&Value>, to: Option<&Value>, pointer: &str, found: &mut 
         (None, None) => {}
         (from, to) => {
             let change = match (from, to) {
-                (None, _) => Change::Added,
-                (_, None) => Change::Removed,
-                _ => Change::Changed,
+                (None, _) => DifferenceKind::Added,
+                (_, None) => DifferenceKind::Removed,
+                _ => DifferenceKind::Changed,
             };
             found.push(Difference { pointer: pointer.to_owned(), change, from: from.cloned(), to: to.cloned() });
         }
@@ -84,10 +84,10 @@ mod tests {
         let to = json!({"name": "a", "actions": [{"id": "1", "tool": "u"}], "new/er": null});
         let told: Vec<_> = differences(&from, &to).changes.into_iter().map(|one| (one.pointer, one.change)).collect();
         let expected = [
-            ("/actions/0/tool", Change::Changed),
-            ("/actions/1", Change::Removed),
-            ("/new~1er", Change::Added),
-            ("/old", Change::Removed),
+            ("/actions/0/tool", DifferenceKind::Changed),
+            ("/actions/1", DifferenceKind::Removed),
+            ("/new~1er", DifferenceKind::Added),
+            ("/old", DifferenceKind::Removed),
         ];
         assert_eq!(told, expected.map(|(pointer, change)| (pointer.to_owned(), change)));
         assert!(differences(&from, &from).changes.is_empty());

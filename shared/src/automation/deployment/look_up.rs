@@ -31,8 +31,8 @@ use crate::{
     error,
     json_schema::JsonSchema,
     models::{
-        CheckedTool, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp, Tool, ToolRef,
-        Trigger as ExecutionTrigger, folded_name,
+        CheckedTool, ExecutionOrigin, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp,
+        Tool, ToolRef, folded_name,
     },
     tool::Unavailable,
 };
@@ -373,7 +373,7 @@ impl Deployment {
                 now: known.now,
                 zone: TimeZone::UTC,
             },
-            trigger: ExecutionTrigger::Test,
+            trigger: ExecutionOrigin::Test,
             deadline: deadline.at_most(PREFLIGHT_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {

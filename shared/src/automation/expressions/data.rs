@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
 use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
 use serde_json::{Map, Value};
 
-use super::path::{Path, Step};
+use super::path::{Path, PathStep};
 use crate::models::Timestamp;
 
 /// Built-in dates and times, without the suffixes `_utc` and `_local`.
@@ -166,7 +166,7 @@ impl Data<'_> {
         !self.outputs.lacking.is_empty()
     }
 
-    fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [Step])> {
+    fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [PathStep])> {
         let (first, rest) = path.steps().split_first()?;
         let name = first.name();
         if let Some(value) = self.variables.get(name) {

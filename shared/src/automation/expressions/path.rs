@@ -9,18 +9,18 @@ const MOST_STEPS: usize = 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     text: String,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 /// A member of an object or an item of a list, depending on the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PathStep {
     name: String,
     /// Counted from the end if negative.
     index: Option<i64>,
 }
 
-impl Step {
+impl PathStep {
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -56,7 +56,7 @@ impl Path {
         if text.chars().count() > LONGEST_PATH {
             return Err(format!("has more than {LONGEST_PATH} characters"));
         }
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<PathStep> = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
             let (name, index, after) = match rest.strip_prefix('[') {
@@ -67,7 +67,7 @@ impl Path {
             if steps.is_empty() && index.is_some() {
                 return Err("must begin with a name".to_owned());
             }
-            steps.push(Step { name, index });
+            steps.push(PathStep { name, index });
             if steps.len() > MOST_STEPS {
                 return Err(format!("has more than {MOST_STEPS} steps"));
             }
@@ -81,21 +81,21 @@ impl Path {
     }
 
     /// Never empty.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.steps
     }
 
     /// The path up to its first index of a list.
     pub(super) fn before_index(&self) -> Self {
-        let steps: Vec<Step> = self.steps.iter().take_while(|step| !step.is_index()).cloned().collect();
+        let steps: Vec<PathStep> = self.steps.iter().take_while(|step| !step.is_index()).cloned().collect();
         Self { text: self.text.clone(), steps }
     }
 
     pub fn first(&self) -> &str {
-        self.steps.first().map_or("", Step::name)
+        self.steps.first().map_or("", PathStep::name)
     }
 
-    pub fn follow<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
+    pub fn follow<'v>(steps: &[PathStep], value: &'v Value) -> Option<&'v Value> {
         steps.iter().try_fold(value, |value, step| step.into(value))
     }
 }

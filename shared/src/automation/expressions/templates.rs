@@ -36,7 +36,7 @@ enum Part {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct TemplateError {
     pub code: Code,
     /// The template as written, cut.
     pub excerpt: String,
@@ -46,7 +46,7 @@ pub struct Fault {
 
 impl Template {
     /// Parses a text in one pass; faulty templates are left out of the parts.
-    pub fn parse(text: &str) -> (Self, Vec<Fault>) {
+    pub fn parse(text: &str) -> (Self, Vec<TemplateError>) {
         let (mut parts, mut faults, mut rest) = (Vec::new(), Vec::new(), text);
         while let Some(Placeholder { before, opened, closed }) = Placeholder::first_in(rest) {
             if faults.len() >= MOST_FAULTS {
@@ -220,8 +220,8 @@ fn fill(value: &Value, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfill
     }
 }
 
-fn fault(code: Code, excerpt: &str, problem: &str) -> Fault {
-    Fault { code, excerpt: cut(excerpt.to_owned(), LONGEST_EXCERPT), problem: problem.to_owned() }
+fn fault(code: Code, excerpt: &str, problem: &str) -> TemplateError {
+    TemplateError { code, excerpt: cut(excerpt.to_owned(), LONGEST_EXCERPT), problem: problem.to_owned() }
 }
 
 fn read(inside: &str) -> Result<Part, (Code, String)> {

@@ -336,8 +336,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        automation::{Diagnostics, definition::Body, definition::Definition},
-        clients::{Failure, Service},
+        automation::{Diagnostics, definition::AutomationBody, definition::Definition},
+        clients::{Failure, UpstreamService},
         models::{AutomationRun, AutomationVersion, RunPlan},
     };
 
@@ -345,7 +345,8 @@ mod tests {
 
     fn actions(actions: &Value) -> Vec<Action> {
         let definition = json!({"name": "x", "trigger_type": "manual", "actions": actions});
-        let Body::Actions(actions) = Definition::read(&definition, &mut Diagnostics::default()).unwrap().body else {
+        let AutomationBody::Actions(actions) = Definition::read(&definition, &mut Diagnostics::default()).unwrap().body
+        else {
             panic!("it has actions")
         };
         actions
@@ -493,7 +494,8 @@ mod tests {
             (actions(&json!([action("a", json!({"retries": 2}))])), Map::new(), data(&json!({})));
         let run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
         let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
-        let because = |failure| ToolOutcome::failed("No.").because(clients::Error::new(Service::Outbound, failure));
+        let because =
+            |failure| ToolOutcome::failed("No.").because(clients::Error::new(UpstreamService::Outbound, failure));
         let busy = || because(Failure::RateLimited);
         for (outcome, acts, attempts, again) in [
             (busy(), true, 1, true),

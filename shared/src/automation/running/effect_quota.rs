@@ -12,7 +12,7 @@ use crate::{
     Deadline, Result,
     models::{AutomationId, AutomationQuotas, AutomationRun, ExecutionStatus, OrganizationId, RunId, ToolEffect},
     store::{Counted, Quotas, Room, Window},
-    tool::{CallContext, Subject, Tool, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
+    tool::{CallContext, CallableTool, Subject, ToolOutcome, ToolSpec, Toolbox, arguments::Checked},
 };
 
 #[derive(Clone)]
@@ -87,11 +87,11 @@ impl EffectQuota {
 }
 
 struct Limited {
-    tool: Arc<dyn Tool>,
+    tool: Arc<dyn CallableTool>,
     quota: EffectQuota,
 }
 
-impl Tool for Limited {
+impl CallableTool for Limited {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 /// If an approval or a run may still be open.
-pub async fn end_what_it_waits_for(
+pub async fn end_pending_work(
     runs: &AutomationRuns,
     approvals: &Approvals,
     run: &AutomationRun,

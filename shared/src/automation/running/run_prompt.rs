@@ -32,7 +32,7 @@ pub fn named_tools(
                 let is_taken = |name: &str| {
                     name == FINAL_RESPONSE || built_in.has(name) || found.iter().any(|other| other.spec().name == name)
                 };
-                match found_tool.with_free_name(is_taken).held_to(allowed_hosts) {
+                match found_tool.with_free_name(is_taken).restricted_to_hosts(allowed_hosts) {
                     Some(held) => found.push(held),
                     None => problems.add(format!("{place}.allowed_hosts"), NO_HOSTS),
                 }

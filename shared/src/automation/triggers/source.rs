@@ -10,7 +10,7 @@ use crate::{
     Deadline, Error, Result,
     automation::{
         Deployment,
-        definition::{Body, Definition, trigger::Polling},
+        definition::{AutomationBody, Definition, trigger::Polling},
         expressions::{
             data::{Data, Lowered, Outputs},
             templates::{Unfilled, filled_in_within},
@@ -23,8 +23,8 @@ use crate::{
     },
     connections::Connection,
     models::{
-        Automation, AutomationVersion, ExecutionId, OrganizationId, Timestamp, ToolRef, Trigger as ExecutionTrigger,
-        UserId, folded_name,
+        Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, Timestamp, ToolRef, UserId,
+        folded_name,
     },
     tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
 };
@@ -47,7 +47,7 @@ pub(in crate::automation) struct SourceCall<'a> {
     pub(in crate::automation) tool: &'a ToolRef,
     pub(in crate::automation) parameters: &'a Map<String, Value>,
     pub(in crate::automation) data: &'a Data<'a>,
-    pub(in crate::automation) trigger: ExecutionTrigger,
+    pub(in crate::automation) trigger: ExecutionOrigin,
     pub(in crate::automation) deadline: Deadline,
 }
 
@@ -68,7 +68,7 @@ impl Deployment {
         let organization = automation.organization_id;
         let name = &polling.source_tool;
         // Avoids look-ups for the actions.
-        let alone = Definition { body: Body::Actions(Vec::new()), ..definition.clone() };
+        let alone = Definition { body: AutomationBody::Actions(Vec::new()), ..definition.clone() };
         let earlier = version.checked.clone();
         let known = Box::pin(self.look_up(organization, &alone, earlier, Purpose::Activation, deadline)).await?;
         let checked = version.checked.get(name).map(|checked| &checked.fingerprint);
@@ -108,7 +108,7 @@ impl Deployment {
                 now: Timestamp::now(),
                 zone: zone.unwrap_or(TimeZone::UTC),
             },
-            trigger: ExecutionTrigger::Automation,
+            trigger: ExecutionOrigin::Automation,
             deadline: deadline.at_most(ANSWER_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     automation::definition::{
-        Body, Definition,
+        AutomationBody, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, child},
     },
     fields::unseen_mark,
@@ -20,7 +20,7 @@ pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
         let hint = "Write the name again without it.";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
     }
-    if let Body::Actions(actions) = &definition.body {
+    if let AutomationBody::Actions(actions) = &definition.body {
         for action in actions {
             for (field, name) in [("id", &action.id), ("output_as", &action.output_as)] {
                 let Some(name) = name else { continue };

@@ -21,7 +21,7 @@ use crate::{
         expressions::{path::Path, templates::Template},
         nearest,
     },
-    catalogue::{as_meant, may_become},
+    catalogue::{coerce_to_schema, may_become},
     fields::kind,
     json_schema::{JsonSchema, extent},
 };
@@ -219,7 +219,10 @@ pub(super) fn check(
         let is_nothing = (known.is_null() || known.as_str() == Some("")) && !filling.spots.contains_key(&places.1);
         if !is_nothing || (of_service && required(schema).any(|required| required == name)) {
             let property = properties.and_then(|properties| properties.get(name)).filter(|_| of_service);
-            given.insert(name.clone(), property.map_or_else(|| known.clone(), |property| as_meant(property, &known)));
+            given.insert(
+                name.clone(),
+                property.map_or_else(|| known.clone(), |property| coerce_to_schema(property, &known)),
+            );
         }
     }
     // The tool call fills in defaults.
@@ -533,7 +536,7 @@ fn becomes(knowledge: Knowledge<'_>, written: &Value, allowed: &[&str]) -> Becom
     let known = knowledge.types();
     match knowledge {
         Knowledge::Value(value) | Knowledge::Like(value) => {
-            if fits(&as_meant(written, value), allowed) {
+            if fits(&coerce_to_schema(written, value), allowed) {
                 Becomes::ThisType
             } else {
                 Becomes::Nothing

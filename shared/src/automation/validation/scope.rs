@@ -8,7 +8,7 @@ use crate::automation::{
     definition::diagnostics::{Code, Diagnostic, Severity},
     expressions::{
         data::{date_names, is_date},
-        path::{Path, Step},
+        path::{Path, PathStep},
     },
     nearest,
 };
@@ -144,7 +144,7 @@ impl<'a> Scope<'a> {
             "trigger_data" => self.in_trigger(path, rest, true),
             "user" => user(path, rest),
             "event_data" => {
-                let rest: Vec<&str> = rest.iter().map(Step::name).collect();
+                let rest: Vec<&str> = rest.iter().map(PathStep::name).collect();
                 let message = "There is no event_data.".to_owned();
                 let hint = format!("Write {{{{trigger_data.{}}}}}: the event stands in trigger_data.", rest.join("."));
                 Err(Box::new(WrongPath::new(Code::EventData, message, hint)))
@@ -237,7 +237,7 @@ impl<'a> Scope<'a> {
         names
     }
 
-    fn in_trigger(&self, path: &Path, steps: &[Step], prefixed: bool) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+    fn in_trigger(&self, path: &Path, steps: &[PathStep], prefixed: bool) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let prefix = if prefixed { "trigger_data." } else { "" };
         match self.trigger {
             TriggerData::None => {
@@ -253,7 +253,7 @@ impl<'a> Scope<'a> {
                 Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps).perhaps())
             }),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
-                let written: Vec<&str> = steps.iter().map(Step::name).collect();
+                let written: Vec<&str> = steps.iter().map(PathStep::name).collect();
                 let message = format!("The event {of} has no field {}.", written.join("."));
                 let wrong = WrongPath::new(Code::UnknownPath, message, "Use one of the event's fields.");
                 Box::new(wrong.among(&written.join("."), fields.keys().map(String::as_str).collect(), prefix))
@@ -263,7 +263,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Only the list `items` has values below it.
-fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+fn in_several<'a>(summary: bool, steps: &[PathStep], prefix: &str) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     let Some((first, rest)) = steps.split_first() else { return Ok(Knowledge::Nothing) };
     let fields = TriggerData::fields_of_several(summary);
     let name = first.name();
@@ -293,14 +293,14 @@ fn in_several<'a>(summary: bool, steps: &[Step], prefix: &str) -> Result<Knowled
 fn in_fields<'a>(
     fields: &'a BTreeMap<String, String>,
     example: Option<&'a Value>,
-    steps: &[Step],
+    steps: &[PathStep],
 ) -> Option<Knowledge<'a>> {
     let like = example.and_then(|example| Path::follow(steps, example)).filter(|value| !value.is_null());
     let known = like.map_or(Knowledge::Nothing, Knowledge::Like);
     if steps.is_empty() {
         return Some(known);
     }
-    let same = |one: &[Step], other: &[Step]| {
+    let same = |one: &[PathStep], other: &[PathStep]| {
         one.len() <= other.len()
             && one
                 .iter()
@@ -318,7 +318,7 @@ fn in_fields<'a>(
 
 /// Whether a value like `example` may have something at these steps: text and numbers have no members, and list items need an
 /// index.
-fn may_lead_on(example: &Value, steps: &[Step]) -> bool {
+fn may_lead_on(example: &Value, steps: &[PathStep]) -> bool {
     let mut at = example;
     for step in steps {
         match (at, step.into(at)) {
@@ -332,7 +332,7 @@ fn may_lead_on(example: &Value, steps: &[Step]) -> bool {
 }
 
 /// Knowledge from sample items; `None` if no item has a value there.
-fn in_sample<'a>(items: &'a [Value], steps: &[Step]) -> Option<Knowledge<'a>> {
+fn in_sample<'a>(items: &'a [Value], steps: &[PathStep]) -> Option<Knowledge<'a>> {
     let found: Vec<&Value> =
         items.iter().filter_map(|item| Path::follow(steps, item)).filter(|value| !value.is_null()).collect();
     if let Some(first) = found.first() {
@@ -351,7 +351,7 @@ fn in_sample<'a>(items: &'a [Value], steps: &[Step]) -> Option<Knowledge<'a>> {
     items.iter().any(ends_in_null).then_some(Knowledge::Nothing)
 }
 
-fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+fn user<'a>(path: &Path, rest: &[PathStep]) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     match rest {
         [] => Ok(Knowledge::Nothing),
         [field] if USER.contains(&field.name()) => Ok(Knowledge::Text),
@@ -363,7 +363,7 @@ fn user<'a>(path: &Path, rest: &[Step]) -> Result<Knowledge<'a>, Box<WrongPath<'
     }
 }
 
-fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> WrongPath<'a> {
+fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[PathStep]) -> WrongPath<'a> {
     let reached = (0..steps.len()).rev().find_map(|count| {
         let (before, after) = steps.split_at_checked(count)?;
         Some((Path::follow(before, value)?, before, after.first()?))
@@ -375,8 +375,13 @@ fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> 
     match reached {
         Some((Value::Object(members), before, missing)) => {
             let written = path.steps().len() - steps.len();
-            let prefix: Vec<&str> =
-                path.steps().iter().take(written).map(Step::name).chain(before.iter().map(Step::name)).collect();
+            let prefix: Vec<&str> = path
+                .steps()
+                .iter()
+                .take(written)
+                .map(PathStep::name)
+                .chain(before.iter().map(PathStep::name))
+                .collect();
             let prefix = if prefix.is_empty() { String::new() } else { format!("{}.", prefix.join(".")) };
             wrong.among(missing.name(), members.keys().map(String::as_str).collect(), &prefix)
         }
@@ -386,7 +391,7 @@ fn nothing_at<'a>(path: &Path, what: &str, value: &'a Value, steps: &[Step]) -> 
 
 /// Knowledge from a JSON schema. A forbidden member is an error; an unlisted one is only unknown, unless `additionalProperties`
 /// is `false`.
-fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+fn below<'a>(schema: &'a Value, steps: &[PathStep], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
     let mut at = followed(schema, schema);
     for (index, step) in steps.iter().enumerate() {
         let properties = at.get("properties").and_then(Value::as_object);
@@ -404,7 +409,7 @@ fn below<'a>(schema: &'a Value, steps: &[Step], path: &Path) -> Result<Knowledge
             continue;
         }
         let written = path.steps().len() - steps.len() + index;
-        let before: Vec<&str> = path.steps().iter().take(written).map(Step::name).collect();
+        let before: Vec<&str> = path.steps().iter().take(written).map(PathStep::name).collect();
         let before = before.join(".");
         if !may_be("object") {
             let (what, hint) = if allowed.contains(&"array") {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     cut::{cut, instead_of},
-    models::{PendingCall, Shown},
+    models::{PendingCall, ShownValue},
     redaction::{SECRET, is_secret},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 const LONGEST: usize = 8_000;
 const LARGEST: usize = 32_000;
 
-pub fn shown(pending: &PendingCall) -> Vec<Shown> {
+pub fn shown(pending: &PendingCall) -> Vec<ShownValue> {
     if pending.shows.is_empty() {
         return shows(&Value::Object(pending.arguments.clone()), &pending.arguments);
     }
@@ -21,7 +21,7 @@ pub fn shown(pending: &PendingCall) -> Vec<Shown> {
 
 /// The values of a preview, by name. A value that is in the arguments comes from the model, others from the tool's
 /// author.
-pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Shown> {
+pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<ShownValue> {
     let mut given = Vec::new();
     texts(&Value::Object(arguments.clone()), &mut given);
     let mut shown = Shows { given, values: Vec::new() };
@@ -32,7 +32,7 @@ pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Show
         let length = value.name.len() + value.value.len();
         if length > left {
             let more = shown.values.len() - at;
-            kept.push(Shown { name: "More".to_owned(), value: instead_of(format!("{more} more")), fixed: true });
+            kept.push(ShownValue { name: "More".to_owned(), value: instead_of(format!("{more} more")), fixed: true });
             break;
         }
         left -= length;
@@ -43,7 +43,7 @@ pub(super) fn shows(preview: &Value, arguments: &Map<String, Value>) -> Vec<Show
 
 struct Shows {
     given: Vec<String>,
-    values: Vec<Shown>,
+    values: Vec<ShownValue>,
 }
 
 impl Shows {
@@ -77,7 +77,7 @@ impl Shows {
             value => {
                 if let Some(text) = text(value, secret) {
                     let fixed = self.is_fixed(&text);
-                    self.values.push(Shown { name: title(name), value: cut(text, LONGEST), fixed });
+                    self.values.push(ShownValue { name: title(name), value: cut(text, LONGEST), fixed });
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Shows {
                 value.value.push_str(", ");
                 value.value.push_str(&item);
             }
-            _ => self.values.push(Shown { name, value: cut(item, LONGEST), fixed }),
+            _ => self.values.push(ShownValue { name, value: cut(item, LONGEST), fixed }),
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
     fn lines(preview: &Value, arguments: &Value) -> Vec<String> {
         let shown = shows(preview, arguments.as_object().unwrap());
         let line =
-            |shown: Shown| format!("{}: {}{}", shown.name, shown.value, if shown.fixed { " (fixed)" } else { "" });
+            |shown: ShownValue| format!("{}: {}{}", shown.name, shown.value, if shown.fixed { " (fixed)" } else { "" });
         shown.into_iter().map(line).collect()
     }
 

@@ -6,8 +6,8 @@ use crate::{
     Deadline,
     accounts::LlmModel,
     clients::{
-        self, Failure, Service,
-        llm::{Completion, Delta, Request},
+        self, Failure, UpstreamService,
+        llm::{Completion, CompletionRequest, Delta},
     },
 };
 
@@ -17,7 +17,7 @@ pub trait PlannerModel: Sync {
     /// Returns the whole answer. If `tokens` is given, it receives the parts as they arrive.
     fn answer(
         &self,
-        request: &Request<'_>,
+        request: &CompletionRequest<'_>,
         tokens: Option<Tokens<'_>>,
         deadline: Deadline,
     ) -> impl Future<Output = Result<Completion, clients::Error>> + Send;
@@ -26,12 +26,12 @@ pub trait PlannerModel: Sync {
 impl PlannerModel for LlmModel<'_> {
     async fn answer(
         &self,
-        request: &Request<'_>,
+        request: &CompletionRequest<'_>,
         tokens: Option<Tokens<'_>>,
         deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
         let Some(tokens) = tokens else { return self.complete(request, deadline).await };
-        let request = Request { model: self.model, ..*request };
+        let request = CompletionRequest { model: self.model, ..*request };
         let deltas = self.llm.stream(&self.account.now().await?, &request, deadline).await?;
         pin_mut!(deltas);
         while let Some(delta) = deltas.next().await {
@@ -40,6 +40,9 @@ impl PlannerModel for LlmModel<'_> {
                 Delta::Done(completion) => return Ok(*completion),
             }
         }
-        Err(clients::Error::new(Service::Llm, Failure::Undecodable("the stream ended without an answer".into())))
+        Err(clients::Error::new(
+            UpstreamService::Llm,
+            Failure::Undecodable("the stream ended without an answer".into()),
+        ))
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
 use self::ask::Unanswered;
 use super::{
-    AgentState, ChatMessage, Event, Observer, PlannerModel, Step, Stop, StopSignal, answer_text,
+    AgentState, ChatMessage, Observer, PlannerModel, Stop, StopSignal, TurnEvent, TurnStep, answer_text,
     plan::{self, Plan},
     prompt,
 };
@@ -59,7 +59,7 @@ pub struct Planner<'a, M> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decided<'a> {
+pub enum PendingResolution<'a> {
     /// The person consented: exactly this call is carried out.
     Approved,
     Refused,
@@ -72,7 +72,7 @@ pub enum Decided<'a> {
 
 /// How a turn ended; each with the text for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum TurnEnd {
     Answered(String),
     /// A call waits for consent, which the text asks for, or for the front end, with an empty text:
     /// [`AgentState::pending`].
@@ -81,7 +81,7 @@ pub enum Ended {
     BrokenOff(String),
 }
 
-impl Ended {
+impl TurnEnd {
     pub fn text(&self) -> &str {
         match self {
             Self::Answered(text) | Self::Waiting(text) | Self::BrokenOff(text) => text,
@@ -111,7 +111,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
     ///
     /// # Errors
     /// When the model cannot be asked and nothing has been done: the same message may be sent again.
-    pub async fn run<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<Ended> {
+    pub async fn run<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<TurnEnd> {
         let mut turn = self.begin(state, observer);
         let ended = async {
             let plan = turn.plan().await?;
@@ -125,7 +125,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
     ///
     /// # Errors
     /// As [`Planner::run`].
-    pub async fn go_on<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<Ended> {
+    pub async fn go_on<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<TurnEnd> {
         let mut turn = self.begin(state, observer);
         let unknown =
             turn.state.tool_results.iter().filter(|call| call.effect && call.outcome == TurnCall::Unconfirmed);
@@ -143,13 +143,13 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
     pub async fn resume<O: Observer>(
         &self,
         pending: &PendingCall,
-        decided: Decided<'_>,
+        decided: PendingResolution<'_>,
         state: &mut AgentState,
         observer: &mut O,
-    ) -> Result<Ended> {
+    ) -> Result<TurnEnd> {
         let mut turn = self.begin(state, observer);
         let ended = async {
-            turn.step(Step::Execute);
+            turn.step(TurnStep::Execute);
             let calls = turn.decided(pending, decided).await?;
             query_execution_node(&mut turn, Plan { calls }).await
         };
@@ -178,7 +178,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
 async fn query_execution_node<M: PlannerModel, O: Observer>(
     turn: &mut Turn<'_, '_, '_, M, O>,
     mut plan: Plan,
-) -> Result<Ended, Unanswered> {
+) -> Result<TurnEnd, Unanswered> {
     loop {
         if !plan.calls.is_empty()
             && let Some(question) = turn.execute(plan).await?
@@ -192,20 +192,20 @@ async fn query_execution_node<M: PlannerModel, O: Observer>(
     }
 }
 
-fn validate_node<M: PlannerModel, O: Observer>(turn: &mut Turn<'_, '_, '_, M, O>, text: String) -> Ended {
-    turn.step(Step::Validate);
-    turn.observer.event(Event::Message(&text));
-    Ended::Answered(text)
+fn validate_node<M: PlannerModel, O: Observer>(turn: &mut Turn<'_, '_, '_, M, O>, text: String) -> TurnEnd {
+    turn.step(TurnStep::Validate);
+    turn.observer.event(TurnEvent::Message(&text));
+    TurnEnd::Answered(text)
 }
 
 impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: TurnStep) {
         self.state.current_step = step;
-        self.observer.event(Event::Progress { node: step.node(), step });
+        self.observer.event(TurnEvent::Progress { node: step.node(), step });
     }
 
     async fn plan(&mut self) -> Result<Plan, Unanswered> {
-        self.step(Step::Plan);
+        self.step(TurnStep::Plan);
         self.state.iteration += 1;
         let planner = self.planner;
         let messages = prompt::planning(self.state, planner.toolbox, planner.function_calling);
@@ -307,7 +307,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// Asks for the answer. It may request another tool after a call, while the limits allow one.
     async fn answer(&mut self) -> Result<Said, Unanswered> {
-        self.step(Step::Answer);
+        self.step(TurnStep::Answer);
         self.said.clear();
         let more = self.may_call_more();
         let messages = self.answering(more);
@@ -319,7 +319,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             Some(plan)
                 if text.is_empty() && (more || (self.is_within_limits() && self.state.tool_results.is_empty())) =>
             {
-                self.step(Step::Plan);
+                self.step(TurnStep::Plan);
                 self.state.iteration += 1;
                 Ok(Said::Plan(self.usable(plan, &completion, messages).await?))
             }
@@ -376,15 +376,15 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
 
     /// Writes the end into the state. After a failure the text tells the calls already made; the person could not know
     /// them otherwise.
-    fn over(mut self, ended: Result<Ended, Unanswered>) -> Result<Ended> {
+    fn over(mut self, ended: Result<TurnEnd, Unanswered>) -> Result<TurnEnd> {
         let ended = match ended {
             Ok(ended) => ended,
             Err(Unanswered::Stopped(Stop::Requested)) if !self.said.trim().is_empty() => {
                 let mut text = std::mem::take(&mut self.said);
                 text.push_str("\n\n(Stopped.)");
                 self.list_calls(&mut text);
-                self.observer.event(Event::Message(&text));
-                Ended::BrokenOff(text)
+                self.observer.event(TurnEvent::Message(&text));
+                TurnEnd::BrokenOff(text)
             }
             Err(unanswered) => {
                 let acted = self.state.tool_results.iter().any(ToolResult::acted);
@@ -399,8 +399,8 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                     }
                 };
                 let text = self.report(&why);
-                self.observer.event(Event::Message(&text));
-                Ended::BrokenOff(text)
+                self.observer.event(TurnEvent::Message(&text));
+                TurnEnd::BrokenOff(text)
             }
         };
         if !ended.text().is_empty() {

@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::{AgentState, Step, Widget};
+use super::{AgentState, TurnStep, Widget};
 use crate::{
     Result,
     error::OverBudget,
@@ -20,10 +20,10 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
+pub enum TurnEvent<'a> {
     Progress {
         node: &'static str,
-        step: Step,
+        step: TurnStep,
     },
     /// A part of the answer. All parts since the last step are the beginning of the message.
     Token(&'a str),
@@ -90,7 +90,7 @@ pub trait Observer: Send {
         false
     }
 
-    fn event(&mut self, event: Event<'_>);
+    fn event(&mut self, event: TurnEvent<'_>);
 
     /// Records the state: before each call that acts, and after it.
     ///

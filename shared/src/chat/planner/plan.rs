@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tool_is_no_tool_however_it_is_said() {
+    fn every_spelling_of_no_tool_means_no_tool() {
         for text in [
             r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#,
             r#"{"tool": "NONE"}"#,

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Widget;
 use crate::models::{
-    ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, Shown, Spent, Timestamp, ToolResult, TurnCall,
-    UserId, WaitsFor,
+    ChatRole, OfferedTool, PendingCall, PlannedCall, Role, RunningTurn, ShownValue, Spent, Timestamp, ToolResult,
+    TurnCall, UserId, WaitsFor,
 };
 
 /// The stored results of a waiting turn, in bytes.
@@ -44,7 +44,7 @@ impl ChatMessage {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum TurnStep {
     #[default]
     Plan,
     Execute,
@@ -54,7 +54,7 @@ pub enum Step {
     Consent,
 }
 
-impl Step {
+impl TurnStep {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -82,7 +82,7 @@ pub struct AgentState {
     pub tool_results: Vec<ToolResult>,
     /// Calls of the current plan that are not made yet.
     pub rest: Vec<PlannedCall>,
-    pub current_step: Step,
+    pub current_step: TurnStep,
     pub iteration: u32,
     pub user_context: UserContext,
     pub spent: Spent,
@@ -101,7 +101,7 @@ impl AgentState {
             earlier_results: Vec::new(),
             tool_results: Vec::new(),
             rest: Vec::new(),
-            current_step: Step::default(),
+            current_step: TurnStep::default(),
             iteration: 0,
             user_context,
             spent: Spent::default(),
@@ -143,7 +143,7 @@ pub(super) struct Question {
     pub(super) label: String,
     pub(super) effect: bool,
     pub(super) arguments: serde_json::Map<String, serde_json::Value>,
-    pub(super) shows: Vec<Shown>,
+    pub(super) shows: Vec<ShownValue>,
     pub(super) reason: String,
 }
 

@@ -7,7 +7,7 @@ use crate::{
     Deadline,
     clients::{
         self,
-        llm::{Completion, Message, Request},
+        llm::{Completion, CompletionRequest, Message},
     },
     cut::cut,
     models::{ChatRole, ThreadMessage},
@@ -53,6 +53,6 @@ pub async fn summarize<M: PlannerModel>(
         }
     }
     let messages = [Message::system(PROMPT), Message::user(text)];
-    let request = Request { max_tokens: Some(LONGEST), ..Request::new(&messages) };
+    let request = CompletionRequest { max_tokens: Some(LONGEST), ..CompletionRequest::new(&messages) };
     model.answer(&request, None, deadline).await
 }

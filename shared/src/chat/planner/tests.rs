@@ -16,10 +16,10 @@ use crate::{
     Deadline, Result,
     clients::{
         self,
-        llm::{Completion, Finish, Request, Usage},
+        llm::{Completion, CompletionRequest, Finish, Usage},
     },
-    models::{OrganizationId, Role, ThreadId, ToolEffect, Trigger, UserId, WaitsFor},
-    tool::{CallContext, Conversation, Origin, Parameters, Subject, Tool, ToolOutcome, ToolSpec, Toolbox},
+    models::{ExecutionOrigin, OrganizationId, Role, ThreadId, ToolEffect, UserId, WaitsFor},
+    tool::{CallContext, CallableTool, Conversation, Origin, Parameters, Subject, ToolOutcome, ToolSpec, Toolbox},
 };
 
 /// Answers with prepared texts, word by word on request.
@@ -28,7 +28,7 @@ struct Scripted(Mutex<VecDeque<&'static str>>);
 impl PlannerModel for Scripted {
     async fn answer(
         &self,
-        _request: &Request<'_>,
+        _request: &CompletionRequest<'_>,
         tokens: Option<Tokens<'_>>,
         _deadline: Deadline,
     ) -> Result<Completion, clients::Error> {
@@ -52,7 +52,7 @@ impl PlannerModel for Scripted {
 
 struct Look(ToolSpec);
 
-impl Tool for Look {
+impl CallableTool for Look {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -76,16 +76,16 @@ impl Observer for Notes {
         true
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn event(&mut self, event: TurnEvent<'_>) {
         self.told.push(match event {
-            Event::Progress { node, step } => format!("{node} {}", step.as_str()),
-            Event::Token(text) => format!("token {text:?}"),
-            Event::ToolCall { tool, arguments, .. } => format!("call {tool} {}", json!(arguments)),
-            Event::ToolResult { result, .. } => format!("result {}", result.outcome.as_str()),
-            Event::Widget(widget) => format!("widget {}", json!(widget)["type"]),
-            Event::FrontEndCall { tool, arguments, .. } => format!("front end {tool} {}", json!(arguments)),
-            Event::Consent(pending) => format!("consent {}", pending.tool.name),
-            Event::Message(text) => format!("message {text:?}"),
+            TurnEvent::Progress { node, step } => format!("{node} {}", step.as_str()),
+            TurnEvent::Token(text) => format!("token {text:?}"),
+            TurnEvent::ToolCall { tool, arguments, .. } => format!("call {tool} {}", json!(arguments)),
+            TurnEvent::ToolResult { result, .. } => format!("result {}", result.outcome.as_str()),
+            TurnEvent::Widget(widget) => format!("widget {}", json!(widget)["type"]),
+            TurnEvent::FrontEndCall { tool, arguments, .. } => format!("front end {tool} {}", json!(arguments)),
+            TurnEvent::Consent(pending) => format!("consent {}", pending.tool.name),
+            TurnEvent::Message(text) => format!("message {text:?}"),
         });
         if self.stop_at.is_some() && self.told.last().map(String::as_str) == self.stop_at {
             self.stop.give();
@@ -98,7 +98,7 @@ impl Observer for Notes {
     }
 }
 
-fn look(name: &str) -> Arc<dyn Tool> {
+fn look(name: &str) -> Arc<dyn CallableTool> {
     Arc::new(Look(ToolSpec {
         name: name.to_owned(),
         description: "Looks something up.".to_owned(),
@@ -110,7 +110,7 @@ fn look(name: &str) -> Arc<dyn Tool> {
     }))
 }
 
-async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, Notes) {
+async fn turn(script: &[&'static str], mut notes: Notes) -> (TurnEnd, AgentState, Notes) {
     let mut toolbox = Toolbox::default();
     toolbox.offer(look("look"));
     toolbox.offer_from(look("show"), Origin::FrontEnd);
@@ -128,7 +128,7 @@ async fn turn(script: &[&'static str], mut notes: Notes) -> (Ended, AgentState, 
             subject: Subject::Turn { thread: ThreadId::generate(), turn: 1 },
             delivery: None,
             conversation: &no_call,
-            trigger: Trigger::Conversation,
+            trigger: ExecutionOrigin::Conversation,
             deadline: Deadline::after(Duration::from_secs(60)),
         },
         turn: 1,
@@ -146,7 +146,7 @@ const LOOK: &str = r#"{"tool": "look", "reason": "r", "arguments": {"q": "x"}}"#
 #[tokio::test]
 async fn an_observer_is_told_of_each_step_as_it_happens() {
     let (ended, state, notes) = turn(&[LOOK, LOOK, "There is one."], Notes::default()).await;
-    assert_eq!(ended, Ended::Answered("There is one.".to_owned()));
+    assert_eq!(ended, TurnEnd::Answered("There is one.".to_owned()));
     let looked = ["query_execution execute", r#"call look {"q":"x"}"#, r#"widget "list""#, "result succeeded"];
     let expected: Vec<&str> = ["query_execution plan"]
         .into_iter()
@@ -165,7 +165,7 @@ async fn an_observer_is_told_of_each_step_as_it_happens() {
         .collect();
     assert_eq!(notes.told, expected);
     assert!((notes.cost - 0.75).abs() < f64::EPSILON && (state.spent.cost - 0.75).abs() < f64::EPSILON);
-    assert_eq!((state.iteration, state.current_step, state.messages.len()), (2, Step::Validate, 2));
+    assert_eq!((state.iteration, state.current_step, state.messages.len()), (2, TurnStep::Validate, 2));
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn an_answer_that_only_begins_like_a_plan_is_told_whole() {
 async fn a_stopped_turn_lists_its_actions() {
     let stopped = Notes { stop_at: Some("query_execution answer"), ..Notes::default() };
     let (ended, state, notes) = turn(&[LOOK], stopped).await;
-    let Ended::BrokenOff(text) = &ended else { panic!("{ended:?}") };
+    let TurnEnd::BrokenOff(text) = &ended else { panic!("{ended:?}") };
     assert!(text.contains("it was stopped") && text.contains("- look: succeeded"), "{text}");
     assert_eq!(notes.told.last(), Some(&format!("message {text:?}")));
     assert_eq!(state.messages.last(), Some(&ChatMessage::assistant(text)));
@@ -189,7 +189,7 @@ async fn a_stopped_turn_lists_its_actions() {
 async fn a_turn_stopped_in_the_middle_of_a_word_keeps_its_text() {
     let stopped = Notes { stop_at: Some(r#"token "is ""#), ..Notes::default() };
     let (ended, state, notes) = turn(&[r#"{"tool": "none"}"#, "There is more than one."], stopped).await;
-    assert_eq!(ended, Ended::BrokenOff("There is \n\n(Stopped.)".to_owned()));
+    assert_eq!(ended, TurnEnd::BrokenOff("There is \n\n(Stopped.)".to_owned()));
     assert!(!notes.told.iter().any(|told| told.contains("more")), "{:?}", notes.told);
     assert_eq!(state.messages.last(), Some(&ChatMessage::assistant(ended.text())));
 }
@@ -198,7 +198,7 @@ async fn a_turn_stopped_in_the_middle_of_a_word_keeps_its_text() {
 async fn a_tool_of_the_front_end_is_left_to_it() {
     let show = r#"[{"tool": "show", "arguments": {"q": "x"}}, {"tool": "look", "arguments": {"q": "y"}}]"#;
     let (ended, state, notes) = turn(&[show], Notes::default()).await;
-    assert_eq!(ended, Ended::Waiting(String::new()));
+    assert_eq!(ended, TurnEnd::Waiting(String::new()));
     let expected = ["query_execution plan", "query_execution execute", r#"front end show {"q":"x"}"#];
     assert_eq!((notes.told, state.messages.len(), state.tool_results.len()), (expected.map(Into::into).into(), 1, 0));
     let pending = state.pending.unwrap();

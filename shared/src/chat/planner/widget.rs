@@ -34,7 +34,7 @@ pub enum Widget {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        fields: Vec<Named>,
+        fields: Vec<NamedValue>,
         /// https only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
@@ -70,7 +70,7 @@ pub struct Marker {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct NamedValue {
     pub name: String,
     pub value: String,
 }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{
-    super::{Error, Failure, Service},
+    super::{Error, Failure, UpstreamService},
     refusal::{self, Private},
     unusable,
 };
@@ -115,7 +115,7 @@ pub(super) fn finish_in(choice: &Value) -> Result<Option<Finish>, Error> {
         "tool_calls" | "function_call" => Finish::ToolCalls,
         "error" => {
             let failure = Failure::Broken { status: 502, excerpt: "finish_reason: error".into() };
-            return Err(Error::new(Service::Llm, failure));
+            return Err(Error::new(UpstreamService::Llm, failure));
         }
         _ => Finish::Other,
     }))

@@ -12,7 +12,7 @@ use url::form_urlencoded::byte_serialize;
 
 use super::{
     super::{
-        Error, Failure, Reason, Service,
+        Error, Failure, Reason, UpstreamService,
         bearer::TokenResponse,
         http_client::{Retry, excerpt, read, retry_after, retrying},
         outbound,
@@ -48,7 +48,7 @@ pub(super) async fn grant(
     retrying(Retry::Harmless, deadline, || async {
         let request = post()?.header(AUTHORIZATION, basic(client)).header(ACCEPT, "application/json").form(&form);
         let response = request.timeout(deadline.remaining()).send().await;
-        let response = response.map_err(|error| refused("token_url", outbound::failed(Service::Llm, error)))?;
+        let response = response.map_err(|error| refused("token_url", outbound::failed(UpstreamService::Llm, error)))?;
         let (status, wait) = (response.status().as_u16(), retry_after(response.headers()));
         let body = read(response, LARGEST_GRANT).await;
         if !(200..=299).contains(&status) {
@@ -57,7 +57,7 @@ pub(super) async fn grant(
                 _ => Error { retry_after: wait, ..error },
             });
         }
-        granted(&body.map_err(|unread| unread.of(Service::Llm))?)
+        granted(&body.map_err(|unread| unread.of(UpstreamService::Llm))?)
     })
     .await
 }
@@ -92,11 +92,11 @@ fn not_granted(status: u16, body: &[u8], client: &Client) -> Error {
         if text.contains(client.client_secret.expose_secret()) { String::new() } else { excerpt(text.as_bytes()) };
     let excerpt = format!("token_url{shown}");
     match status {
-        429 => Error::new(Service::Llm, Failure::RateLimited),
-        408 | 500.. => Error::new(Service::Llm, Failure::Broken { status, excerpt }),
+        429 => Error::new(UpstreamService::Llm, Failure::RateLimited),
+        408 | 500.. => Error::new(UpstreamService::Llm, Failure::Broken { status, excerpt }),
         _ => Error {
             reason: Some(Reason::Credentials),
-            ..Error::new(Service::Llm, Failure::Rejected { status, excerpt })
+            ..Error::new(UpstreamService::Llm, Failure::Rejected { status, excerpt })
         },
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Error, Failure, Parameter, Reason, Service,
+        Error, Failure, ModelParameter, Reason, UpstreamService,
         http_client::{excerpt, retry_after},
     },
     Message,
@@ -130,7 +130,7 @@ impl ErrorBody {
 
     fn error(&self, status: u16, private: Option<&Private<'_>>) -> Error {
         if status == 402 && self.in_flight {
-            return Error::new(Service::Llm, Failure::RateLimited);
+            return Error::new(UpstreamService::Llm, Failure::RateLimited);
         }
         let reason = self.reason(status);
         let excerpt = || self.shown(private);
@@ -141,7 +141,7 @@ impl ErrorBody {
             408 | 409 | 500.. => Failure::Broken { status, excerpt: excerpt() },
             _ => Failure::Rejected { status, excerpt: excerpt() },
         };
-        Error { reason, ..Error::new(Service::Llm, failure) }
+        Error { reason, ..Error::new(UpstreamService::Llm, failure) }
     }
 
     fn reason(&self, status: u16) -> Option<Reason> {
@@ -166,19 +166,19 @@ impl ErrorBody {
     }
 
     /// The rejected parameter. OpenAI names it in `param`; gateways often pass on only the sentence.
-    fn unsupported(&self, message: &str) -> Option<Parameter> {
+    fn unsupported(&self, message: &str) -> Option<ModelParameter> {
         let says = ["unsupported", "not supported", "does not support", "not permitted", "deprecated"];
         if !says.iter().any(|words| message.contains(words)) && !self.is_any(&UNSUPPORTED) {
             return None;
         }
         let is = |name: &str| self.parameter.as_deref().map_or_else(|| message.contains(name), |named| named == name);
         if is("temperature") {
-            return Some(Parameter::Temperature);
+            return Some(ModelParameter::Temperature);
         }
         if is("max_tokens") && message.contains("max_completion_tokens") {
-            return Some(Parameter::MaxTokensByThatName);
+            return Some(ModelParameter::MaxTokensByThatName);
         }
-        (is("max_tokens") || is("max_completion_tokens")).then_some(Parameter::MaxTokens)
+        (is("max_tokens") || is("max_completion_tokens")).then_some(ModelParameter::MaxTokens)
     }
 
     fn shown(&self, private: Option<&Private<'_>>) -> String {
@@ -276,18 +276,18 @@ mod tests {
                 400,
                 json!({"error": {"message": "Unsupported value: 'temperature' does not support 0.3 with this model.",
                     "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}}),
-                Some(Reason::Unsupported(Parameter::Temperature)),
+                Some(Reason::Unsupported(ModelParameter::Temperature)),
             ),
             (
                 400,
                 json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
                     "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}}),
-                Some(Reason::Unsupported(Parameter::MaxTokensByThatName)),
+                Some(Reason::Unsupported(ModelParameter::MaxTokensByThatName)),
             ),
             (
                 400,
                 json!({"error": {"code": 400, "message": "Unsupported parameter: max_tokens"}}),
-                Some(Reason::Unsupported(Parameter::MaxTokens)),
+                Some(Reason::Unsupported(ModelParameter::MaxTokens)),
             ),
             (400, json!({"error": {"code": 400, "message": "temperature must be at most 2"}}), None),
             (400, json!({"error": {"code": 400, "message": "images are not supported"}}), None),

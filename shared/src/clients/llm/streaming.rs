@@ -7,7 +7,7 @@ use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
 use super::{
-    super::{Error, Failure, Service},
+    super::{Error, Failure, UpstreamService},
     Completion, Finish, LARGEST_ANSWER, ToolCall, Usage,
     answer::{content_of, error_in, finish_in, text_at},
     events::Events,
@@ -206,7 +206,7 @@ impl Reading {
     ) -> Result<Delta, Error> {
         match self.finish {
             Some(_) => self.done(),
-            None => Err(Error::because(Service::Llm, failure, why)),
+            None => Err(Error::because(UpstreamService::Llm, failure, why)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    super::{Error, Parameter, Reason},
+    super::{Error, ModelParameter, Reason},
     Account, Body,
 };
 
@@ -35,14 +35,14 @@ impl WithoutBy {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let without = known.entry((account.base_url.clone(), body.model.to_owned())).or_default();
         let is_new = match parameter {
-            Parameter::Temperature => body.temperature.is_some(),
-            Parameter::MaxTokensByThatName => body.max_tokens.is_some(),
-            Parameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
+            ModelParameter::Temperature => body.temperature.is_some(),
+            ModelParameter::MaxTokensByThatName => body.max_tokens.is_some(),
+            ModelParameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
         };
         match parameter {
-            Parameter::Temperature => without.temperature = true,
-            Parameter::MaxTokensByThatName => without.former_name = true,
-            Parameter::MaxTokens => without.max_tokens = true,
+            ModelParameter::Temperature => without.temperature = true,
+            ModelParameter::MaxTokensByThatName => without.former_name = true,
+            ModelParameter::MaxTokens => without.max_tokens = true,
         }
         if is_new {
             tracing::info!(

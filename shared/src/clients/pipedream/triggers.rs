@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Call, List, MOST_PAGES, PAGE, Pipedream, Project, Retry, Service, segment};
+use super::{Call, List, MOST_PAGES, PAGE, Pipedream, Project, Retry, UpstreamService, segment};
 use crate::{
     Deadline,
     clients::{Error, Failure},
@@ -22,7 +22,7 @@ pub struct NewTrigger<'a> {
 }
 
 #[derive(Debug)]
-pub struct DeployedTrigger {
+pub struct PipedreamTrigger {
     /// `dc_…`
     pub id: String,
     /// Signs its deliveries; absent if Pipedream does not return it with the deployment.
@@ -54,7 +54,7 @@ impl Pipedream {
         organization: OrganizationId,
         trigger: NewTrigger<'_>,
         deadline: Deadline,
-    ) -> Result<DeployedTrigger, Error> {
+    ) -> Result<PipedreamTrigger, Error> {
         #[derive(Deserialize)]
         struct Answer {
             data: Deployed,
@@ -78,7 +78,7 @@ impl Pipedream {
         let call = Call { method: Method::POST, path: "triggers/deploy".into(), body: Some(body) };
         let answer: Answer = self.send(project, &call, Retry::NeverProcessed, deadline).await?;
         let signing_key = answer.webhook_signing_key.or(answer.data.webhook_signing_key);
-        Ok(DeployedTrigger { id: answer.data.id, signing_key })
+        Ok(PipedreamTrigger { id: answer.data.id, signing_key })
     }
 
     pub async fn deployed_triggers(
@@ -100,7 +100,7 @@ impl Pipedream {
             }
         }
         let problem = format!("more than {} triggers are deployed", PAGE * MOST_PAGES);
-        Err(Error::new(Service::Pipedream, Failure::Undecodable(problem)))
+        Err(Error::new(UpstreamService::Pipedream, Failure::Undecodable(problem)))
     }
 
     /// The destinations of a trigger's events; empty if there is no such trigger.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::clients::{Error, Failure, Service};
+use crate::clients::{Error, Failure, UpstreamService};
 
 /// An assistant's whole `model`, which a change of its tools must send back.
 ///
@@ -15,7 +15,7 @@ pub struct AssistantModel(Map<String, Value>);
 
 impl AssistantModel {
     pub(super) fn of(mut assistant: Value) -> Result<Self, Error> {
-        let unreadable = |why: &str| Err(Error::new(Service::Vapi, Failure::Undecodable(why.into())));
+        let unreadable = |why: &str| Err(Error::new(UpstreamService::Vapi, Failure::Undecodable(why.into())));
         let Some(Value::Object(model)) = assistant.get_mut("model").map(Value::take) else {
             return unreadable("the assistant has no model");
         };
@@ -72,7 +72,7 @@ impl AssistantModel {
     }
 
     /// Whether the assistant has the same tools, at the versions that `other` pins.
-    pub fn has_the_tools_of(&self, other: &Self) -> bool {
+    pub fn has_same_tools_as(&self, other: &Self) -> bool {
         let of = |model: &Self| {
             let mut ids: Vec<String> = model.tool_ids().into_iter().map(str::to_owned).collect();
             ids.sort_unstable();
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(more.without_tool("b").without_tool("a").tool_ids(), ["c"]);
         // A tool without a version goes to the list of unpinned ones.
         assert_eq!(pinned.with_tool("d", None).0.get("toolIds"), Some(&json!(["a", "d"])));
-        assert!(more.has_the_tools_of(&more.clone()) && !pinned.has_the_tools_of(&more));
-        assert!(!pinned.has_the_tools_of(&pinned.with_tool("b", Some("v2"))));
+        assert!(more.has_same_tools_as(&more.clone()) && !pinned.has_same_tools_as(&more));
+        assert!(!pinned.has_same_tools_as(&pinned.with_tool("b", Some("v2"))));
     }
 }

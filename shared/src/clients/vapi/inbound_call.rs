@@ -12,7 +12,7 @@ use super::{Account, Vapi, text_at};
 use crate::{
     Deadline,
     clients::{
-        Error, Failure, Service,
+        Error, Failure, UpstreamService,
         http_client::{Retry, once, read_json, retrying, segment, send},
     },
     models::Timestamp,
@@ -41,9 +41,9 @@ impl Vapi {
     pub async fn inbound_call(&self, form: Vec<u8>, deadline: Deadline) -> Result<String, Error> {
         let request = self.http.post(format!("{}/twilio/inbound_call", self.base_url)).body(form);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let twiml = send(Service::Vapi, request, Retry::Harmless, deadline).await?;
+        let twiml = send(UpstreamService::Vapi, request, Retry::Harmless, deadline).await?;
         String::from_utf8(twiml).map_err(|error| {
-            Error::because(Service::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
+            Error::because(UpstreamService::Vapi, Failure::Undecodable("the TwiML is not UTF-8".into()), error)
         })
     }
 
@@ -73,7 +73,8 @@ impl Vapi {
                 return Ok(twiml);
             }
             let request = self.request(account, Method::POST, "/call").json(&body).timeout(deadline.remaining());
-            let created = once(Service::Vapi, request).await.and_then(|answer| read_json(Service::Vapi, &answer));
+            let created =
+                once(UpstreamService::Vapi, request).await.and_then(|answer| read_json(UpstreamService::Vapi, &answer));
             let created: Value = created.inspect_err(|error: &Error| {
                 perhaps_made.fetch_or(error.effect_possible(), Ordering::Relaxed);
             })?;
@@ -93,7 +94,7 @@ impl Vapi {
         let number = segment(call.phone_number_id);
         let path = format!("/call?phoneNumberId={number}&createdAtGt={}", segment(&since.to_string()));
         let request = self.request(account, Method::GET, &path).timeout(deadline.remaining());
-        let calls: Vec<Value> = read_json(Service::Vapi, &once(Service::Vapi, request).await?)?;
+        let calls: Vec<Value> = read_json(UpstreamService::Vapi, &once(UpstreamService::Vapi, request).await?)?;
         let name = name(call.call_sid);
         let made = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(&name));
         Ok(made.and_then(|made| twiml_of(made).ok()))

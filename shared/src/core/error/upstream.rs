@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub enum UpstreamService {
     Vapi,
     CallControl,
     Twilio,
@@ -17,7 +17,7 @@ pub enum Service {
     Outbound,
 }
 
-impl fmt::Display for Service {
+impl fmt::Display for UpstreamService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Vapi => "VAPI",
@@ -89,12 +89,12 @@ pub enum Reason {
     /// No such model, or another kind of service at this address.
     UnknownModel,
     /// The model does not support this parameter.
-    Unsupported(Parameter),
+    Unsupported(ModelParameter),
 }
 
 /// Parameters that only some models support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parameter {
+pub enum ModelParameter {
     Temperature,
     MaxTokens,
     /// `max_tokens`, under this former name only.
@@ -103,7 +103,7 @@ pub enum Parameter {
 
 #[derive(Debug)]
 pub struct Error {
-    pub service: Service,
+    pub service: UpstreamService,
     pub failure: Failure,
     pub(crate) reason: Option<Reason>,
     pub(crate) retry_after: Option<Duration>,
@@ -113,12 +113,12 @@ pub struct Error {
 }
 
 impl Error {
-    pub fn new(service: Service, failure: Failure) -> Self {
+    pub fn new(service: UpstreamService, failure: Failure) -> Self {
         Self { service, failure, reason: None, retry_after: None, acted_before: false, source: None }
     }
 
     pub(crate) fn because(
-        service: Service,
+        service: UpstreamService,
         failure: Failure,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
@@ -188,7 +188,10 @@ impl Error {
     }
 
     const fn is_told(&self) -> bool {
-        matches!(self.service, Service::Vapi | Service::CallControl | Service::Twilio | Service::Pipedream)
+        matches!(
+            self.service,
+            UpstreamService::Vapi | UpstreamService::CallControl | UpstreamService::Twilio | UpstreamService::Pipedream
+        )
     }
 
     /// A public sentence, with VAPI's, Twilio's or Pipedream's reason for a refusal.

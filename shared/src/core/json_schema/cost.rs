@@ -184,7 +184,7 @@ impl Cost {
     /// Returns the value's size: 1, plus 1 per 16 bytes of text, plus the size of its parts. `name`: the size of its member name,
     /// which may be checked too.
     fn add(&mut self, costs: &Costs, value: &Value, name: u64, mut applied: Applied) -> u64 {
-        if self.is_too_much() || self.is_too_deep() {
+        if self.exceeds_limit() || self.is_too_deep() {
             return 1;
         }
         let mut all: Vec<(&Node, Times)> = Vec::new();
@@ -226,7 +226,7 @@ impl Cost {
         self.frames > MOST_FRAMES
     }
 
-    pub(super) const fn is_too_much(&self) -> bool {
+    pub(super) const fn exceeds_limit(&self) -> bool {
         self.work > MOST_WORK
     }
 

@@ -29,7 +29,7 @@ pub struct Execution {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<CallerHash>,
     #[serde(default)]
-    pub trigger: Trigger,
+    pub trigger: ExecutionOrigin,
     pub status: ExecutionStatus,
     /// Why it failed: the sentence for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
 crate::described! {
     ExecutionView => {"$ref": "#/components/schemas/Execution"},
     ExecutionStatus => {"$ref": "#/components/schemas/ExecutionStatus"},
-    Trigger => {"enum": ["conversation", "call_start", "automation", "test", "agent"]},
+    ExecutionOrigin => {"enum": ["conversation", "call_start", "automation", "test", "agent"]},
     Fault => {"enum": ["ours", "configuration", "service", "caller", "model"]},
 }
 
@@ -118,7 +118,7 @@ pub struct ExecutionView {
     tool_id: ToolId,
     call_id: Option<CallId>,
     run_id: Option<RunId>,
-    trigger: Trigger,
+    trigger: ExecutionOrigin,
     status: ExecutionStatus,
     error: Option<String>,
     fault: Option<Fault>,
@@ -155,7 +155,7 @@ impl From<Execution> for ExecutionView {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trigger {
+pub enum ExecutionOrigin {
     #[default]
     Conversation,
     CallStart,
@@ -165,7 +165,7 @@ pub enum Trigger {
     Agent,
 }
 
-impl Trigger {
+impl ExecutionOrigin {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Conversation => "conversation",
@@ -283,7 +283,7 @@ impl ExecutionStatus {
 #[error("must be one of conversation, call_start, automation, test, agent")]
 pub struct NotATrigger;
 
-impl FromStr for Trigger {
+impl FromStr for ExecutionOrigin {
     type Err = NotATrigger;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {

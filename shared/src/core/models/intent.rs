@@ -94,7 +94,7 @@ pub enum SecretOwner {
 
 impl SecretOwner {
     /// Whether the owner may have a secret of this name: only this organization's secrets may be deleted.
-    pub fn has_the_name(self, organization: OrganizationId, secret: &str) -> bool {
+    pub fn owns_secret_name(self, organization: OrganizationId, secret: &str) -> bool {
         let parts: Vec<&str> = secret.rsplit('/').collect();
         let is = |part: &str, id: &dyn ToString| part == id.to_string();
         let ours = |part: &str| is(part, &organization);

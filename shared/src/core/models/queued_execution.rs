@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CallId, E164, ExecutionId, OrganizationId, Timestamp, ToolId, Trigger};
+use super::{CallId, E164, ExecutionId, ExecutionOrigin, OrganizationId, Timestamp, ToolId};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub struct QueuedExecution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
-    pub trigger: Trigger,
+    pub trigger: ExecutionOrigin,
     /// VAPI has not created the call yet; `call_id` is its provisional id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before_call: bool,

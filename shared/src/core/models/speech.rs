@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Execution, ExecutionStatus, Timestamp, Trigger};
+use super::{Execution, ExecutionOrigin, ExecutionStatus, Timestamp};
 
 /// The longest silence that needs no word.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -116,7 +116,7 @@ impl SpokenAtStart {
                     | ExecutionStatus::Limited
                     | ExecutionStatus::ReadBack
             );
-            !waits && run.trigger != Trigger::Test
+            !waits && run.trigger != ExecutionOrigin::Test
         };
         let mut took: Vec<u64> = executions.iter().filter(ran).map(|run| run.duration_ms).collect();
         took.sort_unstable();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_hears_more_than_a_second_of_silence() {
+    fn a_caller_hears_at_most_a_second_of_silence() {
         let silent = SpokenAtStart::silent();
         let messages = Speech::default().messages(Some(&silent), str::to_owned);
         let delayed = json!([{"type": "text", "text": DELAYED, "language": "en"}]);

@@ -61,7 +61,7 @@ impl Thread {
         self.lease_until.is_some_and(|until| until > Timestamp::now().as_millis())
     }
 
-    pub fn first_told(&self) -> u32 {
+    pub fn first_unsummarized(&self) -> u32 {
         self.summary.as_ref().map_or(1, |summary| summary.until + 1)
     }
 }
@@ -253,7 +253,7 @@ pub struct PendingCall {
     pub arguments: Map<String, Value>,
     /// All values that will be sent, as shown to the person.
     #[serde(default)]
-    pub shows: Vec<Shown>,
+    pub shows: Vec<ShownValue>,
     #[serde(default)]
     pub effect: bool,
     /// Later calls of the same plan.
@@ -279,7 +279,7 @@ impl PendingCall {
 
 /// A value that a call will send: `{"name", "value", "fixed"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShownValue {
     pub name: String,
     pub value: String,
     /// Set by the tool's author, not by the model.

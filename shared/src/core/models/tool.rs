@@ -128,7 +128,7 @@ impl Tool {
     }
 
     /// Whether the behavior is unchanged since that version.
-    pub fn does_as_in(&self, version: u64) -> bool {
+    pub fn behaves_as_in_version(&self, version: u64) -> bool {
         (self.bound_version()..=self.version).contains(&version)
     }
 

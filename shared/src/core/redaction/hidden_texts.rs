@@ -198,7 +198,7 @@ impl HiddenTexts {
 
 /// Whether a text is so common that hiding it would damage other texts.
 fn is_ordinary(text: &str) -> bool {
-    Placeholder::alone_in(text).is_some()
+    Placeholder::only_placeholder_in(text).is_some()
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
 }
 

@@ -40,7 +40,7 @@ impl Unredacted {
 
     /// The same execution, in this call.
     #[must_use]
-    pub fn in_call(mut self, call: Option<CallId>) -> Self {
+    pub fn with_call(mut self, call: Option<CallId>) -> Self {
         self.execution.call_id = call;
         self
     }

@@ -60,12 +60,12 @@ impl Transcript {
 
 /// Arguments for the person who approves a call: without secrets and marked values, but with recipients. Each argument is cut to
 /// `each` bytes, not counting the marker, so a long one does not shorten others.
-pub fn to_decide_on(marks: &[String], arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
+pub fn arguments_for_approver(marks: &[String], arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(marks, arguments, each, true)
 }
 
-/// As [`to_decide_on`], for other readers: without phone numbers and e-mail addresses.
-pub fn to_look_at(arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
+/// As [`arguments_for_approver`], for other readers: without phone numbers and e-mail addresses.
+pub fn arguments_for_reader(arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(&[], arguments, each, false)
 }
 
@@ -139,12 +139,12 @@ mod tests {
             "to": ["ada@example.com", "+1 415 555 0101"],
         });
         let arguments = arguments.as_object().unwrap();
-        let shown = Value::Object(to_decide_on(&marks(&["guest"]), arguments, 50));
+        let shown = Value::Object(arguments_for_approver(&marks(&["guest"]), arguments, 50));
         assert_eq!(shown["to"], json!(["ada@example.com", "+1 415 555 0101"]), "a long body costs it nothing");
         assert!(shown["body"].as_str().unwrap().contains("(cut: the first"));
         let hidden = [&shown["guest"], &shown["note"], &shown["password"]];
         assert_eq!(hidden, ["[redacted]", "For [redacted]", "[secret]"]);
-        let looked_at = to_look_at(shown.as_object().unwrap(), 50);
+        let looked_at = arguments_for_reader(shown.as_object().unwrap(), 50);
         assert_eq!(looked_at["to"], json!(["[email]", "[number]"]));
     }
 

@@ -87,7 +87,7 @@ impl<T: Described, const REQUIRED: bool> Part for Sent<T, REQUIRED> {
 
 /// A field of a body: `T` is required, `Option<T>` optional, [`Setting<T>`] optional and clearable, [`Kept<T>`] optional in a
 /// change and not clearable.
-pub trait Member: Sized {
+pub trait BodyMember: Sized {
     type Draft;
     const REQUIRED: bool;
 
@@ -103,7 +103,7 @@ pub trait Given: Described + Sized {
     fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self>;
 }
 
-impl<T: Given> Member for T {
+impl<T: Given> BodyMember for T {
     type Draft = Option<T>;
     const REQUIRED: bool = true;
 
@@ -125,7 +125,7 @@ impl<T: Given> Member for T {
     }
 }
 
-impl<T: Given> Member for Option<T> {
+impl<T: Given> BodyMember for Option<T> {
     type Draft = Self;
     const REQUIRED: bool = false;
 
@@ -160,7 +160,7 @@ impl<T> Setting<T> {
     }
 }
 
-impl<T: Given> Member for Setting<T> {
+impl<T: Given> BodyMember for Setting<T> {
     type Draft = Self;
     const REQUIRED: bool = false;
 
@@ -182,7 +182,7 @@ impl<T: Given> Member for Setting<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept<T>(pub Option<T>);
 
-impl<T: Given> Member for Kept<T> {
+impl<T: Given> BodyMember for Kept<T> {
     type Draft = Self;
     const REQUIRED: bool = false;
 

@@ -58,7 +58,7 @@ type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 type LastWords = Box<dyn FnOnce(&Frames, &Error) + Send>;
 
 /// A body that runs the work: polling the body polls the work.
-pub struct Events {
+pub struct ServerSentEvents {
     frames: Frames,
     work: Option<Work>,
     last_words: Option<LastWords>,
@@ -75,7 +75,7 @@ pub(super) struct RequestOfStream {
     pub(super) started: Instant,
 }
 
-impl Events {
+impl ServerSentEvents {
     /// `work` writes into `frames`, including the last event. If it fails or panics, `last_words` writes the last event.
     pub(super) fn new(
         frames: Frames,
@@ -126,7 +126,7 @@ fn panicked() -> Error {
     Error::internal("the work behind a stream panicked")
 }
 
-impl Body for Events {
+impl Body for ServerSentEvents {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -157,7 +157,7 @@ impl Body for Events {
     }
 }
 
-impl Drop for Events {
+impl Drop for ServerSentEvents {
     fn drop(&mut self) {
         if let Some(RequestOfStream { function, ids, started }) = self.request.take() {
             // Lambda reads a stream to its end even without a client.
@@ -180,12 +180,12 @@ mod tests {
 
     use super::*;
 
-    fn events(frames: &Frames, work: impl Future<Output = Result<()>> + Send + 'static) -> Events {
+    fn events(frames: &Frames, work: impl Future<Output = Result<()>> + Send + 'static) -> ServerSentEvents {
         let last_words = |frames: &Frames, error: &Error| frames.data(&json!({"error": error.code()}));
-        Events::new(frames.clone(), work, last_words)
+        ServerSentEvents::new(frames.clone(), work, last_words)
     }
 
-    async fn chunks(mut events: Events) -> Vec<String> {
+    async fn chunks(mut events: ServerSentEvents) -> Vec<String> {
         let mut chunks = Vec::new();
         while let Some(frame) = events.frame().await {
             let Ok(frame) = frame;
@@ -243,7 +243,7 @@ mod tests {
         };
         assert_eq!(chunks(events(&Frames::default(), work)).await, ["data: {\"error\":\"internal\"}\n\n"]);
         let last_words = |_: &Frames, _: &Error| panic!("a fault of ours");
-        let events = Events::new(Frames::default(), async { Err(Error::Unauthenticated) }, last_words);
+        let events = ServerSentEvents::new(Frames::default(), async { Err(Error::Unauthenticated) }, last_words);
         assert_eq!(chunks(events).await, [":\n\n"]);
     }
 

@@ -10,8 +10,8 @@ use crate::{
     Error, Result,
     described::{Described, Schemas},
     models::{
-        AgentId, ApprovalStatus, AutomationId, AutomationStatus, CallStatus, E164, ExecutionId, ExecutionStatus, Fault,
-        NotE164, RunStatus, Timestamp, ToolId, ToolType, Trigger,
+        AgentId, ApprovalStatus, AutomationId, AutomationStatus, CallStatus, E164, ExecutionId, ExecutionOrigin,
+        ExecutionStatus, Fault, NotE164, RunStatus, Timestamp, ToolId, ToolType,
     },
     store::{CreatedAt, CreatedFilter, ExecutionFilter, OfOrganization},
 };
@@ -63,7 +63,7 @@ impl Asks for ToolId {
     const DOC: &'static str = "Only executions of this tool.";
 }
 
-impl Asks for Trigger {
+impl Asks for ExecutionOrigin {
     const NAME: &'static str = "trigger";
     const DOC: &'static str = "Only executions with this cause.";
 }
@@ -130,7 +130,7 @@ impl Part for OfAllTools {
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Wanted::<ToolId>::describe(operation, schemas);
-        Wanted::<Trigger>::describe(operation, schemas);
+        Wanted::<ExecutionOrigin>::describe(operation, schemas);
         Wanted::<Fault>::describe(operation, schemas);
     }
 }

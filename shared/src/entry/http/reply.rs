@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    events::{Events, Frames},
+    events::{Frames, ServerSentEvents},
     request_ids::RequestIds,
 };
 use crate::{Error, Result, error, telemetry};
@@ -36,7 +36,7 @@ pub struct Reply {
 
 pub enum ReplyBody {
     Whole(Vec<u8>),
-    Events(Box<Events>),
+    Events(Box<ServerSentEvents>),
 }
 
 impl Body for ReplyBody {
@@ -107,7 +107,7 @@ impl Reply {
         work: impl Future<Output = Result<()>> + Send + 'static,
         last_words: impl FnOnce(&Frames, &Error) + Send + 'static,
     ) -> Self {
-        let events = Box::new(Events::new(frames, work, last_words));
+        let events = Box::new(ServerSentEvents::new(frames, work, last_words));
         let reply = Self { body: ReplyBody::Events(events), ..Self::of(200, "text/event-stream", Vec::new()) };
         // Stops a proxy (nginx) from buffering the stream.
         reply.with_headers([("x-accel-buffering", "no".to_owned())])

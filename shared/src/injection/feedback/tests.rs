@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    clients::{Failure, Service, llm::Role},
+    clients::{Failure, UpstreamService, llm::MessageRole},
     injection::{
         system_prompt,
         testing::{Scripted, TestTool, calling, completion, context, doing, toolbox},
@@ -187,7 +187,10 @@ async fn earlier_messages_and_the_system_prompt_stay_unchanged() {
         if let Some((before, _)) = number.checked_sub(1).map(|before| &asked[before]) {
             let (kept, new) = messages.split_at(before.len());
             assert_eq!(kept, before, "request {number} begins with the one before");
-            assert_eq!(new.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::Assistant, Role::User]);
+            assert_eq!(
+                new.iter().map(|message| message.role).collect::<Vec<_>>(),
+                [MessageRole::Assistant, MessageRole::User]
+            );
             assert_eq!(new[0].content, eventful()[number - 1]);
         }
         // Free for the work, exact for the answer.
@@ -489,7 +492,7 @@ async fn at_each_limit_the_best_answer_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_just_not_reached_is_none() {
+async fn a_run_exactly_at_its_limits_completes() {
     let limits = RunLimits { iterations: 2, calls: 2, tokens: 101, cost: 0.26, ..RunLimits::default() };
     let bakery = Bakery::limited(limits);
     let mut first = completion(calling("look('a');\nlook('b');"));
@@ -513,7 +516,7 @@ async fn the_last_message_may_still_be_final_response_or_none_at_all() {
 }
 
 #[tokio::test]
-async fn how_little_is_left_is_said_in_time() {
+async fn the_model_learns_which_limits_are_nearly_used_up() {
     let bakery = Bakery::limited(RunLimits { iterations: 5, calls: 7, ..RunLimits::default() });
     let calls = ["a", "b", "c"].map(|text| calling(&format!("look('{text}');\norder('{text}');")));
     let model = Scripted::saying(calls.iter().map(String::as_str).chain([DONE, ANSWER]));
@@ -578,7 +581,7 @@ async fn an_outage_of_ours_keeps_the_answer_for_the_next_time() {
 
 #[tokio::test]
 async fn a_model_that_is_out_of_reach_is_an_outage_and_one_that_declines_ends_the_run() {
-    let failing = |failure| Scripted::new([Err(clients::Error::new(Service::Llm, failure))]);
+    let failing = |failure| Scripted::new([Err(clients::Error::new(UpstreamService::Llm, failure))]);
     let ran = Bakery::new().run(&failing(Failure::NoAnswer)).await;
     let Ended::Outage(Error::Upstream(upstream)) = ran.ended else { panic!("{:?}", ran.ended) };
     assert!(upstream.transient());

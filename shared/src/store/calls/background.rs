@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::{
     super::{
         database::{number, text, to_attribute},
-        write::Attempt,
+        write::WriteResult,
     },
     Calls,
 };
@@ -48,8 +48,8 @@ impl Calls {
                 (":ids", AttributeValue::Ss(vec![id.clone()])),
             ]);
         let row = match added.attempt().await? {
-            Attempt::Done(_) => return Ok(AddedToCall::Waits),
-            Attempt::Refused(row) => row,
+            WriteResult::Done(_) => return Ok(AddedToCall::Waits),
+            WriteResult::Refused(row) => row,
         };
         let before = row.get("background").and_then(|ids| ids.as_ss().ok()).is_some_and(|ids| ids.contains(&id));
         Ok(match row.get("organization_id") {

@@ -5,7 +5,7 @@
 use super::{
     super::{
         database::{Item, from_item, id, text},
-        write::Attempt,
+        write::WriteResult,
     },
     Calls,
 };
@@ -54,9 +54,11 @@ impl Calls {
             .alias("#execution", &execution.to_string())
             .with([(":json", json.map_or(AttributeValue::Null(true), text)), (":organization", text(organization))]);
         match added.attempt().await? {
-            Attempt::Done(_) => Ok(AddedEarly::Waits),
-            Attempt::Refused(row) if row.get("organization_id") != Some(&text(organization)) => Ok(AddedEarly::NoCall),
-            Attempt::Refused(row) => {
+            WriteResult::Done(_) => Ok(AddedEarly::Waits),
+            WriteResult::Refused(row) if row.get("organization_id") != Some(&text(organization)) => {
+                Ok(AddedEarly::NoCall)
+            }
+            WriteResult::Refused(row) => {
                 let row: StartingCall = from_item(row)?;
                 Ok(row.call_id.map_or(AddedEarly::Waits, AddedEarly::Begun))
             }

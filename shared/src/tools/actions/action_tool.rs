@@ -33,7 +33,7 @@ pub struct ActionTool {
 
 /// A part of an effect with its own claim: the message to one of several recipients.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct EffectPart {
     pub significant: Map<String, Value>,
     /// The recipients of this part, as named in the outcome.
     pub recipients: Vec<String>,
@@ -111,14 +111,14 @@ impl ActionTool {
     }
 
     /// The parts of the effect with claims of their own; empty if the effect is indivisible.
-    pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+    pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let parts = self.action.parts(checked, conversation).into_iter();
-        parts.map(|part| Part { significant: arguments::significant(&part.significant), ..part }).collect()
+        parts.map(|part| EffectPart { significant: arguments::significant(&part.significant), ..part }).collect()
     }
 
     /// Configured values to remove from all output.
     pub fn hidden_texts(&self) -> HiddenTexts {
-        self.action.without_what_is_shown(HiddenTexts::of_config(&self.static_config))
+        self.action.without_public_values(HiddenTexts::of_config(&self.static_config))
     }
 
     /// The reason why it needs a phone call, to follow "this tool"; `None` if it needs none.

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clients::{
         self, Failure, StatusEffect,
-        outbound::{Answer, Body, Request},
+        outbound::{Answer, Request, RequestBody},
     },
     cut::cut,
     fields::Fields,
@@ -197,7 +197,7 @@ impl ApiRequest {
             self.headers.iter().any(|(own, parameter)| {
                 name.as_str().eq_ignore_ascii_case(own)
                     && matches!(parameter, Parameter::Fixed { value, .. }
-                        if value.as_str().and_then(Placeholder::alone_in).is_none())
+                        if value.as_str().and_then(Placeholder::only_placeholder_in).is_none())
             })
         };
         let headers = headers.iter().map(|(name, value)| {
@@ -208,7 +208,7 @@ impl ApiRequest {
             ("method", Some(method.as_str().into())),
             ("url", Some(url.as_str().into())),
             ("headers", Some(headers.collect())),
-            ("body", body.map(Body::shown)),
+            ("body", body.map(RequestBody::shown)),
         ])))
     }
 
@@ -253,7 +253,7 @@ impl ApiRequest {
                 query.append_pair(name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             }
         }
-        let body = (!in_query && !self.body.is_empty()).then_some(Body::Json(Value::Object(body)));
+        let body = (!in_query && !self.body.is_empty()).then_some(RequestBody::Json(Value::Object(body)));
         let (method, allowed_hosts) = (self.method.clone(), self.allowed_hosts.clone());
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
@@ -308,10 +308,10 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
             .at_fault(Fault::of_status(*status));
             // The caller may retry.
             match status {
-                429 => told.because(clients::Error::new(clients::Service::Outbound, Failure::RateLimited)),
+                429 => told.because(clients::Error::new(clients::UpstreamService::Outbound, Failure::RateLimited)),
                 500.. => {
                     let failure = Failure::Broken { status: *status, excerpt: String::new() };
-                    told.because(clients::Error::new(clients::Service::Outbound, failure))
+                    told.because(clients::Error::new(clients::UpstreamService::Outbound, failure))
                 }
                 _ => told,
             }

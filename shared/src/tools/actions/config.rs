@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Parameter, Part,
+    EffectPart, Parameter,
     api_request::ApiRequest,
     parameters::Place,
     pipedream_action::PipedreamAction,
-    query::{Operator, Query},
+    query::{IndexOperator, Query},
     schema,
     service_request::ServiceRequest,
     sms::Sms,
@@ -359,7 +359,7 @@ impl ToolAction {
     fn not_an_argument(&self, path: &str) -> Option<String> {
         let arguments: Vec<String> = self.parameters().into_iter().map(|(place, _)| place.argument).collect();
         // The filters depend on the knowledge base, so any filter name passes.
-        let is_filter = matches!(self, Self::Query(_)) && Operator::ends(path);
+        let is_filter = matches!(self, Self::Query(_)) && IndexOperator::ends(path);
         let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
         let arguments = arguments.join(", ");
         (!known).then(|| {
@@ -377,7 +377,7 @@ impl ToolAction {
     }
 
     /// The parts of the effect with claims of their own; empty if the effect is indivisible.
-    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         match self {
             Self::Sms(action) => action.parts(arguments, conversation),
             Self::ApiRequest(_)

@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub use self::{
-    index::{Builder, Condition, Found, Index, Operator},
+    index::{Builder, Index, IndexCondition, IndexMatches, IndexOperator},
     knowledge::Knowledge,
 };
 

@@ -157,7 +157,7 @@ impl<'a> FixedValue<'a> {
 fn tells_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
-        Value::String(text) => !text.trim().is_empty() && Placeholder::alone_in(text).is_none(),
+        Value::String(text) => !text.trim().is_empty() && Placeholder::only_placeholder_in(text).is_none(),
         Value::Array(items) => items.iter().any(tells_something),
         Value::Object(members) => members.values().any(tells_something),
         Value::Number(_) => true,
@@ -192,7 +192,7 @@ impl ToolAction {
 
     /// Removes values that their author marked as not secret.
     #[must_use]
-    pub(super) fn without_what_is_shown(&self, mut texts: HiddenTexts) -> HiddenTexts {
+    pub(super) fn without_public_values(&self, mut texts: HiddenTexts) -> HiddenTexts {
         for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
             texts.remove_all(&own.get());
         }
@@ -202,7 +202,7 @@ impl ToolAction {
     /// Fixed values of this call to hide from output. The call's phone numbers are not the author's secrets.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
         let mut texts =
-            self.without_what_is_shown(variables::secrets(&self.with_marked(self.static_config()), conversation));
+            self.without_public_values(variables::secrets(&self.with_marked(self.static_config()), conversation));
         for number in [conversation.caller_number(), conversation.called.clone()].iter().flatten() {
             texts.remove(number.as_str());
         }

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     clients::{
-        outbound::{Body, Request},
+        outbound::{Request, RequestBody},
         path_segment,
     },
     models::{AllowedHosts, BodyFormat, CredentialField, Fault, KeyPlace, RequestAuth, RequestTemplate, folded_name},
@@ -138,7 +138,7 @@ impl ServiceRequest {
             ("method", Some(method.as_str().into())),
             ("url", Some(url.as_str().into())),
             ("headers", Some(headers.collect())),
-            ("body", body.map(Body::shown)),
+            ("body", body.map(RequestBody::shown)),
         ])))
     }
 
@@ -197,8 +197,8 @@ impl ServiceRequest {
         }
         let body = match template.body {
             BodyFormat::None => None,
-            BodyFormat::Json => Some(Body::Json(Value::Object(members))),
-            BodyFormat::Form => Some(Body::Form(form(&members))),
+            BodyFormat::Json => Some(RequestBody::Json(Value::Object(members))),
+            BodyFormat::Form => Some(RequestBody::Form(form(&members))),
         };
         // The credential goes only to the service's own host, also after redirects.
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })

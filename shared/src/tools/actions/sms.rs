@@ -17,13 +17,13 @@ use serde_json::{Map, Value, json};
 
 use self::allowed::AllowedRecipients;
 use super::{
-    ActionClients, Parameter, Part,
+    ActionClients, EffectPart, Parameter,
     parameters::{Place, object, parameter},
     variables::{Encoding, Unknown},
 };
 use crate::{
     Error, Result,
-    clients::twilio::{self, Account, LONGEST_TEXT, Message},
+    clients::twilio::{self, Account, LONGEST_TEXT, SentMessage},
     fields::Fields,
     models::{E164, Fault, PhoneNumber, PhoneNumberId, RecipientState},
     tool::{CallContext, Conversation, RecipientOutcome, ToolOutcome},
@@ -37,7 +37,7 @@ pub struct Sms {
     pub from: Sender,
     text: Parameter,
     recipients: Parameter,
-    #[serde(rename = "allowed_recipients", default, skip_serializing_if = "AllowedRecipients::is_anybody")]
+    #[serde(rename = "allowed_recipients", default, skip_serializing_if = "AllowedRecipients::is_unrestricted")]
     allowed: AllowedRecipients,
 }
 
@@ -119,7 +119,7 @@ impl Sms {
             ("from", Some(json!(self.from))),
             ("text", self.text.hidden()),
             ("recipients", self.recipients.hidden()),
-            ("allowed_recipients", (!self.allowed.is_anybody()).then(|| json!(self.allowed))),
+            ("allowed_recipients", (!self.allowed.is_unrestricted()).then(|| json!(self.allowed))),
         ]))
     }
 
@@ -153,7 +153,7 @@ impl Sms {
                 Err(why) => return (not_sent(to, why), None),
             };
             match services.twilio.send_message(account, from, &number, text, context.deadline).await {
-                Ok(Message { sid, status }) => {
+                Ok(SentMessage { sid, status }) => {
                     let sent = RecipientOutcome::new(to, RecipientState::Sent);
                     (RecipientOutcome { sid: Some(sid), status: Some(status), ..sent }, None)
                 }
@@ -219,7 +219,7 @@ impl Sms {
 
     /// One part for each recipient of the model, and one for all recipients of the author, which every message has. Invalid
     /// numbers have no part, since nothing is sent there.
-    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<Part> {
+    pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let authors = self.authors(conversation);
         let mut content = arguments.clone();
         let given = content.remove("recipients");
@@ -234,10 +234,10 @@ impl Sms {
             let (name, value) = if alone { ("recipients", json!([to])) } else { ("recipient", json!(to)) };
             let mut significant = content.clone();
             significant.insert(name.to_owned(), value);
-            Part { significant, recipients: vec![to] }
+            EffectPart { significant, recipients: vec![to] }
         });
-        let each: Vec<Part> = each.collect();
-        let whole = (!alone).then_some(Part { significant: content, recipients: authors });
+        let each: Vec<EffectPart> = each.collect();
+        let whole = (!alone).then_some(EffectPart { significant: content, recipients: authors });
         whole.into_iter().chain(each).collect()
     }
 

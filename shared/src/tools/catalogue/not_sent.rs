@@ -7,7 +7,7 @@ use super::{Body, CatalogueTool};
 use crate::{
     Result,
     execution::Executor,
-    tool::{CallContext, Tool, ToolOutcome, ToolSpec, arguments::Checked},
+    tool::{CallContext, CallableTool, ToolOutcome, ToolSpec, arguments::Checked},
 };
 
 pub(super) struct NotSent {
@@ -15,7 +15,7 @@ pub(super) struct NotSent {
     pub(super) executor: Executor,
 }
 
-impl Tool for NotSent {
+impl CallableTool for NotSent {
     fn spec(&self) -> &ToolSpec {
         self.found.spec()
     }

@@ -143,7 +143,7 @@ impl CheckArguments for SchemaCheck {
             };
             let is_absent = value.is_null() || value.as_str().is_some_and(str::is_empty);
             if !is_absent || self.is_required(name) {
-                checked.arguments.insert(name.clone(), as_meant(schema, value));
+                checked.arguments.insert(name.clone(), coerce_to_schema(schema, value));
             }
         }
         for (name, schema) in properties(&self.parameters) {
@@ -165,7 +165,7 @@ impl CheckArguments for SchemaCheck {
 
 /// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `"true"` for a boolean,
 /// an object's JSON text for an object, one item for a list.
-pub(crate) fn as_meant(schema: &Value, value: &Value) -> Value {
+pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
     match (kind, value) {
@@ -189,13 +189,13 @@ pub(crate) fn as_meant(schema: &Value, value: &Value) -> Value {
         },
         ("array", Value::Array(items)) => {
             let of_items = schema.get("items").unwrap_or(&Value::Null);
-            items.iter().map(|item| as_meant(of_items, item)).collect()
+            items.iter().map(|item| coerce_to_schema(of_items, item)).collect()
         }
         _ => value.clone(),
     }
 }
 
-/// Whether [`as_meant`] may convert a value of this type; for values that are not known yet.
+/// Whether [`coerce_to_schema`] may convert a value of this type; for values that are not known yet.
 pub(crate) fn may_become(schema: &Value, kind: &str) -> bool {
     let asked = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
@@ -271,7 +271,7 @@ mod tests {
             for schema in [json!({"type": asked}), json!({"type": asked, "contentMediaType": "application/json"})] {
                 for kind in ["integer", "number", "string", "array", "object", "boolean"] {
                     let of_kind = || values.iter().filter(|value| kind_of(value) == kind);
-                    let changes = of_kind().any(|value| kind_of(&as_meant(&schema, value)) != kind);
+                    let changes = of_kind().any(|value| kind_of(&coerce_to_schema(&schema, value)) != kind);
                     assert_eq!(may_become(&schema, kind), changes, "{schema} {kind}");
                 }
             }

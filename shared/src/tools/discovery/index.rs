@@ -46,7 +46,7 @@ pub struct Segment {
     /// `None` for built-in tools.
     pub service: Option<Service>,
     /// The service's triggers; `None` if they could not be read.
-    pub triggers: Option<Triggers>,
+    pub triggers: Option<TriggerKinds>,
     pub tools: Vec<ListedTool>,
     words: Postings,
     settled: bool,
@@ -54,7 +54,7 @@ pub struct Segment {
 
 /// The ways by which a service reports events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Triggers {
+pub struct TriggerKinds {
     pub webhook: bool,
     pub polling: bool,
 }
@@ -79,7 +79,7 @@ pub struct Ranked<'a> {
 
 impl Segment {
     /// Indexes the active tools of a service; `triggers` is `None` if they could not be read.
-    pub fn of_service(service: Service, tools: Vec<ListedServiceTool>, triggers: Option<Triggers>) -> Self {
+    pub fn of_service(service: Service, tools: Vec<ListedServiceTool>, triggers: Option<TriggerKinds>) -> Self {
         let mut segment = SegmentBuilder::default();
         for tool in tools.into_iter().filter(|tool| tool.is_active) {
             let parameters = tool.parameter_names.join(" ");
@@ -98,7 +98,7 @@ impl Segment {
             let spec = &tool.tool.spec;
             segment.add(tool.listed(), "", "", &spec.description, &parameter_names(spec));
         }
-        segment.finish(None, Some(Triggers::default()), true)
+        segment.finish(None, Some(TriggerKinds::default()), true)
     }
 
     fn of_built_in<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Self {
@@ -106,7 +106,7 @@ impl Segment {
         for spec in specs {
             segment.add(built_in(spec), "", "", &spec.description, &parameter_names(spec));
         }
-        segment.finish(None, Some(Triggers::default()), true)
+        segment.finish(None, Some(TriggerKinds::default()), true)
     }
 
     fn holds_for(&self, service: &Service) -> bool {
@@ -161,7 +161,7 @@ impl SegmentBuilder {
         self.tools.push(tool);
     }
 
-    fn finish(self, service: Option<Service>, triggers: Option<Triggers>, settled: bool) -> Segment {
+    fn finish(self, service: Option<Service>, triggers: Option<TriggerKinds>, settled: bool) -> Segment {
         Segment { service, triggers, tools: self.tools, words: self.words.finish(), settled }
     }
 }
@@ -219,7 +219,7 @@ impl Shelf {
         for (service, tools) in changed.into_iter().zip(tools?) {
             let triggers = capabilities.as_ref().map(|all| {
                 let of_service = all.get(&folded_name(&service.name));
-                of_service.map_or(Triggers::default(), |of| Triggers {
+                of_service.map_or(TriggerKinds::default(), |of| TriggerKinds {
                     webhook: of.supports_webhooks,
                     polling: of.supports_polling,
                 })

@@ -46,7 +46,7 @@ pub struct ToolSearch {
     /// Of the tool (`read`, `write`, `search`, `delete`) or of its service.
     pub category: Option<String>,
     /// Restricts to services with this kind of trigger.
-    pub trigger: Option<Trigger>,
+    pub trigger: Option<TriggerKind>,
     /// Whether the organization's account is connected, if one is needed.
     pub connected: Option<bool>,
     /// 1 to 100, default 10.
@@ -56,7 +56,7 @@ pub struct ToolSearch {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub enum TriggerKind {
     Webhook,
     Polling,
 }
@@ -100,8 +100,8 @@ impl ToolSearch {
             let services = services(&mut fields);
             let category = fields.text("category", 100);
             let trigger = fields.text("trigger", 20).and_then(|text| match text.as_str() {
-                "webhook" => Some(Trigger::Webhook),
-                "polling" => Some(Trigger::Polling),
+                "webhook" => Some(TriggerKind::Webhook),
+                "polling" => Some(TriggerKind::Polling),
                 _ => {
                     fields.problem("trigger", "must be webhook or polling");
                     None
@@ -133,7 +133,7 @@ impl ToolSearch {
 
     /// Identifies the search, independent of the page.
     fn digest(&self) -> String {
-        let trigger = self.trigger.map(|trigger| trigger == Trigger::Webhook);
+        let trigger = self.trigger.map(|trigger| trigger == TriggerKind::Webhook);
         let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();
         short(digest(&SHA256, what.as_bytes()))
     }
@@ -243,8 +243,8 @@ pub(super) async fn read(
         };
         let trigger = match (search.trigger, segment.triggers) {
             (None, _) | (Some(_), None) => true,
-            (Some(Trigger::Webhook), Some(triggers)) => triggers.webhook,
-            (Some(Trigger::Polling), Some(triggers)) => triggers.polling,
+            (Some(TriggerKind::Webhook), Some(triggers)) => triggers.webhook,
+            (Some(TriggerKind::Polling), Some(triggers)) => triggers.polling,
         };
         let connection = search.connected.is_none_or(|wanted| {
             let connection = connected(service);

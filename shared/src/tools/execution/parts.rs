@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use super::{ExecutionRequest, Executor, effect_key, lease, recorded, under_way};
 use crate::{
     Result,
-    actions::{self, ActionTool, Part},
+    actions::{self, ActionTool, EffectPart},
     idempotency::{Claim, Key, Outcome, Ticket},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
 /// Empty if the claim of the whole is also that of its only part.
-pub(super) struct Parts(Vec<(Part, Key)>);
+pub(super) struct Parts(Vec<(EffectPart, Key)>);
 
 /// An effect with the claim of the whole.
 pub(super) struct ClaimedParts {
@@ -130,7 +130,7 @@ impl Executor {
         } else {
             self.act(tool, request, context, arguments, &done).await
         };
-        let of_part = |part: &Part| -> Outcome {
+        let of_part = |part: &EffectPart| -> Outcome {
             let Ok(outcome) = &acted else { return Outcome::Released };
             let theirs = |one: &&RecipientOutcome| part.recipients.contains(&one.to);
             let theirs: Vec<_> = outcome.recipients.iter().filter(theirs).cloned().collect();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, ToolId},
+    models::{Agent, AgentId, Change, Intent, OrganizationId, ToolAttachment, ToolId},
     store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
 };
 
@@ -95,7 +95,7 @@ impl Attachments {
         removed
     }
 
-    async fn remove_rows(&self, agent: &Agent, rows: &[AgentTool], lease: &Lease) -> Result<()> {
+    async fn remove_rows(&self, agent: &Agent, rows: &[ToolAttachment], lease: &Lease) -> Result<()> {
         let tools: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
         for page in tools.chunks(REMOVED_AT_ONCE) {
             self.agent_tools.remove(agent.organization_id, agent.id, page, lease).await?;

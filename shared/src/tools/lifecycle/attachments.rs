@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Agent, AgentId, AgentTool, Change, Intent, OrganizationId, Tool, ToolId},
-    store::{AgentTools, Agents, Database, Intents, Lease, Tools},
+    models::{Agent, AgentId, Change, Intent, OrganizationId, Tool, ToolAttachment, ToolId},
+    store::{Agents, Database, Intents, Lease, ToolAttachments, Tools},
 };
 
 /// Concurrent changes of assistants; VAPI limits the rate.
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 8;
 #[derive(Clone)]
 pub struct Attachments {
     pub agents: Agents,
-    pub agent_tools: AgentTools,
+    pub agent_tools: ToolAttachments,
     pub tools: Tools,
     pub intents: Intents,
     pub assistants: Assistants,
@@ -36,7 +36,7 @@ impl Attachments {
     pub fn new(database: &Database, assistants: Assistants) -> Self {
         Self {
             agents: Agents::new(database),
-            agent_tools: AgentTools::new(database),
+            agent_tools: ToolAttachments::new(database),
             tools: Tools::new(database),
             intents: Intents::new(database),
             assistants,
@@ -55,7 +55,7 @@ impl Attachments {
         agent: AgentId,
         tool: ToolId,
         deadline: Deadline,
-    ) -> Result<(AgentTool, Attached)> {
+    ) -> Result<(ToolAttachment, Attached)> {
         let (acquired, tool, row) = join!(
             self.agents.acquire(organization, agent, deadline.reserving(SETTLING)),
             self.tools.get(organization, tool),
@@ -86,9 +86,9 @@ impl Attachments {
         agent: &Agent,
         lease: &Lease,
         tool: &Tool,
-        row: Option<AgentTool>,
+        row: Option<ToolAttachment>,
         deadline: Deadline,
-    ) -> Result<(AgentTool, Attached)> {
+    ) -> Result<(ToolAttachment, Attached)> {
         let external = match (tool.attach_to_agent, &tool.external_tool_id) {
             (true, Some(external)) => external,
             (true, None) => {
@@ -148,8 +148,8 @@ impl Attachments {
         lease: &Lease,
         tool: &Tool,
         intent: Option<&Intent>,
-    ) -> Result<(AgentTool, Attached)> {
-        let row = AgentTool::new(agent.organization_id, agent.id, tool.id, tool.attach_to_agent);
+    ) -> Result<(ToolAttachment, Attached)> {
+        let row = ToolAttachment::new(agent.organization_id, agent.id, tool.id, tool.attach_to_agent);
         let Err(error) = self.agent_tools.attach(&row, tool, lease, intent.map(|intent| intent.id)).await else {
             return Ok((row, Attached::New));
         };
@@ -215,7 +215,7 @@ impl Attachments {
                 self.assistants.correct(agent, &model, &[], &[external], work).await?;
             }
             // Only VAPI may have had the tool: deleting a missing row is harmless.
-            let row = row.unwrap_or_else(|| AgentTool::new(agent.organization_id, agent.id, tool.id, true));
+            let row = row.unwrap_or_else(|| ToolAttachment::new(agent.organization_id, agent.id, tool.id, true));
             self.agent_tools.detach(&row, Some(tool), lease, Some(intent.id)).await
         };
         let detached = detached.await;
@@ -296,7 +296,7 @@ impl Attachments {
     /// Removes the tool from all these agents' assistants; the rows stay.
     pub(super) async fn remove_from_assistants(
         &self,
-        rows: Vec<AgentTool>,
+        rows: Vec<ToolAttachment>,
         external: &str,
         deadline: Deadline,
     ) -> AgentsChanged {
@@ -307,7 +307,7 @@ impl Attachments {
     /// Corrects one assistant under its agent's lease. A missing agent or assistant is ignored.
     async fn correct_tool_ids(
         &self,
-        row: &AgentTool,
+        row: &ToolAttachment,
         wanted: &[&str],
         unwanted: &[&str],
         deadline: Deadline,
@@ -329,9 +329,9 @@ pub(super) struct AgentsChanged {
 
 /// Applies a change to several attachments, a few concurrently. After a failure, and near the deadline, no further one is
 /// started.
-async fn for_each_agent<F, Fut>(rows: Vec<AgentTool>, deadline: Deadline, change: F) -> AgentsChanged
+async fn for_each_agent<F, Fut>(rows: Vec<ToolAttachment>, deadline: Deadline, change: F) -> AgentsChanged
 where
-    F: Fn(AgentTool) -> Fut,
+    F: Fn(ToolAttachment) -> Fut,
     Fut: Future<Output = Result<()>>,
 {
     let failed = AtomicBool::new(false);

@@ -36,7 +36,7 @@ impl ExternalTools {
     }
 
     /// Updates VAPI's tool from the row, or creates one if the row has no id or VAPI lost the tool. Returns VAPI's id and
-    /// object, without the token. If the answer to a creation is lost, [`ExternalTools::others_calling`] finds the tool.
+    /// object, without the token. If the answer to a creation is lost, [`ExternalTools::leftover_tool_ids`] finds the tool.
     pub(super) async fn upsert(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
         self.upsert_as(tool, &ToolConfig::stored(tool)?, deadline).await
     }
@@ -107,7 +107,7 @@ impl ExternalTools {
     }
 
     /// VAPI's ids of tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds.
-    pub(super) async fn others_calling(
+    pub(super) async fn leftover_tool_ids(
         &self,
         organization: OrganizationId,
         tool: ToolId,

@@ -11,7 +11,7 @@ use futures_util::join;
 use serde::Serialize;
 
 use super::{
-    Attached, Deleted, Lifecycle, SETTLING, found, ownership, release,
+    Attached, Lifecycle, SETTLING, ToolDeletion, found, ownership, release,
     settle::{Progress, close, open, settle_now},
 };
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
     actions::{ToolAction, ToolConfig, query::Query},
     cut::cut,
     models::{
-        AgentId, AgentTool, AsyncResult, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits,
-        OrganizationId, Speech, Tool, ToolId, ToolName,
+        AgentId, AsyncResult, Change, ChatRules, Intent, KnowledgeBase, KnowledgeBaseId, Limits, OrganizationId,
+        Speech, Tool, ToolAttachment, ToolId, ToolName,
     },
     ranking::folded,
     redaction::Marks,
@@ -59,7 +59,7 @@ impl Lifecycle {
         agent: AgentId,
         base: KnowledgeBaseId,
         deadline: Deadline,
-    ) -> Result<(Tool, AgentTool, Attached)> {
+    ) -> Result<(Tool, ToolAttachment, Attached)> {
         let (agent, locked) = join!(
             self.attachments.agents.get(organization, agent),
             self.knowledge_bases.acquire(organization, base, deadline.reserving(SETTLING)),
@@ -79,7 +79,7 @@ impl Lifecycle {
         lease: &Lease,
         agent: AgentId,
         deadline: Deadline,
-    ) -> Result<(Tool, AgentTool, Attached)> {
+    ) -> Result<(Tool, ToolAttachment, Attached)> {
         let organization = base.organization_id;
         if base.deleting {
             return Err(Error::Conflict("the knowledge base is being deleted".into()));
@@ -225,8 +225,8 @@ impl Lifecycle {
             }
         }
         match self.delete_leased(tool, tool_lease, &deletion, deadline).await {
-            Ok(Deleted::Deleted) => Ok(QueryToolStatus::Deleted),
-            Ok(Deleted::Deleting { .. }) => Ok(QueryToolStatus::Pending),
+            Ok(ToolDeletion::Deleted) => Ok(QueryToolStatus::Deleted),
+            Ok(ToolDeletion::Deleting { .. }) => Ok(QueryToolStatus::Pending),
             Err(error) => {
                 let settling = self.settle_deletion(tool, tool_lease, &deletion, deadline);
                 settle_now(&self.intents, &deletion, &error, settling).await;

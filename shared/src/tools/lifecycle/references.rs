@@ -58,7 +58,7 @@ impl References {
                     _ => None,
                 });
                 if let Some(found) = &found {
-                    action.hold_against(found, account.as_ref(), known, &mut problems);
+                    action.check_against_component(found, account.as_ref(), known, &mut problems);
                 } else {
                     problems.add("pipedreamMetadata.actionKey", "is not an action of Pipedream's");
                 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clients::{Message, Queue},
+    clients::{Queue, QueueMessage},
     error,
 };
 
@@ -15,7 +15,7 @@ pub struct Unfinished {
     pub change: String,
 }
 
-impl Message for Unfinished {}
+impl QueueMessage for Unfinished {}
 
 impl Settling {
     pub fn new(queue: Queue<Unfinished>) -> Self {

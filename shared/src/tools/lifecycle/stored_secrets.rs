@@ -107,7 +107,7 @@ impl StoredSecrets {
         secret: &str,
         of: SecretOwner,
     ) -> Result<&'static str> {
-        if !of.has_the_name(organization, secret) {
+        if !of.owns_secret_name(organization, secret) {
             return Err(Error::internal("the intent names a secret that is not its owner's"));
         }
         if self.is_named(organization, secret, of).await? {

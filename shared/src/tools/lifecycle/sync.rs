@@ -6,13 +6,13 @@ use super::{Attachments, SETTLING, release};
 use crate::{
     Deadline, Error, Result,
     clients::vapi::AssistantModel,
-    models::{Agent, AgentId, AgentTool, OrganizationId, Tool, ToolId},
+    models::{Agent, AgentId, OrganizationId, Tool, ToolAttachment, ToolId},
 };
 
 #[derive(Debug)]
 pub struct Synced {
     /// Oldest first, each with its tool.
-    pub attached: Vec<(AgentTool, Tool)>,
+    pub attached: Vec<(ToolAttachment, Tool)>,
     /// False if VAPI could not be read: the table's content, unchanged.
     pub synced: bool,
     /// VAPI's ids of the assistant's tools that are not the organization's.
@@ -26,7 +26,7 @@ struct Difference {
     /// In VAPI, not in the table.
     missing: Vec<Tool>,
     /// In the table as VAPI's, but not in VAPI; or of a deleted tool.
-    stale: Vec<AgentTool>,
+    stale: Vec<ToolAttachment>,
     unmanaged: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl Attachments {
         let tools = self.tools_of(organization, &rows, deadline).await?;
         let difference = self.compare(organization, &rows, &tools, &model).await?;
         for tool in &difference.missing {
-            self.agent_tools.insert_missing(&AgentTool::new(organization, agent.id, tool.id, true)).await?;
+            self.agent_tools.insert_missing(&ToolAttachment::new(organization, agent.id, tool.id, true)).await?;
         }
         for page in difference.stale.chunks(100) {
             self.agent_tools.delete_page(page).await?;
@@ -116,7 +116,7 @@ impl Attachments {
     async fn compare(
         &self,
         organization: OrganizationId,
-        rows: &[AgentTool],
+        rows: &[ToolAttachment],
         tools: &[Tool],
         model: &AssistantModel,
     ) -> Result<Difference> {
@@ -153,7 +153,12 @@ impl Attachments {
         Ok(difference)
     }
 
-    async fn unsynced(&self, organization: OrganizationId, rows: Vec<AgentTool>, deadline: Deadline) -> Result<Synced> {
+    async fn unsynced(
+        &self,
+        organization: OrganizationId,
+        rows: Vec<ToolAttachment>,
+        deadline: Deadline,
+    ) -> Result<Synced> {
         let tools = self.tools_of(organization, &rows, deadline).await?;
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new(), dead: Vec::new() })
     }
@@ -162,7 +167,7 @@ impl Attachments {
     pub(super) async fn all_tools_of(
         &self,
         organization: OrganizationId,
-        rows: &[AgentTool],
+        rows: &[ToolAttachment],
         deadline: Deadline,
     ) -> Result<Vec<Tool>> {
         let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
@@ -172,7 +177,7 @@ impl Attachments {
     async fn tools_of(
         &self,
         organization: OrganizationId,
-        rows: &[AgentTool],
+        rows: &[ToolAttachment],
         deadline: Deadline,
     ) -> Result<Vec<Tool>> {
         let ids: Vec<ToolId> = rows.iter().map(|row| row.tool_id).collect();
@@ -180,9 +185,9 @@ impl Attachments {
     }
 }
 
-fn pair(mut rows: Vec<AgentTool>, mut tools: Vec<Tool>) -> Vec<(AgentTool, Tool)> {
+fn pair(mut rows: Vec<ToolAttachment>, mut tools: Vec<Tool>) -> Vec<(ToolAttachment, Tool)> {
     rows.sort_by_key(|row| row.created_at);
-    let with_tool = |row: AgentTool| {
+    let with_tool = |row: ToolAttachment| {
         let at = tools.iter().position(|tool| tool.id == row.tool_id)?;
         Some((row, tools.swap_remove(at)))
     };

@@ -65,7 +65,7 @@ struct EditedSecrets {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum Deleted {
+pub enum ToolDeletion {
     Deleted,
     /// Out of time; continued asynchronously.
     Deleting {
@@ -173,7 +173,7 @@ impl Lifecycle {
             return Ok(Progress::Settled("the tool is there"));
         }
         self.tools.release_name(organization, name, tool).await?;
-        let left = self.external.others_calling(organization, tool, None, deadline).await?;
+        let left = self.external.leftover_tool_ids(organization, tool, None, deadline).await?;
         for external in &left {
             self.external.delete(organization, external, deadline).await?;
         }
@@ -383,7 +383,7 @@ impl Lifecycle {
             }
         }
         let kept = tool.external_tool_id.as_deref();
-        let former = self.external.others_calling(tool.organization_id, tool.id, kept, deadline).await?;
+        let former = self.external.leftover_tool_ids(tool.organization_id, tool.id, kept, deadline).await?;
         if !self.follow(agents_have, &tool, &former, deadline).await? {
             return Ok(Progress::Unfinished("the tool has more agents than there is time; it goes on"));
         }
@@ -427,14 +427,14 @@ impl Lifecycle {
     ///
     /// # Errors
     /// [`Error::Partly`] if VAPI fails midway, with the agents done and left.
-    pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<Deleted> {
+    pub async fn delete(&self, organization: OrganizationId, id: ToolId, deadline: Deadline) -> Result<ToolDeletion> {
         let (tool, lease) = self.tools.acquire(organization, id, deadline.reserving(SETTLING)).await?;
         let intent = Intent::new(organization, Change::DeleteTool { tool_id: id }, ownership(deadline));
         let deleted = match open(&self.intents, &intent).await {
             Ok(()) => Box::pin(self.delete_recorded(&tool, &lease, &intent, deadline)).await,
             Err(error) => Err(error),
         };
-        if !matches!(deleted, Ok(Deleted::Deleted)) {
+        if !matches!(deleted, Ok(ToolDeletion::Deleted)) {
             release(lease.release()).await;
         }
         deleted
@@ -446,11 +446,11 @@ impl Lifecycle {
         lease: &Lease,
         intent: &Intent,
         deadline: Deadline,
-    ) -> Result<Deleted> {
+    ) -> Result<ToolDeletion> {
         let deleted = self.delete_leased(tool, lease, intent, deadline).await;
         match &deleted {
-            Ok(Deleted::Deleted) => {}
-            Ok(Deleted::Deleting { .. }) => self.leave(intent).await,
+            Ok(ToolDeletion::Deleted) => {}
+            Ok(ToolDeletion::Deleting { .. }) => self.leave(intent).await,
             Err(error) => {
                 let settling = async {
                     // The answer to our own deletion may have been lost.
@@ -473,8 +473,8 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<Progress> {
         Ok(match self.delete_leased(tool, lease, intent, deadline).await? {
-            Deleted::Deleted => Progress::Settled("the tool was deleted"),
-            Deleted::Deleting { .. } => {
+            ToolDeletion::Deleted => Progress::Settled("the tool was deleted"),
+            ToolDeletion::Deleting { .. } => {
                 Progress::Unfinished("the deletion has more agents than there is time; it goes on")
             }
         })
@@ -486,7 +486,7 @@ impl Lifecycle {
         lease: &Lease,
         intent: &Intent,
         deadline: Deadline,
-    ) -> Result<Deleted> {
+    ) -> Result<ToolDeletion> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
             // Until the index has no further agents: it may lag behind an attachment just before the lease.
@@ -504,7 +504,7 @@ impl Lifecycle {
                     return Err(Error::Partly { error: Box::new(error), done: text(done), left: text(removed.left) });
                 }
                 if !removed.left.is_empty() {
-                    return Ok(Deleted::Deleting { agents_done: done, agents_left: removed.left });
+                    return Ok(ToolDeletion::Deleting { agents_done: done, agents_left: removed.left });
                 }
             }
             self.external.delete(tool.organization_id, external, deadline).await?;
@@ -521,7 +521,7 @@ impl Lifecycle {
         if let Some(left) = &left {
             self.secrets.discard(left).await;
         }
-        Ok(Deleted::Deleted)
+        Ok(ToolDeletion::Deleted)
     }
 
     /// Releases a change to the next settler; if that fails, ownership expires.

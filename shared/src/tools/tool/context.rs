@@ -2,7 +2,7 @@
 
 use crate::{
     Deadline,
-    models::{Call, CallId, E164, OrganizationId, PhoneNumber, RunId, ThreadId, Trigger, UserId},
+    models::{Call, CallId, E164, ExecutionOrigin, OrganizationId, PhoneNumber, RunId, ThreadId, UserId},
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub struct CallContext<'a> {
     /// position in a run. The same name is the same execution.
     pub delivery: Option<&'a str>,
     pub conversation: &'a Conversation,
-    pub trigger: Trigger,
+    pub trigger: ExecutionOrigin,
     pub deadline: Deadline,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Parameter, Parameters, ToolSpec, literal};
+use super::{ParameterSpec, Parameters, ToolSpec, literal};
 
 /// A model needs this many to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
@@ -15,8 +15,8 @@ impl ToolSpec {
         if !self.own_examples.is_empty() {
             return self.own_examples.clone();
         }
-        let all: Vec<Parameter<'_>> = self.parameters.iter().collect();
-        let required: Vec<Parameter<'_>> = all.iter().copied().filter(|parameter| parameter.required).collect();
+        let all: Vec<ParameterSpec<'_>> = self.parameters.iter().collect();
+        let required: Vec<ParameterSpec<'_>> = all.iter().copied().filter(|parameter| parameter.required).collect();
         let (name, mut calls) = (&self.name, Vec::new());
         for arguments in [named(&all), named(&required), positional(&all), positional(&required)] {
             let call = format!("return {name}({arguments});");
@@ -41,13 +41,13 @@ pub fn sample_arguments(parameters: &Parameters) -> Map<String, Value> {
 }
 
 /// One object of named arguments; empty text without arguments.
-fn named(given: &[Parameter<'_>]) -> String {
+fn named(given: &[ParameterSpec<'_>]) -> String {
     let arguments: Map<String, Value> =
         given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
     if arguments.is_empty() { String::new() } else { literal(&Value::Object(arguments)) }
 }
 
-fn positional(given: &[Parameter<'_>]) -> String {
+fn positional(given: &[ParameterSpec<'_>]) -> String {
     given.iter().map(|parameter| literal(&sample(parameter.schema))).collect::<Vec<_>>().join(", ")
 }
 

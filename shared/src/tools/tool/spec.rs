@@ -38,7 +38,7 @@ pub struct Parameters {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parameter<'a> {
+pub struct ParameterSpec<'a> {
     pub name: &'a str,
     /// JSON schema with a `description`.
     pub schema: &'a Value,
@@ -80,13 +80,13 @@ impl Parameters {
         &self.schema
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = ParameterSpec<'_>> {
         self.order.iter().filter_map(|name| self.get(name))
     }
 
-    pub fn get<'a>(&'a self, name: &'a str) -> Option<Parameter<'a>> {
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<ParameterSpec<'a>> {
         let schema = self.schema.get("properties")?.get(name)?;
-        Some(Parameter { name, schema, required: is_required(&self.schema, name) })
+        Some(ParameterSpec { name, schema, required: is_required(&self.schema, name) })
     }
 
     pub fn len(&self) -> usize {

@@ -10,7 +10,7 @@ use std::{
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
-use super::{CallContext, Tool, ToolOutcome, ToolSpec, Unavailable};
+use super::{CallContext, CallableTool, ToolOutcome, ToolSpec, Unavailable};
 use crate::{
     Result, error,
     models::{ChatRules, OfferedTool, ToolEffect},
@@ -29,7 +29,7 @@ pub struct Toolbox {
 
 #[derive(Clone)]
 pub struct Offered {
-    tool: Arc<dyn Tool>,
+    tool: Arc<dyn CallableTool>,
     origin: Origin,
 }
 
@@ -58,11 +58,11 @@ pub enum NotBound {
 
 impl Toolbox {
     /// Offers a tool of the program under the name of its spec.
-    pub fn offer(&mut self, tool: Arc<dyn Tool>) {
+    pub fn offer(&mut self, tool: Arc<dyn CallableTool>) {
         self.offer_from(tool, Origin::Program);
     }
 
-    pub fn offer_from(&mut self, tool: Arc<dyn Tool>, origin: Origin) {
+    pub fn offer_from(&mut self, tool: Arc<dyn CallableTool>, origin: Origin) {
         self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
     }
 
@@ -71,7 +71,7 @@ impl Toolbox {
         self.entries.insert(name.into(), Err(why));
     }
 
-    pub fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
+    pub fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn CallableTool>) -> Arc<dyn CallableTool>) {
         for offered in self.entries.values_mut().flatten() {
             offered.tool = wrap(offered.tool.clone());
         }
@@ -86,7 +86,7 @@ impl Toolbox {
         self.entries.get(name)?.as_ref().ok()
     }
 
-    pub fn why_not(&self, name: &str) -> Option<&Unavailable> {
+    pub fn unavailability(&self, name: &str) -> Option<&Unavailable> {
         self.entries.get(name)?.as_ref().err()
     }
 
@@ -163,7 +163,7 @@ impl<'a> Bound<'a> {
         self.offered.spec()
     }
 
-    /// As [`Tool::preview`].
+    /// As [`CallableTool::preview`].
     ///
     /// # Errors
     /// Only an outage of our own.

@@ -156,7 +156,7 @@ async fn a_row_that_names_another_organization_is_not_shown_to_this_one() {
 }
 
 #[tokio::test]
-async fn a_slug_is_no_pattern_and_no_path() {
+async fn a_slug_with_wildcards_or_path_characters_is_404() {
     let (world, ..) = world_with_tools().await;
     for slug in [
         "HARBOUR-DENTAL",

@@ -11,7 +11,7 @@ use tests::{
 };
 
 #[tokio::test]
-async fn a_running_twin_is_awaited_not_repeated() {
+async fn a_concurrent_duplicate_waits_for_the_first_call() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(400));
@@ -27,7 +27,7 @@ async fn a_running_twin_is_awaited_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_twin_that_outlasts_the_wait_is_said_to_be_under_way() {
+async fn a_concurrent_duplicate_that_outlasts_the_wait_is_reported_as_in_progress() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     world.twilio.inject(standins::Fault::delay(60_000));

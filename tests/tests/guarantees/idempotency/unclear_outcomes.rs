@@ -12,7 +12,7 @@ use tests::{
 use super::{sent_to, statuses, to_several};
 
 #[tokio::test]
-async fn an_unclear_outcome_is_recorded_said_so_and_never_repeated() {
+async fn an_unclear_outcome_is_recorded_reported_and_never_repeated() {
     for fault in [
         standins::Fault::status(500),
         standins::Fault::status(503).with_effect(standins::Effect::First),

@@ -89,7 +89,7 @@ async fn two_runs_that_fail_at_once_pause_it_once() {
 }
 
 #[tokio::test]
-async fn an_automation_is_paused_although_nobody_can_be_told() {
+async fn an_automation_is_paused_even_if_the_alert_fails() {
     let (world, _books, owners) = told().await;
     drop(owners);
     let id = active(&world, &world.manual(&json!([post("a", "refused")]))).await;

@@ -84,7 +84,7 @@ async fn a_refusal_stops_a_run_that_is_to_stop() {
 }
 
 #[tokio::test]
-async fn nobody_decides_in_time() {
+async fn an_approval_without_a_decision_expires() {
     let (world, books) = books().await;
     let id = asking(&world).await;
     let run = carried_out(&world, &id, &json!({})).await;

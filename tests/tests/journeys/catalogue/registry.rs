@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::{
     Deadline,
     connections::Connecting,
-    models::{Binding, ConnectionKind, ExecutionStatus, Service, ServiceTool, ToolRef, Trigger},
+    models::{Binding, ConnectionKind, ExecutionOrigin, ExecutionStatus, Service, ServiceTool, ToolRef},
     tool::{CallContext, Conversation, Subject},
 };
 use tests::{
@@ -150,7 +150,7 @@ async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
             subject: Subject::Request(&row.name),
             delivery: None,
             conversation: &conversation,
-            trigger: Trigger::Test,
+            trigger: ExecutionOrigin::Test,
             deadline: Deadline::after(AMPLE),
         };
         for example in &row.examples {

@@ -91,7 +91,7 @@ async fn a_killed_turn_continues_from_its_stored_actions() {
 }
 
 #[tokio::test]
-async fn a_call_whose_outcome_nobody_knows_is_not_made_again_in_other_words() {
+async fn a_call_with_an_unknown_outcome_is_not_repeated_with_other_arguments() {
     let world = World::start().await;
     send(&world).await;
     world.llm.script([Way::Written.call("send_confirmation", json!({"text": "I am late"}))]);
@@ -165,7 +165,7 @@ async fn the_same_text_without_an_id_is_the_same_message_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_after_a_consent() {
+async fn remaining_calls_run_after_a_consent() {
     for approved in [true, false] {
         let world = World::start().await;
         send(&world).await;

@@ -113,7 +113,7 @@ async fn a_plan_is_never_an_answer() {
 }
 
 #[tokio::test]
-async fn a_no_and_then_the_plan_again_is_no_answer() {
+async fn a_refusal_followed_by_the_same_plan_is_not_an_answer() {
     let world = World::start().await;
     let mut config = tests::sms_without_call(&world.home);
     config["chat"] = json!({"consent": true});

@@ -239,7 +239,7 @@ async fn a_page_of_a_list_that_is_another_by_now_is_refused() {
 }
 
 #[tokio::test]
-async fn strange_queries_have_a_clear_answer() {
+async fn malformed_queries_have_a_clear_answer() {
     let world = world().await;
     for q in ["\u{1f600}", "the of and to", "?!", "日本語で"] {
         let found = search(&world, &json!({"q": q})).await;

@@ -117,7 +117,7 @@ async fn a_process_without_the_lease_writes_nothing_to_the_run() {
 
 /// The process dies each time before a step is written: nobody is left to say so but the count on the run's row.
 #[tokio::test]
-async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
+async fn a_run_that_crashes_each_invocation_ends() {
     let (world, _site) = bakery().await;
     let id = begin(&world, RunSpec::default()).await;
     world.llm.script([done(), answer()]);
@@ -135,7 +135,7 @@ async fn a_run_that_kills_whoever_takes_it_up_is_ended() {
 
 /// The same after an effect: the error says that it happened, before anybody starts the run again.
 #[tokio::test]
-async fn a_run_that_gets_nowhere_after_an_effect_says_so() {
+async fn a_run_given_up_after_an_effect_reports_the_effect() {
     // Killed before the result of its call is written, and after that.
     for (step, told) in [(1, "may have happened"), (2, "One of its steps is done")] {
         let world = World::start().await;

@@ -82,7 +82,7 @@ async fn a_turn_that_fails_keeps_the_message_and_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_after_the_front_ends_call() {
+async fn remaining_calls_run_after_a_front_end_tool() {
     let world = World::start().await;
     send(&world).await;
     let mut input = run_input("t1", "u1", "Show me the prices and send them");

@@ -199,7 +199,7 @@ async fn a_body_that_cannot_be_used_is_named() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_used_up_is_said_before_anything_else() {
+async fn a_used_up_budget_is_reported_before_other_errors() {
     let world = World::start().await;
     world.aws.change(
         "organizations",

@@ -188,7 +188,7 @@ async fn a_tool_of_the_front_end_is_called_and_its_result_comes_with_the_next_ru
 }
 
 #[tokio::test]
-async fn results_that_nobody_waits_for_are_refused() {
+async fn results_without_a_pending_call_are_refused() {
     let world = World::start().await;
     let mut input = run_input("t1", "u1", "Show me");
     input["tools"] = json!([{"name": "show", "description": "Shows"}]);

@@ -41,7 +41,7 @@ async fn destroying_keeps_the_data_and_the_next_deployment_takes_it_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_data_goes_only_when_it_is_said_and_not_protected() {
+async fn data_is_deleted_only_on_request_and_if_unprotected() {
     let account = Account::new().await;
     account.deploy(&[]).succeeded();
     account.set_at(&["secrets", "shop/organizations/vapi/1"], json!({}));

@@ -143,7 +143,7 @@ fn statements(policy: &Value) -> Vec<&Value> {
 /// Each limit exceeds the limits inside it: we answer VAPI before it gives up, the function ends before the API does,
 /// and leases and name reservations outlast the function.
 #[test]
-fn time_limits_stand_in_each_other() {
+fn inner_time_limits_are_shorter_than_outer_ones() {
     let template = Template::read();
     let timeout = template.0["Globals"]["Function"]["Timeout"].as_u64().unwrap();
     let of_rest: BTreeSet<String> = set(template.rest_routes().into_iter().map(|route| route.function));

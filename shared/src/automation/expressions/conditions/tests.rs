@@ -92,7 +92,7 @@ fn groups_are_nested() {
 }
 
 #[test]
-fn junk_is_no_condition() {
+fn an_invalid_condition_is_refused_with_pointer_and_code() {
     for (junk, pointer, code) in [
         (json!("urgent"), "", Code::InvalidCondition),
         (json!({}), "/path", Code::MissingField),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_lead_nowhere_are_no_panic() {
+    fn invalid_pointers_do_not_panic() {
         let call = json!({"name": "a", "outcome": "failed", "result_at": [usize::MAX, usize::MAX]});
         let reply = json!({"step": 1, "text": "ä", "phase": {"phase": "tools", "reminded": false}, "calls": [call]});
         let (answers, replies) = ([answer(1, "…")], [serde_json::from_value(reply).unwrap()]);

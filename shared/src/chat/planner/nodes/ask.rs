@@ -9,10 +9,10 @@ use crate::{
     Error,
     clients::{
         self,
-        llm::{Completion, Message, Request},
+        llm::{Completion, CompletionRequest, Message},
     },
     models::Spent,
-    planner::{Event, Observer, PlannerModel, Stop, StopSignal, answer_text::AnswerText},
+    planner::{Observer, PlannerModel, Stop, StopSignal, TurnEvent, answer_text::AnswerText},
 };
 
 /// Reserved at the end of a turn for recording it.
@@ -34,7 +34,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         aloud: bool,
     ) -> Result<Completion, Unanswered> {
         self.may_go_on()?;
-        let request = Request { temperature, max_tokens: Some(LONGEST_ANSWER), tools, ..Request::new(messages) };
+        let request = CompletionRequest {
+            temperature,
+            max_tokens: Some(LONGEST_ANSWER),
+            tools,
+            ..CompletionRequest::new(messages)
+        };
         let deadline = self.planner.context.deadline.reserving(SAVE_RESERVE);
         let stop = &self.planner.stop;
         let answered = if aloud && self.observer.wants_tokens() {
@@ -43,7 +48,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             let mut tell = |text: &str| {
                 if !text.is_empty() {
                     said.push_str(text);
-                    observer.event(Event::Token(text));
+                    observer.event(TurnEvent::Token(text));
                 }
             };
             let mut token = |text: &str| tell(&words.push(text));

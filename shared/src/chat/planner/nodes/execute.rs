@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{Ended, Plan, PlannedCall, Turn, Unanswered};
+use super::{Plan, PlannedCall, Turn, TurnEnd, Unanswered};
 use crate::{
     Error,
     cut::fit,
     models::{Delivered, ExecutionStatus, OfferedTool, PendingCall, Timestamp, ToolResult, TurnCall, WaitsFor},
-    planner::{Decided, Event, Observer, PlannerModel, Step, Widget, consent::shows, state::Question},
+    planner::{
+        Observer, PendingResolution, PlannerModel, TurnEvent, TurnStep, Widget, consent::shows, state::Question,
+    },
     redaction::SECRET,
     tool::{Bound, NotBound, RecipientOutcome, ToolOutcome},
 };
@@ -21,7 +23,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     /// Makes the calls of a plan in order. Returns the first that must wait for the person or the front end; the calls
     /// after it stay in the state until the decision.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<Option<Question>, Unanswered> {
-        self.step(Step::Execute);
+        self.step(TurnStep::Execute);
         let mut calls = plan.calls.into_iter();
         while let Some(planned) = calls.next() {
             self.state.rest = calls.as_slice().to_vec();
@@ -100,12 +102,12 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
     pub(super) async fn decided(
         &mut self,
         pending: &PendingCall,
-        decided: Decided<'_>,
+        decided: PendingResolution<'_>,
     ) -> Result<Vec<PlannedCall>, Unanswered> {
         let (tool, arguments) = (&pending.tool.name, &pending.arguments);
         self.state.rest.clone_from(&pending.rest);
         match decided {
-            Decided::Refused => {
+            PendingResolution::Refused => {
                 let told = "The person was asked and said no. It was not carried out.";
                 self.note(ToolResult {
                     effect: true,
@@ -117,14 +119,14 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
                 self.leave(rest, why);
                 return Ok(Vec::new());
             }
-            Decided::Gave { content, failed } => {
+            PendingResolution::Gave { content, failed } => {
                 self.calls += 1;
                 let outcome = if failed { TurnCall::Failed } else { TurnCall::Succeeded };
                 let told = serde_json::from_str(content).unwrap_or_else(|_no_json| content.into());
                 let result = self.result_of(tool, arguments, outcome, fit(told, LONGEST_RESULT));
                 self.note(ToolResult { label: pending.label().to_owned(), effect: false, ..result });
             }
-            Decided::Approved => match self.planner.toolbox.check(tool, arguments) {
+            PendingResolution::Approved => match self.planner.toolbox.check(tool, arguments) {
                 Ok(bound) => {
                     if let Err(unanswered) = self.call(tool, bound).await {
                         let rest = std::mem::take(&mut self.state.rest);
@@ -154,7 +156,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             self.not_called(tool, &arguments, "Not called: that it begins could not be written down.");
             return Err(Unanswered::Failed(error));
         }
-        self.observer.event(Event::ToolCall { id: &id, tool, arguments: &arguments });
+        self.observer.event(TurnEvent::ToolCall { id: &id, tool, arguments: &arguments });
         let outcome = match bound.call(&self.planner.context).await {
             Ok(outcome) => outcome,
             // Nothing has happened; the answer reports the failure.
@@ -169,7 +171,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             _ => TurnCall::Succeeded,
         };
         if let Some(widget) = outcome.answer.get("result").and_then(Widget::in_result) {
-            self.observer.event(Event::Widget(&widget));
+            self.observer.event(TurnEvent::Widget(&widget));
             self.state.widget = Some(widget);
         }
         call.repeats = outcome.repeats;
@@ -186,7 +188,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
             }
         }
         if let Some(result) = self.state.tool_results.last() {
-            self.observer.event(Event::ToolResult { id: &id, result });
+            self.observer.event(TurnEvent::ToolResult { id: &id, result });
         }
         Ok(())
     }
@@ -241,23 +243,23 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         self.state.tool_results.push(result);
     }
 
-    pub(super) fn wait(&mut self, question: Question) -> Ended {
+    pub(super) fn wait(&mut self, question: Question) -> TurnEnd {
         let expires_at = Timestamp::now().plus(self.planner.wait_within);
         let pending = question.pending(self.state, self.planner.turn, expires_at);
         let text = match pending.waits_for {
             WaitsFor::Consent => {
-                self.step(Step::Consent);
-                self.observer.event(Event::Consent(&pending));
+                self.step(TurnStep::Consent);
+                self.observer.event(TurnEvent::Consent(&pending));
                 asks(&pending)
             }
             WaitsFor::FrontEnd => {
                 let PendingCall { id, tool, arguments, .. } = &pending;
-                self.observer.event(Event::FrontEndCall { id, tool: &tool.name, arguments });
+                self.observer.event(TurnEvent::FrontEndCall { id, tool: &tool.name, arguments });
                 String::new()
             }
         };
         self.state.pending = Some(pending);
-        Ended::Waiting(text)
+        TurnEnd::Waiting(text)
     }
 }
 

@@ -108,7 +108,7 @@ async fn an_answer_without_a_word_is_one_in_the_conversation() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_asked_for_again_later() {
-    let broken = clients::Error::new(Service::Llm, Failure::Undecodable("choices".into()));
+    let broken = clients::Error::new(UpstreamService::Llm, Failure::Undecodable("choices".into()));
     let ran = Bakery::new().run(&Scripted::new([Err(broken)])).await;
     assert!(matches!(ran.ended, Ended::Outage(Error::Upstream(_))), "{:?}", ran.ended);
 }

@@ -159,7 +159,7 @@ fn marks_are_paths_into_arguments_and_results() {
 }
 
 #[test]
-fn an_effect_is_declared_by_tools_whose_effect_nobody_else_knows() {
+fn tools_with_an_unknown_effect_may_declare_it() {
     let api = |method: &str, effect: Value| {
         let body = json!({"type": "api_request", "label": "L", "method": method, "url": "https://example.com/"});
         if effect.is_null() { body } else { with(body, &json!({"effect": effect})) }

@@ -15,7 +15,7 @@ const NAMED: usize = 30;
 impl PipedreamAction {
     /// Checks the configuration against Pipedream's current version of the action, and against its account. `known`: the
     /// configuration saved before; Pipedream does not return the props of a pinned older version.
-    pub fn hold_against(
+    pub fn check_against_component(
         &self,
         action: &PipedreamComponent,
         account: Option<&Account>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{super::parameters::Place, index::Operator};
+use super::{super::parameters::Place, index::IndexOperator};
 use crate::{
     actions::Parameter,
     error::Problems,
@@ -28,12 +28,12 @@ pub(super) enum Filters {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Filter {
     pub(super) field: String,
-    pub(super) operator: Operator,
+    pub(super) operator: IndexOperator,
     /// `None` until derived.
     pub(super) parameter: Option<Parameter>,
 }
 
-impl Operator {
+impl IndexOperator {
     const ALL: [Self; 4] = [Self::Equals, Self::AtMost, Self::AtLeast, Self::OneOf];
 
     const fn as_str(self) -> &'static str {
@@ -86,13 +86,13 @@ impl Filter {
     fn derived(&self, field: &Field) -> Parameter {
         let label = field.shown();
         let prompt = match self.operator {
-            Operator::Equals if field.kind == FieldType::Boolean => {
+            IndexOperator::Equals if field.kind == FieldType::Boolean => {
                 format!("Only entries where this is so (true) or is not (false): {label}")
             }
-            Operator::Equals => format!("Only entries with exactly this {label}"),
-            Operator::AtMost => format!("Only entries with at most this {label}"),
-            Operator::AtLeast => format!("Only entries with at least this {label}"),
-            Operator::OneOf => format!("Only entries with one of these: {label}"),
+            IndexOperator::Equals => format!("Only entries with exactly this {label}"),
+            IndexOperator::AtMost => format!("Only entries with at most this {label}"),
+            IndexOperator::AtLeast => format!("Only entries with at least this {label}"),
+            IndexOperator::OneOf => format!("Only entries with one of these: {label}"),
         };
         Parameter::Ai { prompt, schema: schema(field.kind, self.operator), required: false }
     }
@@ -104,9 +104,9 @@ impl Filter {
             Parameter::Fixed { value, .. } if !fits(value, field.kind, self.operator) => {
                 let what = match (field.kind, self.operator) {
                     (FieldType::Boolean, _) => "true or false",
-                    (FieldType::Number, Operator::OneOf) => "a list of numbers",
+                    (FieldType::Number, IndexOperator::OneOf) => "a list of numbers",
                     (FieldType::Number, _) => "a number",
-                    (FieldType::Text, Operator::OneOf) => "a list of texts",
+                    (FieldType::Text, IndexOperator::OneOf) => "a list of texts",
                     (FieldType::Text, _) => "text",
                 };
                 problems.add(format!("{}.value", self.path()), format!("must be {what}"));
@@ -152,7 +152,7 @@ impl Filters {
                 }
             };
             for (name, value) in named {
-                let Some(operator) = Operator::named(&name) else {
+                let Some(operator) = IndexOperator::named(&name) else {
                     fields.problems().add(
                         format!("{path}.{name}"),
                         "is not an operator; there are equals, at_most, at_least, one_of",
@@ -190,8 +190,9 @@ impl Filters {
                 problems.add(format!("filters.{}", filter.field), problem);
                 continue;
             };
-            if !Operator::of(field.kind).contains(&filter.operator) {
-                let possible: Vec<&str> = Operator::of(field.kind).iter().map(|operator| operator.as_str()).collect();
+            if !IndexOperator::of(field.kind).contains(&filter.operator) {
+                let possible: Vec<&str> =
+                    IndexOperator::of(field.kind).iter().map(|operator| operator.as_str()).collect();
                 problems.add(filter.path(), format!("is not for this field; possible are {}", possible.join(", ")));
                 continue;
             }
@@ -245,7 +246,7 @@ impl Serialize for Filters {
 
 impl<'de> Deserialize<'de> for Filters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = BTreeMap::<String, BTreeMap<Operator, Option<Parameter>>>::deserialize(deserializer)?;
+        let fields = BTreeMap::<String, BTreeMap<IndexOperator, Option<Parameter>>>::deserialize(deserializer)?;
         let filters = fields.into_iter().flat_map(|(field, operators)| {
             operators.into_iter().map(move |(operator, parameter)| Filter { field: field.clone(), operator, parameter })
         });
@@ -256,8 +257,9 @@ impl<'de> Deserialize<'de> for Filters {
 fn usual(base: &KnowledgeBase) -> Vec<Filter> {
     let of_field = |field: &Field| {
         let name = field.name.to_string();
-        let filter = move |operator: &Operator| Filter { field: name.clone(), operator: *operator, parameter: None };
-        Operator::usual(field.kind).iter().map(filter)
+        let filter =
+            move |operator: &IndexOperator| Filter { field: name.clone(), operator: *operator, parameter: None };
+        IndexOperator::usual(field.kind).iter().map(filter)
     };
     base.fields.iter().flat_map(of_field).collect()
 }
@@ -275,14 +277,14 @@ fn by_field(filters: &[Filter], value: impl Fn(Option<&Parameter>) -> Option<Val
     Value::Object(fields)
 }
 
-fn schema(kind: FieldType, operator: Operator) -> Map<String, Value> {
+fn schema(kind: FieldType, operator: IndexOperator) -> Map<String, Value> {
     let one = match kind {
         FieldType::Text => "string",
         FieldType::Number => "number",
         FieldType::Boolean => "boolean",
     };
     let schema = match operator {
-        Operator::OneOf => json!({"type": "array", "items": {"type": one}}),
+        IndexOperator::OneOf => json!({"type": "array", "items": {"type": one}}),
         _ => json!({"type": one}),
     };
     match schema {
@@ -291,15 +293,15 @@ fn schema(kind: FieldType, operator: Operator) -> Map<String, Value> {
     }
 }
 
-fn fits(value: &Value, kind: FieldType, operator: Operator) -> bool {
+fn fits(value: &Value, kind: FieldType, operator: IndexOperator) -> bool {
     let one = |value: &Value| match kind {
         FieldType::Text => value.is_string(),
         FieldType::Number => value.is_number(),
         FieldType::Boolean => value.is_boolean(),
     };
     match (operator, value) {
-        (Operator::OneOf, Value::Array(values)) => !values.is_empty() && values.iter().all(one),
-        (Operator::OneOf, _) => false,
+        (IndexOperator::OneOf, Value::Array(values)) => !values.is_empty() && values.iter().all(one),
+        (IndexOperator::OneOf, _) => false,
         _ => one(value),
     }
 }

@@ -43,7 +43,7 @@ enum Column {
 }
 
 #[derive(Debug)]
-pub struct Condition {
+pub struct IndexCondition {
     column: usize,
     test: Test,
 }
@@ -60,7 +60,7 @@ enum Test {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Operator {
+pub enum IndexOperator {
     Equals,
     AtMost,
     AtLeast,
@@ -68,7 +68,7 @@ pub enum Operator {
 }
 
 #[derive(Debug, PartialEq)]
-pub struct Found<'a> {
+pub struct IndexMatches<'a> {
     pub matched: usize,
     /// Whether the entries contain words of the query; false if they only pass the filters.
     pub by_words: bool,
@@ -178,13 +178,13 @@ impl Index {
     ///
     /// # Errors
     /// A sentence for the model.
-    pub fn condition(&self, field: &str, operator: Operator, value: &Value) -> Result<Condition, String> {
+    pub fn condition(&self, field: &str, operator: IndexOperator, value: &Value) -> Result<IndexCondition, String> {
         let found = self.columns.iter().enumerate().find(|(_, (known, _))| known.name.as_str() == field);
         let Some((column, (field, values))) = found else {
             return Err(format!("The knowledge base has no field {field} any more."));
         };
         let given = match (operator, value) {
-            (Operator::OneOf, Value::Array(given)) => given.iter().collect(),
+            (IndexOperator::OneOf, Value::Array(given)) => given.iter().collect(),
             _ => vec![value],
         };
         let wrong = |must: &str| format!("The filter on {} must be {must}.", field.name);
@@ -198,8 +198,8 @@ impl Index {
                 let numbers = given.into_iter().map(|value| value.as_f64().ok_or_else(|| wrong("a number")));
                 let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
                 match (operator, numbers.as_slice()) {
-                    (Operator::AtMost, [most]) => Test::Between(f64::NEG_INFINITY, *most),
-                    (Operator::AtLeast, [least]) => Test::Between(*least, f64::INFINITY),
+                    (IndexOperator::AtMost, [most]) => Test::Between(f64::NEG_INFINITY, *most),
+                    (IndexOperator::AtLeast, [least]) => Test::Between(*least, f64::INFINITY),
                     _ => Test::Numbers(numbers),
                 }
             }
@@ -208,11 +208,11 @@ impl Index {
                 _ => return Err(wrong("true or false")),
             },
         };
-        Ok(Condition { column, test })
+        Ok(IndexCondition { column, test })
     }
 
     /// Applies the filters, then ranks by words. Without words the order is by id.
-    pub fn search(&self, query: &str, conditions: &[Condition]) -> Found<'_> {
+    pub fn search(&self, query: &str, conditions: &[IndexCondition]) -> IndexMatches<'_> {
         let passes = self.passing(conditions);
         let (wanted, any_words) = self.wanted(query);
         let scores = self.scores(&wanted);
@@ -231,7 +231,7 @@ impl Index {
         matched.sort_by(|one, other| score(*other).total_cmp(&score(*one)).then(one.cmp(other)));
         let best = matched.iter().take(MOST_SHOWN);
         let entries = best.filter_map(|entry| self.shown.get(usize::from(*entry)).map(AsRef::as_ref)).collect();
-        Found { matched: matched.len(), by_words, entries }
+        IndexMatches { matched: matched.len(), by_words, entries }
     }
 
     /// The words of a query that can produce a match, without duplicates, and whether the query has any words. Words far lighter
@@ -252,9 +252,9 @@ impl Index {
         (wanted, !said.is_empty())
     }
 
-    fn passing(&self, conditions: &[Condition]) -> Vec<bool> {
+    fn passing(&self, conditions: &[IndexCondition]) -> Vec<bool> {
         let mut passing = vec![true; self.shown.len()];
-        for Condition { column, test } in conditions {
+        for IndexCondition { column, test } in conditions {
             let Some((_, column)) = self.columns.get(*column) else { continue };
             for (entry, passes) in passing.iter_mut().enumerate() {
                 *passes = *passes && column.fulfils(entry, test);

@@ -94,7 +94,7 @@ impl AllowedRecipients {
         }
     }
 
-    pub(super) fn is_anybody(&self) -> bool {
+    pub(super) fn is_unrestricted(&self) -> bool {
         *self == Self::Anybody
     }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_withheld_number_is_nobody() {
+    fn a_withheld_number_belongs_to_no_caller() {
         let number: E164 = "+15550100001".parse().unwrap();
         for allowed in [AllowedRecipients::Only(Word::CallerOnly), AllowedRecipients::These(vec![CALLER.to_owned()])] {
             for caller in [None, Some("anonymous"), Some("+15550100002")] {

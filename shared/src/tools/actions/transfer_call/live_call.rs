@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{
     Error, Result,
     actions::ActionClients,
-    clients::{Failure, Service, vapi::ExternalCall},
+    clients::{Failure, UpstreamService, vapi::ExternalCall},
     models::{CallStatus, ControlUrl, OrganizationId},
     tool::{CallContext, ToolOutcome},
 };
@@ -32,7 +32,7 @@ impl Refused {
 }
 
 pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
-    let cause = crate::clients::Error::new(Service::CallControl, Failure::Refused(why.to_owned()));
+    let cause = crate::clients::Error::new(UpstreamService::CallControl, Failure::Refused(why.to_owned()));
     Refused { sentence, cause }
 }
 

@@ -17,7 +17,7 @@ fn segment(service: &str, tools: &[(&str, &str, &[&str])]) -> Segment {
     Segment::of_service(
         serde_json::from_value(row).unwrap(),
         tools.iter().map(tool).collect(),
-        Some(Triggers::default()),
+        Some(TriggerKinds::default()),
     )
 }
 
@@ -156,7 +156,7 @@ fn an_index_holds_until_the_edition_changes_or_its_rows_may_not_have_followed() 
     assert!(!segment.holds_for(&Service { edition: "2".to_owned(), ..service.clone() }));
     assert!(!segment.holds_for(&Service { updated_at: Timestamp::now(), ..service.clone() }));
     let fresh = Service { updated_at: Timestamp::now(), ..service.clone() };
-    assert!(!Segment::of_service(fresh.clone(), Vec::new(), Some(Triggers::default())).holds_for(&fresh));
+    assert!(!Segment::of_service(fresh.clone(), Vec::new(), Some(TriggerKinds::default())).holds_for(&fresh));
     // Capabilities that could not be read are tried again.
     assert!(!Segment::of_service(service.clone(), Vec::new(), None).holds_for(&service));
 }

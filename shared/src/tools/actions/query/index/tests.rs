@@ -45,8 +45,8 @@ fn homes() -> Index {
     ])
 }
 
-fn found(index: &Index, query: &str, filters: &[(&str, Operator, Value)]) -> (usize, Vec<String>) {
-    let conditions: Vec<Condition> =
+fn found(index: &Index, query: &str, filters: &[(&str, IndexOperator, Value)]) -> (usize, Vec<String>) {
+    let conditions: Vec<IndexCondition> =
         filters.iter().map(|(field, operator, value)| index.condition(field, *operator, value).unwrap()).collect();
     let found = index.search(query, &conditions);
     (found.matched, found.entries.into_iter().map(str::to_owned).collect())
@@ -107,22 +107,33 @@ fn words_that_carry_nothing_make_no_match() {
 #[test]
 fn filters_come_first() {
     let homes = homes();
-    let porto = ("city", Operator::Equals, json!("PORTO"));
+    let porto = ("city", IndexOperator::Equals, json!("PORTO"));
     assert_eq!(found(&homes, "", std::slice::from_ref(&porto)).0, 2);
     assert_eq!(found(&homes, "river", std::slice::from_ref(&porto)).0, 1);
-    assert_eq!(found(&homes, "", &[("city", Operator::OneOf, json!(["Faro", "vila nova  de gaia", "Lisboa"]))]).0, 2);
-    assert_eq!(found(&homes, "", &[("price", Operator::AtMost, json!(300_000))]).0, 2, "the bound itself included");
-    assert_eq!(found(&homes, "", &[("price", Operator::AtLeast, json!(300_000.0))]).0, 2);
-    assert_eq!(found(&homes, "", &[("price", Operator::Equals, json!(450_000.5))]).0, 1);
-    assert_eq!(found(&homes, "", &[("price", Operator::OneOf, json!([120_000, 300_000]))]).0, 2);
-    assert_eq!(found(&homes, "", &[("garden", Operator::Equals, json!(false))]).0, 1, "what is not said is not no");
-    assert_eq!(found(&homes, "", &[porto, ("price", Operator::AtMost, json!(5))]), (0, vec![]));
+    assert_eq!(
+        found(&homes, "", &[("city", IndexOperator::OneOf, json!(["Faro", "vila nova  de gaia", "Lisboa"]))]).0,
+        2
+    );
+    assert_eq!(
+        found(&homes, "", &[("price", IndexOperator::AtMost, json!(300_000))]).0,
+        2,
+        "the bound itself included"
+    );
+    assert_eq!(found(&homes, "", &[("price", IndexOperator::AtLeast, json!(300_000.0))]).0, 2);
+    assert_eq!(found(&homes, "", &[("price", IndexOperator::Equals, json!(450_000.5))]).0, 1);
+    assert_eq!(found(&homes, "", &[("price", IndexOperator::OneOf, json!([120_000, 300_000]))]).0, 2);
+    assert_eq!(
+        found(&homes, "", &[("garden", IndexOperator::Equals, json!(false))]).0,
+        1,
+        "what is not said is not no"
+    );
+    assert_eq!(found(&homes, "", &[porto, ("price", IndexOperator::AtMost, json!(5))]), (0, vec![]));
 }
 
 #[test]
-fn words_that_nothing_has_leave_the_filters_to_decide_and_say_so() {
+fn unmatched_words_fall_back_to_the_filters_and_are_reported() {
     let homes = homes();
-    let condition = homes.condition("city", Operator::Equals, &json!("Porto")).unwrap();
+    let condition = homes.condition("city", IndexOperator::Equals, &json!("Porto")).unwrap();
     let found = homes.search("castle", &[condition]);
     assert_eq!((found.matched, found.by_words), (2, false));
 }
@@ -131,7 +142,7 @@ fn words_that_nothing_has_leave_the_filters_to_decide_and_say_so() {
 fn a_value_of_a_wrong_type_is_a_sentence() {
     let homes = homes();
     for (field, value) in [("city", json!(5)), ("price", json!("5")), ("garden", json!("yes")), ("roof", json!("x"))] {
-        let sentence = homes.condition(field, Operator::Equals, &value).unwrap_err();
+        let sentence = homes.condition(field, IndexOperator::Equals, &value).unwrap_err();
         assert!(sentence.contains(field) && sentence.ends_with('.'), "{sentence}");
     }
 }
@@ -197,8 +208,8 @@ proptest! {
             cities.contains(city) && price.is_some_and(|price| price <= most && price >= least)
         }).count();
         let filters = [
-            ("city", Operator::OneOf, json!(cities)), ("price", Operator::AtMost, json!(most)),
-            ("price", Operator::AtLeast, json!(least)),
+            ("city", IndexOperator::OneOf, json!(cities)), ("price", IndexOperator::AtMost, json!(most)),
+            ("price", IndexOperator::AtLeast, json!(least)),
         ];
         prop_assert_eq!(found(&index, "", &filters).0, expected);
     }
@@ -210,7 +221,7 @@ proptest! {
         let expected = rows.iter().filter(|(_, _, _, words)| with_word(words)).count();
         prop_assert_eq!(found(&index, &word, &[]).0, expected);
         let both = rows.iter().filter(|(_, price, _, words)| with_word(words) && price.is_some_and(|price| price <= most)).count();
-        let condition = index.condition("price", Operator::AtMost, &json!(most)).unwrap();
+        let condition = index.condition("price", IndexOperator::AtMost, &json!(most)).unwrap();
         let filtered = index.search(&word, &[condition]);
         if filtered.by_words {
             prop_assert_eq!(filtered.matched, both);

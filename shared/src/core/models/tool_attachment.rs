@@ -8,7 +8,7 @@ use crate::described::Described;
 
 /// A row of `agent_tools`, the single source of truth of attachments.
 #[derive(Debug, Clone, Serialize, Deserialize, Described)]
-pub struct AgentTool {
+pub struct ToolAttachment {
     pub id: Uuid,
     pub organization_id: OrganizationId,
     pub agent_id: AgentId,
@@ -19,7 +19,7 @@ pub struct AgentTool {
     pub updated_at: Timestamp,
 }
 
-impl AgentTool {
+impl ToolAttachment {
     pub fn new(organization_id: OrganizationId, agent_id: AgentId, tool_id: ToolId, is_vapi_attached: bool) -> Self {
         let now = Timestamp::now();
         Self {
