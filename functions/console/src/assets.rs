@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn the_page_is_small_for_a_slow_line() {
         for (coding, page_most, first_most, all_most) in
-            [(Coding::Gzip, 4_300, 37 * 1024, 117 * 1024), (Coding::Brotli, 3_600, 32 * 1024, 103 * 1024)]
+            [(Coding::Gzip, 4_300, 37 * 1024, 119 * 1024), (Coding::Brotli, 3_600, 32 * 1024, 105 * 1024)]
         {
             let size = |name: &str| {
                 let file = FILES.iter().find(|file| file.name == name).unwrap();

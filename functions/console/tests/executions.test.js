@@ -9,6 +9,7 @@ import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
 import { planOf } from '../assets/events/replays.js';
 import { RIGHTS } from '../assets/members/rights.js';
+import { chartOf } from '../assets/usage/budgets.js';
 
 const states = (rows) => rows.map(({ path, state }) => `${path} ${state}`);
 
@@ -85,4 +86,11 @@ test('the filters in the address are the body of a replay’s plan', () => {
   assert.deepEqual(planOf({}, now), {});
   assert.deepEqual(planOf({ since: '24h', service: 'github', automation_id: '', which: 'only_failed' }, now), { since: '2026-02-26T10:00:00.000Z', service: 'github', only_failed: true });
   assert.deepEqual(planOf({ automation_id: 'a', which: 'unmatched' }, now), { automation_id: 'a', unmatched: true });
+});
+
+test('days before the first count are left out of the chart, days without use are in it', () => {
+  const { says, bars, shown } = chartOf([{ date: '2026-02-25', platform_cost: null }, { date: '2026-02-26', platform_cost: 0.5 }, { date: '2026-02-27', platform_cost: 0 }], 'platform_cost');
+  assert.deepEqual([bars.map(({ value }) => value), shown(0.5)], [[0.5, 0], '$0.50']);
+  assert.equal(says, 'Platform’s key: $0.50 in 2 days, most on 2026-02-26 with $0.50.');
+  assert.equal(chartOf([{ date: '2026-02-25', runs: null }], 'runs'), null);
 });

@@ -16,3 +16,23 @@ export function budgetsOf(usage) {
     return { id, word, beyond, until, used: shown(used, unit), limit: shown(limit, unit), share: limit > 0 ? Math.min(used / limit, 1) : 1 };
   });
 }
+
+/** The series of the chart by day. */
+export const SERIES = [
+  { id: 'executions', word: 'Executions' },
+  { id: 'runs', word: 'Runs' },
+  { id: 'platform_cost', word: 'Platform’s key', unit: 'dollars' },
+  { id: 'own_cost', word: 'Own key', unit: 'dollars' },
+];
+
+/** What `Bars` needs for a series of days, oldest first; null if nothing was counted yet. Days before the first count are left out. */
+export function chartOf(days, id) {
+  const { word, unit } = SERIES.find((one) => one.id === id);
+  const known = days.filter((day) => typeof day[id] === 'number');
+  if (known.length === 0) return null;
+  const amount = (value) => shown(value, unit);
+  const bars = known.map((day, place) => ({ word: day.date, value: day[id], label: place % 7 === 0 ? day.date.slice(5) : null }));
+  const sum = bars.reduce((total, { value }) => total + value, 0);
+  const most = bars.reduce((best, bar) => (bar.value > best.value ? bar : best));
+  return { bars, head: ['Day', word], shown: amount, whole: !unit, says: `${word}: ${amount(sum)} in ${known.length} ${known.length === 1 ? 'day' : 'days'}${sum ? `, most on ${most.word} with ${amount(most.value)}` : ''}.` };
+}
