@@ -1,4 +1,4 @@
-"""Invokes the operator's function `catalogue`, on AWS or in the running local stack.
+"""Invokes the function `operator`, on AWS or in the running local stack.
 
 On AWS it uses the AWS CLI with its account, region and credentials: permission for `lambda:InvokeFunction` of this function makes
 an operator.
@@ -44,7 +44,7 @@ def on_aws(stack, payload):
     with tempfile.TemporaryDirectory() as folder:
         event, answer = pathlib.Path(folder, "event.json"), pathlib.Path(folder, "answer.json")
         event.write_bytes(payload)
-        command = ["aws", "lambda", "invoke", "--function-name", f"{stack}-catalogue", "--payload", f"fileb://{event}"]
+        command = ["aws", "lambda", "invoke", "--function-name", f"{stack}-operator", "--payload", f"fileb://{event}"]
         command += ["--cli-read-timeout", "90", str(answer)]
         try:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -64,7 +64,7 @@ def local_stack():
 
 def locally(payload):
     stack = local_stack()
-    url = f"{stack['endpoint_url']}/2015-03-31/functions/{stack['stack_name']}-catalogue/invocations"
+    url = f"{stack['endpoint_url']}/2015-03-31/functions/{stack['stack_name']}-operator/invocations"
     # The local AWS needs a key but does not verify signatures.
     scope = f"test/20260101/{stack['region']}/lambda/aws4_request"
     signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"

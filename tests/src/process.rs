@@ -43,7 +43,7 @@ pub struct Process {
     pub settle: settle::Deps,
     /// `'static`, because its answers go on after it has returned.
     pub stream: &'static stream::Deps,
-    pub catalogue: catalogue::Deps,
+    pub operator: operator::Deps,
     pub tools_test: tools_test::Deps,
     pub agents: agents::Deps,
     pub phone_numbers: phone_numbers::Deps,
@@ -129,7 +129,7 @@ impl Process {
             console: console::Deps::new(platform)?,
             settle: settle::Deps::new(platform)?,
             stream: Box::leak(Box::new(stream::Deps::new(platform)?)),
-            catalogue: catalogue::Deps::new(platform)?,
+            operator: operator::Deps::new(platform)?,
             tools_test: tools_test::Deps::new(platform)?,
             agents: agents::Deps::new(platform)?,
             phone_numbers: phone_numbers::Deps::new(platform)?,

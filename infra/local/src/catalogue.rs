@@ -1,4 +1,4 @@
-//! The files of `infra/catalogue`, in the form that the function `catalogue` takes.
+//! The files of `infra/catalogue`, in the form that the function `operator` takes.
 
 use std::{fs, io};
 

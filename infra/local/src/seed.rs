@@ -151,9 +151,9 @@ impl Data {
     }
 }
 
-/// Loads the services' catalogue through the function `catalogue`, as on AWS.
+/// Loads the services' catalogue through the function `operator`, as on AWS.
 pub(crate) async fn load_catalogue(aws: &Aws, files: Map<String, Value>) -> Result<()> {
-    let path = format!("/2015-03-31/functions/{STACK}-catalogue/invocations");
+    let path = format!("/2015-03-31/functions/{STACK}-operator/invocations");
     let event = json!({"files": files}).to_string().into_bytes();
     let answer = aws.rest("lambda", Method::POST, &path, event).await?;
     let report: Value = serde_json::from_str(&answer).unwrap_or_default();

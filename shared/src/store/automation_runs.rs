@@ -149,8 +149,7 @@ impl AutomationRuns {
         let parts = [(RUN, to_item(run)?), (PROMPT, to_item(prompt)?)];
         let [new, prompt] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
         let new = [new.audited(started(run))?, prompt];
-        let writes: Vec<Write> =
-            new.into_iter().chain([counted.count.clone(), counted.check.clone(), counted.day.clone()]).collect();
+        let writes: Vec<Write> = new.into_iter().chain([counted.count.clone(), counted.check.clone()]).collect();
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.reserving(RESERVE));
         loop {
             match transact(writes.clone()).await {

@@ -1,7 +1,8 @@
 //! `usage`: organizations' use of their budgets. Key: id. TTL on `expires_at`.
 //!
-//! One item per budget and window, such as `<organization>#runs_per_hour#2026-11-20T16` or
-//! `<organization>#own_cost_per_month#2026-11`. Items contain no personal data. `usage/days.rs` has the use by day.
+//! One item a day for a budget of an hour (`<organization>#runs_per_hour#2026-11-20`: `hour_16`, `day`), one a month for a budget
+//! of a month (`<organization>#own_cost_per_month#2026-11`: `used`, `day_20`). One update counts the window and the day. Items
+//! contain no personal data. `usage/days.rs` reads the use by day.
 //!
 //! The transaction that writes a run counts it and checks the month's cost, without an extra read. Cost is added once known.
 //! Executions are counted after their answer, for which a caller waits; the check uses the count this process last saw
@@ -18,25 +19,24 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use serde::Deserialize;
 use serde_json::Number;
 use uuid::Uuid;
 
 use super::{
     Organizations,
-    database::{Database, Item, from_item, id, number, rows, text},
+    database::{Database, Item, id, number, text},
     table::Table,
     write::{Write, WriteResult},
 };
 use crate::{
     Deadline, Error, Result,
-    error::{self, OverBudget},
+    error::OverBudget,
     models::{Budget, BudgetLimits, BudgetUse, OrganizationId, Timestamp},
     telemetry,
 };
 
-/// After the end of the window, for inspection.
-const KEPT: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+/// After the end of the window. The use of the last 90 days is shown.
+const KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
 /// Clones share the known counts of executions.
 #[derive(Clone)]
@@ -48,17 +48,9 @@ pub struct Budgets {
     executions: Arc<Mutex<HashMap<OrganizationId, BudgetUse>>>,
 }
 
-#[derive(Deserialize)]
-struct Used {
-    id: String,
-    used: Number,
-}
-
 pub(super) struct RunCount {
     pub(super) count: Write,
     pub(super) check: Write,
-    /// Adds it to the day's use.
-    pub(super) day: Write,
     runs: BudgetUse,
     cost: BudgetUse,
 }
@@ -83,12 +75,12 @@ impl Budgets {
     pub async fn usage(&self, organization: OrganizationId, deadline: Deadline) -> Result<Vec<BudgetUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let mut usage = Budget::ALL.map(|budget| unused(budget, &limits, now));
-        let keys = usage.iter().map(|usage| id(key(organization, usage))).collect();
-        let found: Vec<Used> = rows(self.table.batch_get(keys, Some("#id, #used"), deadline).await?);
+        let keys = usage.iter().map(|usage| id(Place::of(organization, usage).key)).collect();
+        let found = self.table.batch_get(keys, None, deadline).await?;
         for usage in &mut usage {
-            if let Some(found) = found.iter().find(|found| found.id == key(organization, usage)) {
-                usage.used = found.used.clone();
-            }
+            let place = Place::of(organization, usage);
+            let used = found.iter().find(|item| is_item(item, &place.key)).and_then(|item| count_in(item, &place.used));
+            usage.used = used.unwrap_or_else(|| 0.into());
         }
         if let Some(executions) = usage.iter().find(|usage| usage.budget == Budget::ExecutionsPerHour) {
             self.remember(organization, executions.clone());
@@ -113,11 +105,12 @@ impl Budgets {
         if let Some(nothing) = [&runs, &cost].into_iter().find(|budget| budget.is_used_up(now)) {
             return Err(over(nothing).into());
         }
-        let room = "attribute_not_exists(#used) OR #used < :limit";
-        let count = self.add(organization, &runs, &1.into()).when(room).with([(":limit", amount(&runs.limit))]);
-        let check = self.table.check(id(key(organization, &cost))).when(room).with([(":limit", amount(&cost.limit))]);
-        let day = self.add_to_day(organization, Budget::RunsPerHour, &1.into(), now);
-        Ok(RunCount { count, check, day, runs, cost })
+        let room = |place: &Place| format!("attribute_not_exists(#{0}) OR #{0} < :limit", place.used);
+        let [counted, checked] = [&runs, &cost].map(|usage| Place::of(organization, usage));
+        let count = self.add(organization, &runs, &1.into()).when(room(&counted));
+        let count = count.with([(":limit", amount(&runs.limit))]);
+        let check = self.table.check(id(&checked.key)).when(room(&checked)).with([(":limit", amount(&cost.limit))]);
+        Ok(RunCount { count, check, runs, cost })
     }
 
     /// Adds the cost of a run; returns the organization's total use.
@@ -158,40 +151,75 @@ impl Budgets {
     }
 
     async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
-        let (WriteResult::Done(row) | WriteResult::Refused(row)) =
-            once(self.add(organization, &unused, more)).attempt().await?;
-        // Afterwards: a caller whose count failed counts the same again.
-        let day = once(self.add_to_day(organization, unused.budget, more, Timestamp::now()));
-        if let Err(error) = day.unless_refused().await {
-            tracing::error!(organization.id = %organization, "a day's use was not counted: {}", error::chain(&error));
-        }
-        let used: Used = from_item(row)?;
-        Ok(BudgetUse { used: used.used, ..unused })
+        let token = Uuid::new_v4().to_string();
+        // `last` is the last counted update: when the SDK resends it after a lost answer, it must not count twice.
+        let counted = self
+            .add(organization, &unused, more)
+            .and(", #last = :token")
+            .when("attribute_not_exists(#last) OR #last <> :token")
+            .with([(":token", text(token))]);
+        let (WriteResult::Done(row) | WriteResult::Refused(row)) = counted.attempt().await?;
+        let used = count_in(&row, &Place::of(organization, &unused).used);
+        let used = used.ok_or_else(|| Error::internal("a count is no number"))?;
+        Ok(BudgetUse { used, ..unused })
     }
 
     fn add(&self, organization: OrganizationId, usage: &BudgetUse, more: &Number) -> Write {
-        let key: Item = id(key(organization, usage));
-        let change = "SET #used = if_not_exists(#used, :zero) + :more, #expires_at = :expires";
-        self.table.update(key, change).with([
+        let Place { key, used, day } = Place::of(organization, usage);
+        let change = format!(
+            "SET #{used} = if_not_exists(#{used}, :zero) + :more, #{day} = if_not_exists(#{day}, :zero) + :more, \
+             #since = if_not_exists(#since, :today), #expires_at = :expires"
+        );
+        self.table.update(id(key), change).with([
             (":zero", number(0)),
             (":more", amount(more)),
+            (":today", text(Timestamp::now().day())),
             (":expires", number(usage.window.until.plus(KEPT).as_seconds())),
         ])
     }
 }
 
-/// Not twice when the SDK resends the update after a lost answer: `last` names the last counted one.
-fn once(add: Write) -> Write {
-    let token = [(":token", text(Uuid::new_v4().to_string()))];
-    add.and(", #last = :token").when("attribute_not_exists(#last) OR #last <> :token").with(token)
+/// The item and attributes that count a use.
+struct Place {
+    key: String,
+    /// The window's count.
+    used: String,
+    day: String,
+}
+
+impl Place {
+    fn of(organization: OrganizationId, usage: &BudgetUse) -> Self {
+        Self::on(organization, usage, Timestamp::now())
+    }
+
+    /// For a window that contains `now`.
+    fn on(organization: OrganizationId, usage: &BudgetUse, now: Timestamp) -> Self {
+        let (budget, window) = (usage.budget.as_str(), &usage.window.name);
+        match window.split_once('T') {
+            Some((day, hour)) => Self {
+                key: format!("{organization}#{budget}#{day}"),
+                used: format!("hour_{hour}"),
+                day: "day".to_owned(),
+            },
+            None => Self {
+                key: format!("{organization}#{budget}#{window}"),
+                used: "used".to_owned(),
+                day: format!("day_{}", now.day().chars().skip(8).collect::<String>()),
+            },
+        }
+    }
+}
+
+fn is_item(item: &Item, key: &str) -> bool {
+    item.get("id").and_then(|id| id.as_s().ok()).is_some_and(|id| id == key)
+}
+
+fn count_in(item: &Item, name: &str) -> Option<Number> {
+    item.get(name)?.as_n().ok()?.parse().ok()
 }
 
 fn unused(budget: Budget, limits: &BudgetLimits, now: Timestamp) -> BudgetUse {
     BudgetUse { budget, used: 0.into(), limit: limits.of(budget), window: budget.window(now) }
-}
-
-fn key(organization: OrganizationId, usage: &BudgetUse) -> String {
-    format!("{organization}#{}#{}", usage.budget.as_str(), usage.window.name)
 }
 
 fn amount(number: &Number) -> AttributeValue {

@@ -353,7 +353,9 @@ async fn usage_shows_the_used_part_of_each_budget_and_its_end() {
         assert!(row["expires_at"].as_i64().unwrap() > Timestamp::now().as_seconds(), "{row}");
         assert!(
             row.as_object().unwrap().keys().all(|name| {
-                ["id", "used", "expires_at", "since"].contains(&name.as_str()) || name.starts_with("day_")
+                ["id", "used", "day", "expires_at", "since"].contains(&name.as_str())
+                    || name.starts_with("day_")
+                    || name.starts_with("hour_")
             }),
             "{row}"
         );

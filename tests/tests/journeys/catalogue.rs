@@ -11,7 +11,7 @@ use shared::{Deadline, Error, Result, models::ServiceTool};
 use tests::{Fault, Trouble, World};
 
 async fn invoke(world: &World, event: Value) -> Result<Value> {
-    Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(60)))).await
+    Box::pin(operator::handle(&world.process.operator, event, Deadline::after(Duration::from_secs(60)))).await
 }
 
 async fn load(world: &World, files: &Value) -> Value {
@@ -24,7 +24,7 @@ fn files() -> Value {
 }
 
 fn event_file() -> Value {
-    let path = format!("{}/../events/catalogue.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../events/operator.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -106,7 +106,7 @@ async fn the_catalogue_loads_and_loading_it_again_changes_nothing() {
     // The store returns the loaded rows.
     let names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     let deadline = Deadline::after(Duration::from_secs(9));
-    let read = world.process.catalogue.services.tools_named(&names, deadline).await.unwrap();
+    let read = world.process.operator.services.tools_named(&names, deadline).await.unwrap();
     assert_eq!(read.len(), names.len());
     for tool in read.values() {
         let ServiceTool { name, parameters, returns, binding, fingerprint, .. } = tool;
@@ -524,13 +524,13 @@ async fn two_loads_do_not_mix() {
     // A load does not wait without end for the lease.
     world.aws.change("services", "load", json!({"lease_token": "other", "lease_until": 99_999_999_999_999_i64}));
     let event = json!({"files": small()});
-    let refused = catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_millis(300))).await;
+    let refused = operator::handle(&world.process.operator, event, Deadline::after(Duration::from_millis(300))).await;
     assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("catalogue")), "{refused:?}");
-    assert!(world.process.catalogue.services.all().await.unwrap().len() == 2, "the lease is no service");
+    assert!(world.process.operator.services.all().await.unwrap().len() == 2, "the lease is no service");
     // It stops waiting while there is still time for the load.
     let waited = std::time::Instant::now();
     let deadline = Deadline::after(Duration::from_secs(31));
-    let refused = catalogue::handle(&world.process.catalogue, json!({"files": small()}), deadline).await;
+    let refused = operator::handle(&world.process.operator, json!({"files": small()}), deadline).await;
     assert!(matches!(&refused, Err(Error::Conflict(_))) && waited.elapsed() < Duration::from_secs(5), "{refused:?}");
 }
 
@@ -539,7 +539,7 @@ async fn a_load_begins_to_write_only_with_time_to_end() {
     let world = World::start().await;
     let event = json!({"files": small()});
     let deadline = Deadline::after(Duration::from_secs(10));
-    let refused = catalogue::handle(&world.process.catalogue, event, deadline).await;
+    let refused = operator::handle(&world.process.operator, event, deadline).await;
     assert!(matches!(&refused, Err(Error::Conflict(why)) if why.contains("nothing was written")), "{refused:?}");
     assert_eq!(stored(&world), Vec::<Value>::new());
     assert_eq!(load(&world, &small()).await["result"], "loaded", "nobody is in its way");

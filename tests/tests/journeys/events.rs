@@ -104,7 +104,7 @@ async fn events_are_filtered_by_time_service_and_effect() {
         (vec![("until", &second)], vec![1, 0]),
         (vec![("since", &second), ("until", &fifth)], vec![4, 3, 2, 1]),
         (vec![("service", "slack")], vec![3, 2, 1, 0]),
-        (vec![("service", "Google Calendar")], vec![5, 4]),
+        (vec![("service", "Google_Calendar")], vec![5, 4]),
         (vec![("service", "stripe")], vec![]),
         (vec![("matched", "false")], vec![4, 2, 0]),
         (vec![("matched", "false"), ("since", &second), ("service", "slack")], vec![2]),

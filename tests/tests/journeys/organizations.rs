@@ -11,7 +11,7 @@ use tests::{Event, Fault, Template, Trouble, World};
 const OWNER: &str = "0193f3b2-1111-7000-8000-000000000001";
 
 async fn invoke(world: &World, event: Value) -> Result<Value> {
-    Box::pin(catalogue::handle(&world.process.catalogue, event, Deadline::after(Duration::from_secs(60)))).await
+    Box::pin(operator::handle(&world.process.operator, event, Deadline::after(Duration::from_secs(60)))).await
 }
 
 async fn make(world: &World, wanted: Value) -> Result<Value> {
@@ -172,7 +172,7 @@ async fn no_slug_is_taken_for_another_route() {
     }
     taken.sort_unstable();
     taken.dedup();
-    assert_eq!(taken, catalogue::organization::RESERVED);
+    assert_eq!(taken, operator::organization::RESERVED);
     for slug in taken {
         assert_eq!(wrong(make(&world, json!({"slug": slug, "owner": OWNER})).await), ["organization.slug"]);
     }

@@ -17,7 +17,7 @@ use crate::{
 /// Each area with its folders; a file belongs to the first area that has its folder.
 const AREAS: [(&str, &[&str]); 6] = [
     ("console", &["functions/console"]),
-    ("operator", &["functions/catalogue", "functions/settle", "infra/local/src"]),
+    ("operator", &["functions/operator", "functions/settle", "infra/local/src"]),
     ("chat", &["shared/src/chat", "functions/chat", "functions/stream"]),
     (
         "automations",

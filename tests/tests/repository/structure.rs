@@ -54,7 +54,7 @@ const NAMES_OF_SEVERAL_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Functions that only operators invoke.
-const OPERATED: [&str; 1] = ["catalogue"];
+const OPERATED: [&str; 1] = ["operator"];
 
 fn functions() -> BTreeSet<String> {
     directories("functions")

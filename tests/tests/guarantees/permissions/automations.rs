@@ -207,6 +207,7 @@ pub(super) async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&V
     world.start_run_once("one", &body).await.expect(503);
     let run = world.start_run_once("one", &body).await.expect(200)["id"].clone();
     world.runs("").await.expect(200);
+    world.runs("?automation_id=01930f5e-0000-7000-8000-0000000000e9").await.expect(200);
     world.run(run.as_str().unwrap()).await.expect(200);
     let waits_for = approval(world, &run);
     let mut row =

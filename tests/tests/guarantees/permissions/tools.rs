@@ -239,7 +239,7 @@ pub(super) async fn settle(asked: &mut Permissions, world: &mut World, tool: &Va
 pub(super) async fn catalogue(asked: &mut Permissions, world: &mut World) {
     let invoke = async |event: Value| {
         let deadline = Deadline::after(Duration::from_secs(30));
-        catalogue::handle(&world.process.catalogue, event, deadline).await.unwrap()
+        operator::handle(&world.process.operator, event, deadline).await.unwrap()
     };
     let mut files = tests::catalogue::files().unwrap();
     assert_eq!(invoke(json!({"files": files})).await["result"], "loaded");
@@ -250,5 +250,5 @@ pub(super) async fn catalogue(asked: &mut Permissions, world: &mut World) {
         invoke(json!({"organization": {"slug": slug, "owner": owner, "add_owner": true}})).await;
     }
     invoke(json!({"budgets": {"slug": "harbour", "runs_per_hour": 5}})).await;
-    note(asked, "catalogue", world);
+    note(asked, "operator", world);
 }

@@ -73,7 +73,7 @@ async fn an_import_leaves_out_components_beyond_its_time() {
     let keys = json!(["slack_v2-post-message", "slack_v2-list-channels"]);
     let event = json!({"import": {"app": "slack_v2", "keys": keys}});
     let deadline = Deadline::after(Duration::from_secs(3));
-    let answer = catalogue::handle(&world.process.catalogue, event, deadline).await.unwrap();
+    let answer = operator::handle(&world.process.operator, event, deadline).await.unwrap();
     assert_eq!(answer["draft"]["tools"], json!([]));
     let left: Vec<&Value> = answer["left_out"].as_array().unwrap().iter().map(|left| &left["key"]).collect();
     assert_eq!(json!(left), keys);

@@ -111,7 +111,7 @@ async fn everyday_words_find_the_tool_that_does_it() {
     let world = World::start().await;
     let files = Value::Object(tests::catalogue::files().unwrap());
     let deadline = shared::Deadline::after(std::time::Duration::from_secs(60));
-    Box::pin(catalogue::handle(&world.process.catalogue, json!({"files": files}), deadline)).await.unwrap();
+    Box::pin(operator::handle(&world.process.operator, json!({"files": files}), deadline)).await.unwrap();
     let mut wrong = Vec::new();
     for (q, wanted, within) in EVERYDAY {
         let found = search(&world, &json!({"q": q})).await;

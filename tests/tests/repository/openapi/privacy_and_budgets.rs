@@ -77,6 +77,7 @@ async fn refusals() -> Given {
     {
         given.note("eraseNumber", 422, &send(&world, "erasures", &erasing(&world, &wrong)).await);
     }
+    given.note("getUsage", 422, &send(&world, "usage", &event(&world, "GET", "/usage").query("days", "0")).await);
     // A call with more data than can be deleted in time.
     world.incoming_call(&world.home, "call-1", "+14155550101");
     let tool = world.attached(&ai_sms()).await;

@@ -1,10 +1,10 @@
 //! An operator's invocation: the catalogue, organizations and budgets.
 
-use catalogue::{Deps, handle};
+use operator::{Deps, handle};
 use shared::{Platform, direct_invocation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    direct_invocation::serve_event("catalogue", Deps::new(&platform)?, handle).await
+    direct_invocation::serve_event("operator", Deps::new(&platform)?, handle).await
 }
