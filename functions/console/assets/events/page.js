@@ -1,7 +1,7 @@
 // Events, newest first, with the runs that they began or why they began none; one of them; and replays of many.
 
 import { html } from '../htm-preact.js';
-import { Filters } from '../shell/filters.js';
+import { asked, Filters, SINCE } from '../shell/filters.js';
 import { List, Nothing } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -22,10 +22,14 @@ export function View({ api, slug, role, at }) {
 }
 
 function Events({ api, slug, query, nameOf }) {
+  const hooks = useLive(slug, async () => (await api.read('hooks', { limit: 200 })).items, (data) => (data ? null : 3_000));
+  const services = [...new Set((hooks.data ?? []).map(({ service }) => service))].sort();
   const fields = [
     { name: 'matched', word: 'Outcome', options: [['', 'Any outcome'], ['false', 'Began nothing']] },
+    { name: 'service', word: 'Service', options: [['', 'Any service'], ...services.map((service) => [service, service])] },
+    SINCE,
   ];
-  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('events', { limit: 50, cursor, matched: query.matched || null }));
+  const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('events', { limit: 50, cursor, ...asked(query, fields) }));
   const columns = [
     { head: 'Event', cls: 'c-who wrap', cell: (event) => html`<bdi>${event.service}: ${event.event_type}</bdi>`, below: (event) => html`<span class="sub"><${Moment} at=${event.created_at} /></span>${reasonOf(event) && html`<span class="below quiet"><bdi>${reasonOf(event)}</bdi></span>`}` },
     { head: 'Began', cls: 'c-st', cell: (event) => html`<${Began} of=${event} />` },
