@@ -253,7 +253,8 @@ async fn the_modules_run_as_one_script() {
     let folder = std::env::temp_dir().join(format!("switchboard-page-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir_all(&folder).unwrap();
     let files = files(&get(&world, "/").await);
-    let scripts: Vec<&String> = files.iter().filter(|file| file.ends_with(".js")).collect();
+    let scripts: Vec<&String> =
+        files.iter().filter(|file| file.rsplit_once('.').is_some_and(|(_, kind)| kind == "js")).collect();
     for file in &scripts {
         let script = get(&world, file).await;
         std::fs::write(folder.join(file.rsplit('/').next().unwrap()), script.body.as_str().unwrap()).unwrap();
