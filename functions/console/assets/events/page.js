@@ -22,11 +22,9 @@ export function View({ api, slug, role, at }) {
 }
 
 function Events({ api, slug, query, nameOf }) {
-  const hooks = useLive(slug, async () => (await api.read('hooks', { limit: 200 })).items, (data) => (data ? null : 3_000));
-  const services = [...new Set((hooks.data ?? []).map(({ service }) => service))].sort();
   const fields = [
     { name: 'matched', word: 'Outcome', options: [['', 'Any outcome'], ['false', 'Began nothing']] },
-    { name: 'service', word: 'Service', options: [['', 'Any service'], ...services.map((service) => [service, service])] },
+    { name: 'service', word: 'Service' },
     SINCE,
   ];
   const rows = useRows(`${slug} ${JSON.stringify(query)}`, (cursor) => api.read('events', { limit: 50, cursor, ...asked(query, fields) }));
