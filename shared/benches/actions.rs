@@ -55,7 +55,7 @@ fn data() -> RunData {
     }))
     .expect("a version");
     let trigger_data = json!({"text": "please come asap ".repeat(20), "score": 3});
-    let plan = RunPlan { trigger_data: trigger_data.to_string(), user: "{}".to_owned() };
+    let plan = RunPlan { trigger_data: trigger_data.to_string(), user: "{}".to_owned(), ..RunPlan::default() };
     RunData::of(&run, &plan, &version).expect("data")
 }
 

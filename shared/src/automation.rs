@@ -31,6 +31,7 @@ pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next
 pub use running::approval_rules::{Standing, asking_rule, recipients, standing};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};
+pub use running::retry::{Retry, RetryAction, RetryRequest, RetryStep, kept_results};
 pub use running::run_data::RunData;
 pub use running::run_end::{end_pending_work, report_end};
 pub use running::run_prompt::named_tools;

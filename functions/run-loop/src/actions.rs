@@ -10,7 +10,7 @@ use shared::{
     backoff::Backoff,
     error,
     injection::{Ended, Ending, LLM_AGENT},
-    models::{ActionResult, ExecutionOrigin, OfferedTool, RunStatus, Spent, Timestamp},
+    models::{ActionResult, ExecutionOrigin, OfferedTool, RunId, RunStatus, Spent, Timestamp},
     store::{Saved, Step},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
@@ -33,6 +33,8 @@ const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(20);
 pub(crate) struct Actions<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) definition: &'a Definition,
+    /// Actions that a person lets act again, although they may have acted in the run before.
+    pub(crate) confirmed: &'a [String],
     /// All tools of the automation, including those of its agents.
     pub(crate) pinned: &'a [OfferedTool],
     /// The tools of the remaining actions.
@@ -178,12 +180,19 @@ impl Actions<'_> {
         self.toolbox.get(planned.tool).map(|offered| offered.redact().to_vec()).unwrap_or_default()
     }
 
+    /// A retry meets the claims of the first run, so what that one did is not done again unasked.
+    fn claimed_by(&self, planned: &PlannedAction<'_>) -> RunId {
+        let run = self.held.run;
+        let first = run.first_run.filter(|_| !self.confirmed.contains(&planned.id));
+        first.unwrap_or(run.id)
+    }
+
     fn context<'c>(&'c self, planned: &'c PlannedAction<'_>) -> CallContext<'c> {
         let Held { run, deadline, .. } = self.held;
         CallContext {
             organization: run.organization_id,
             user: run.user_id.as_ref(),
-            subject: Subject::Action { run: run.id, action: &planned.id },
+            subject: Subject::Action { run: run.id, claimed_by: self.claimed_by(planned), action: &planned.id },
             delivery: Some(&planned.id),
             conversation: &NOBODY,
             trigger: ExecutionOrigin::Automation,

@@ -187,5 +187,7 @@ fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
         let why = run.why().unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
         planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
     };
-    ActionResult { attempts: 1, duration_ms: u64::try_from(took).unwrap_or_default(), outage, ..became }
+    let duration_ms = u64::try_from(took).unwrap_or_default();
+    // Its tools may have acted.
+    ActionResult { attempts: 1, duration_ms, outage, had_no_effect: false, ..became }
 }

@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use shared::{
     Error, Result,
-    automation::{Action, ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, drifted, pinned_tools},
+    automation::{
+        Action, ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, drifted, kept_results,
+        pinned_tools,
+    },
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
     store::{Saved, Step},
@@ -84,15 +87,21 @@ async fn carry_out(
     spent: &mut Spent,
 ) -> Result<Ended<Stop>> {
     let Held { deps, run, deadline, .. } = held;
-    let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?;
-    let used = |tool: &&OfferedTool| left.left().iter().any(|action| action.tool.as_ref() == Some(&tool.name));
+    let plan = whole.plan.as_ref();
+    let kept = match plan.filter(|plan| !plan.kept.is_empty()) {
+        Some(plan) => kept_results(&deps.runs, run, plan).await?,
+        None => Vec::new(),
+    };
+    let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?.keeping(kept);
+    let used = |tool: &&OfferedTool| left.left_to_call().any(|action| action.tool.as_ref() == Some(&tool.name));
     let used: Vec<OfferedTool> = pinned.iter().filter(used).cloned().collect();
     let toolbox = deps.catalogue.toolbox(run.organization_id, &used, &deps.executor, run.dry_run, deadline);
     let toolbox = Box::pin(toolbox).await?;
     if let Some(reason) = drifted(&toolbox) {
         return Ok(Ended::Stopped(Stop::Drifted(reason)));
     }
-    Box::pin(Actions { held, definition, pinned, toolbox: &toolbox }.carry_out(left, spent)).await
+    let confirmed = plan.map(|plan| plan.confirmed.as_slice()).unwrap_or_default();
+    Box::pin(Actions { held, definition, confirmed, pinned, toolbox: &toolbox }.carry_out(left, spent)).await
 }
 
 /// Builds the model's prompt from the automation's, and stores it; returns the run with its limits.

@@ -1,26 +1,31 @@
 //! Runs: started, shown, cancelled, deleted; `run-loop` executes them.
 
+mod retry;
 mod start;
 
 use std::time::Duration;
 
 use shared::{
     Platform, Result,
-    automation::{LARGEST_RUN_VIEW, RunQueue, RunView, WholeRunView, end_pending_work, report_end, whole_run_view},
+    automation::{
+        LARGEST_RUN_VIEW, RunQueue, RunStarter, RunView, WholeRunView, end_pending_work, report_end, whole_run_view,
+    },
     catalogue::Catalogue,
     http::{Access, Asked, DryRun, Gone, Id, Newest, Shown, Wanted, YesNo, operation},
     models::{AutomationId, RunCeilings, RunId, RunStatus},
     platform,
-    store::{Approvals, AutomationRuns, Budgets, Erasure, Organizations, Page, RunFilter},
+    store::{Approvals, AutomationRuns, Automations, Budgets, Erasure, Organizations, Page, RunFilter},
 };
 
-shared::routes!(Deps, "automations": start::start_run, list_runs, get_run, delete_run, cancel_run);
+shared::routes!(Deps, "automations": start::start_run, list_runs, get_run, delete_run, cancel_run, retry::retry_run);
 
 pub struct Deps {
     pub access: Access,
     pub runs: AutomationRuns,
     pub catalogue: Catalogue,
     pub queue: RunQueue,
+    pub automations: Automations,
+    pub starter: RunStarter,
     pub organizations: Organizations,
     pub budgets: Budgets,
     pub erasure: Erasure,
@@ -38,6 +43,8 @@ impl Deps {
             runs: AutomationRuns::new(platform.database()?),
             catalogue: platform.catalogue_to_offer()?,
             queue: platform.run_queue()?,
+            automations: Automations::new(platform.database()?),
+            starter: platform.run_starter()?,
             organizations: platform.organizations()?.clone(),
             budgets: platform.budgets()?.clone(),
             erasure: platform.erasure()?,
@@ -87,7 +94,7 @@ async fn list_runs(
 /// ```json,200
 /// {"id": "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", "status": "completed", "trigger_type": "manual",
 ///  "automation_id": null, "automation_version": null, "event_id": null, "scheduled_for": null, "dry_run": false,
-///  "parent_run_id": null, "actions_executed": 0, "actions_failed": 0, "user_id": "auth0|5f7c8ec7c33c6c004bbafe82",
+///  "parent_run_id": null, "retry_of": null, "retried_by": null, "actions_executed": 0, "actions_failed": 0, "user_id": "auth0|5f7c8ec7c33c6c004bbafe82",
 ///  "model": null, "limits": {"iterations": 20, "calls_per_iteration": 10, "calls": 50, "tokens": 500000, "cost": 2.0,
 ///  "seconds": 900}, "spent": {"iterations": 2, "calls": 1, "prompt_tokens": 2950, "completion_tokens": 61,
 ///  "cached_tokens": 1024, "tokens": 3011, "cost": 0.0021}, "error": null, "waits_for": null,

@@ -55,6 +55,7 @@ shared::described!(NewRun => {"$ref": "#/components/schemas/NewRun"});
 /// ```json,202
 /// {"id": "0193aa11-4d5e-7f60-8a71-8294a1b2c3d4", "status": "queued", "trigger_type": "manual", "automation_id": null,
 ///  "automation_version": null, "event_id": null, "scheduled_for": null, "dry_run": false, "parent_run_id": null,
+///  "retry_of": null, "retried_by": null,
 ///  "actions_executed": 0, "actions_failed": 0, "user_id": "auth0|5f7c8ec7c33c6c004bbafe82", "model": null,
 ///  "limits": {"iterations": 20, "calls_per_iteration": 10, "calls": 50, "tokens": 500000, "cost": 2.0,
 ///  "seconds": 900}, "spent": {"iterations": 0, "calls": 0, "prompt_tokens": 0, "completion_tokens": 0,

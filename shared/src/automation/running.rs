@@ -5,6 +5,7 @@ pub(super) mod approval_rules;
 pub(super) mod effect_quota;
 pub(super) mod manual_run;
 pub(super) mod pinned_tools;
+pub(super) mod retry;
 pub(super) mod run_data;
 pub(super) mod run_end;
 pub(super) mod run_prompt;

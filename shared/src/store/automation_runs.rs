@@ -175,6 +175,15 @@ impl AutomationRuns {
         self.create_with(run, (PROMPT, to_item(prompt)?)).await
     }
 
+    /// Writes a run that goes on from another one, and notes it there. False if it exists.
+    pub async fn create_retry(&self, run: &AutomationRun, plan: &RunPlan, of: RunId) -> Result<bool> {
+        let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
+        let [new, plan] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
+        let noted = self.table.update(row(of), "SET #retried_by = :new").when("#organization_id = :organization");
+        let noted = noted.with([(":new", text(run.id)), (":organization", text(run.organization_id))]);
+        transact_unless_refused(vec![new.audited(started(run))?, plan, noted]).await
+    }
+
     async fn create_with(&self, run: &AutomationRun, part: (&str, Item)) -> Result<bool> {
         let parts = [(RUN, to_item(run)?), part];
         let [new, part] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));

@@ -1,5 +1,7 @@
 //! Automations over the API, with services for their tools.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use shared::{
     automation::RunCause,
@@ -137,6 +139,16 @@ impl World {
             dry_run,
         };
         self.process.run_starter.start(automation, &cause).await.expect("a run is started").0
+    }
+
+    /// A run whose first action succeeded and whose second one failed without an effect.
+    pub async fn failed_run(&self) -> AutomationRun {
+        let zone = |id: &str, zone: &str| json!({"id": id, "tool": "current_time", "parameters": {"timeZone": zone}});
+        let actions = json!([zone("here", "UTC"), zone("there", "{{trigger_data.zone}}")]);
+        let automation = self.activate(&self.manual(&actions)).await;
+        let run = self.start_automation(&automation, "fails", &json!({"zone": "Nowhere/Land"})).await;
+        assert_eq!(self.run_loop(Duration::from_secs(60)).await, 0);
+        run
     }
 
     /// `POST /api/{slug}/automations`.

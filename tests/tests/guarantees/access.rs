@@ -119,7 +119,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         }
         "POST /api/{slug}/events/{id}/replay" => json!({"automation_id": AUTOMATION}),
         "POST /api/{slug}/events/replays" => json!({"only_failed": true}),
-        "POST /api/{slug}/automations/{id}/run" => json!({"dry_run": true}),
+        "POST /api/{slug}/automations/{id}/run" | "POST /api/{slug}/runs/{id}/retry" => json!({"dry_run": true}),
         "POST /api/{slug}/approvals/{id}/approve" | "POST /api/{slug}/approvals/{id}/refuse" => json!({"reason": "So"}),
         "PUT /api/{slug}/services/{name}/account" => json!({"account_id": null}),
         "GET /api/{slug}/automations/{id}/diff" => {

@@ -68,6 +68,10 @@ async fn prepared(world: &World, route: &Route, tool: &str) -> Event {
         "POST /api/{slug}/agents/{id}/knowledge-bases/detach" => {
             world.knowledge_of(&home.agent_id, "attach", BASE).await.expect(201);
         }
+        "POST /api/{slug}/runs/{id}/retry" => {
+            let path = format!("/api/{}/runs/{}/retry", home.slug, world.failed_run().await.id);
+            return Event::post(&path, &json!({"dry_run": false}));
+        }
         "DELETE /api/{slug}/runs/{id}" => drop(world.cancel_run(RUN).await.expect(200)),
         "PUT /api/{slug}/automations/{id}" => return usual.header("if-match", "*"),
         "POST /api/{slug}/automations/{id}/pause" => {

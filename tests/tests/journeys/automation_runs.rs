@@ -6,6 +6,7 @@ mod expressions;
 mod faults;
 mod models;
 mod retries;
+mod retry;
 mod withdrawn;
 mod without_output;
 

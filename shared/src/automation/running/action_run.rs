@@ -46,6 +46,8 @@ pub struct ActionRun<'a> {
     data: &'a RunData,
     outputs: Outputs,
     next: usize,
+    /// Results of an earlier run that this one keeps, by index.
+    kept: Vec<ActionResult>,
     /// Succeeded actions, in a dry run also unsent ones.
     done: usize,
     /// Action id and reason.
@@ -96,10 +98,37 @@ impl<'a> ActionRun<'a> {
             }
         }
         let (failed, own_failures, calls, stopped) = (Vec::new(), 0, Vec::new(), None);
-        let mut run =
-            Self { actions, variables, data, outputs, next: 0, done: 0, failed, own_failures, calls, stopped };
+        let mut run = Self {
+            actions,
+            variables,
+            data,
+            outputs,
+            next: 0,
+            kept: Vec::new(),
+            done: 0,
+            failed,
+            own_failures,
+            calls,
+            stopped,
+        };
         results.iter().try_for_each(|result| run.record(result))?;
         Ok(run)
+    }
+
+    /// The results that the run keeps from an earlier one, in place of calls.
+    #[must_use]
+    pub fn keeping(self, kept: Vec<ActionResult>) -> Self {
+        Self { kept, ..self }
+    }
+
+    fn kept(&self, index: usize) -> Option<&ActionResult> {
+        self.kept.iter().find(|result| usize::try_from(result.index) == Ok(index))
+    }
+
+    /// The remaining actions whose tools may be called.
+    pub fn left_to_call(&self) -> impl Iterator<Item = &'a Action> {
+        let left = self.left().iter().enumerate().map(|(at, action)| (self.next + at, action));
+        left.filter(|(index, _)| self.kept(*index).is_none()).map(|(_, action)| action)
     }
 
     pub fn left(&self) -> &'a [Action] {
@@ -111,6 +140,9 @@ impl<'a> ActionRun<'a> {
         let Some(action) = self.left().first().filter(|_| self.stopped.is_none()) else {
             return Next::Over(self.ending());
         };
+        if let Some(kept) = self.kept(self.next) {
+            return Next::Settled(Box::new(kept.clone()));
+        }
         let data = self.data.with(self.variables, &self.outputs);
         let explained = action.condition.as_ref().map(|condition| data.explain(condition));
         let mut planned = PlannedAction {
@@ -247,6 +279,7 @@ impl PlannedAction<'_> {
             error: error.map(|error| cut(self.with_empty(error), LONGEST_ERROR)),
             execution_id: outcome.execution,
             outage: outcome.cause.as_ref().is_some_and(clients::Error::transient),
+            had_no_effect: outcome.effect == Effect::None && outcome.status != ExecutionStatus::Unknown,
             ..self.result(status, started_at)
         }
     }
@@ -289,6 +322,9 @@ impl PlannedAction<'_> {
             attempts: 0,
             redact: Vec::new(),
             outage: false,
+            // No tool was called.
+            had_no_effect: true,
+            kept_from: None,
             started_at,
             duration_ms: 0,
         }
@@ -303,7 +339,7 @@ impl PlannedAction<'_> {
 }
 
 /// The action's id, or `action_1`, `action_2`, … by position.
-fn id_of(action: &Action, index: usize) -> String {
+pub(super) fn id_of(action: &Action, index: usize) -> String {
     action.id.clone().unwrap_or_else(|| format!("action_{}", index + 1))
 }
 
@@ -363,8 +399,11 @@ mod tests {
             "definition": json!({"trigger_config": {"timezone": "Europe/Berlin"}}).to_string(), "created_by": "u", "created_at": NOW,
         }))
         .unwrap();
-        let plan =
-            RunPlan { trigger_data: trigger_data.to_string(), user: json!({"timezone": "Asia/Tokyo"}).to_string() };
+        let plan = RunPlan {
+            trigger_data: trigger_data.to_string(),
+            user: json!({"timezone": "Asia/Tokyo"}).to_string(),
+            ..RunPlan::default()
+        };
         RunData::of(&run, &plan, &version).unwrap()
     }
 

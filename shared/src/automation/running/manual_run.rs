@@ -39,7 +39,7 @@ impl RunStarter {
         let automation = automations.get(member.organization_id, id).await?;
         let body = body?;
         let asked = read(&body)?;
-        let version = version(automations, member, &automation, &asked).await?;
+        let version = version_to_run(automations, member, &automation, asked.version, asked.dry_run).await?;
         let cause_key = format!("request:{}", key.map_or_else(|| RunId::generate().to_string(), str::to_owned));
         let cause = RunCause {
             trigger: RunTrigger::Manual,
@@ -60,10 +60,16 @@ impl RunStarter {
 
 /// The version to run: the active one, or a named one for a dry run or an administrator. A dry run without an active version uses
 /// the newest.
-async fn version(automations: &Automations, member: &Member, automation: &Automation, asked: &Asked) -> Result<u64> {
-    if let Some(version) = asked.version.filter(|version| automation.active_version != Some(*version)) {
+pub(super) async fn version_to_run(
+    automations: &Automations,
+    member: &Member,
+    automation: &Automation,
+    named: Option<u64>,
+    dry_run: bool,
+) -> Result<u64> {
+    if let Some(version) = named.filter(|version| automation.active_version != Some(*version)) {
         automations.version(automation.organization_id, automation.id, version).await?;
-        if !asked.dry_run {
+        if !dry_run {
             member.must_be(Role::Admin)?;
         }
         return Ok(version);
@@ -71,7 +77,7 @@ async fn version(automations: &Automations, member: &Member, automation: &Automa
     let active = (automation.status == AutomationStatus::Active).then_some(automation.active_version).flatten();
     match active {
         Some(version) => Ok(version),
-        None if asked.dry_run => Ok(automation.active_version.unwrap_or(automation.version)),
+        None if dry_run => Ok(automation.active_version.unwrap_or(automation.version)),
         None => {
             let status = automation.status.as_str();
             let problem =

@@ -143,12 +143,13 @@ impl RunStarter {
             Some(user) => self.members.person(organization, user).await?,
             None => Value::Object(serde_json::Map::new()),
         };
-        let plan = RunPlan { trigger_data: cause.trigger_data.to_string(), user: person.to_string() };
+        let plan =
+            RunPlan { trigger_data: cause.trigger_data.to_string(), user: person.to_string(), ..RunPlan::default() };
         Ok((run, plan))
     }
 
     /// Queues a waiting run if the quota allows it.
-    async fn count_and_put(&self, automation: &Automation, run: AutomationRun) -> Result<AutomationRun> {
+    pub(super) async fn count_and_put(&self, automation: &Automation, run: AutomationRun) -> Result<AutomationRun> {
         match self.refused(automation, &run).await {
             Ok(Some(refused)) => Ok(refused),
             Ok(None) => self.queue.put(run).await,

@@ -24,6 +24,10 @@ pub struct RunView {
     scheduled_for: Option<Timestamp>,
     dry_run: bool,
     parent_run_id: Option<RunId>,
+    /// The run that this one goes on from.
+    retry_of: Option<RunId>,
+    /// The run that goes on from this one.
+    retried_by: Option<RunId>,
     actions_executed: u32,
     actions_failed: u32,
     user_id: Option<UserId>,
@@ -96,6 +100,8 @@ impl From<AutomationRun> for RunView {
             scheduled_for: run.scheduled_for,
             dry_run: run.dry_run,
             parent_run_id: run.parent_run_id,
+            retry_of: run.retry_of,
+            retried_by: run.retried_by,
             actions_executed: run.actions_executed,
             actions_failed: run.actions_failed,
             user_id: run.user_id,

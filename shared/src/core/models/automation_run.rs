@@ -32,6 +32,15 @@ pub struct AutomationRun {
     /// The run that waits for this one's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
+    /// The failed run that this one goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<RunId>,
+    /// The first run of a chain of retries, under which effects are claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_run: Option<RunId>,
+    /// The run that goes on from this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_by: Option<RunId>,
     /// Continues after this decision or its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
@@ -110,6 +119,9 @@ impl AutomationRun {
             scheduled_for: None,
             dry_run: false,
             parent_run_id: None,
+            retry_of: None,
+            first_run: None,
+            retried_by: None,
             waits_for_approval: None,
             waits_for_run: None,
             time_from: None,
@@ -333,12 +345,25 @@ impl AddAssign for Spent {
 }
 
 /// The data of an automation's run, fixed at its start like its `automation_version`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// The trigger's data, as JSON text.
     pub trigger_data: String,
     /// `{id, email, timezone, phone, name}` of the user it acts for, as far as known, as JSON text.
     pub user: String,
+    /// Of a retry: the actions whose results it takes from the run before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptAction>,
+    /// Of a retry: the ids of actions that a person lets act again, although they may have acted before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<String>,
+}
+
+/// An action of a retry and its position in the run before, both from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAction {
+    pub index: u32,
+    pub from: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -372,6 +397,12 @@ pub struct ActionResult {
     /// See [`AutomationRun::outage`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
+    /// Nothing happened outside, for certain. False also in rows of an older version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub had_no_effect: bool,
+    /// The run whose result this is, if it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_from: Option<RunId>,
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,

@@ -29,6 +29,8 @@ pub enum Subject<'a> {
     /// An action of a run, by its id. Another action with the same arguments acts again.
     Action {
         run: RunId,
+        /// The run that claims its effect: the first one of a chain of retries.
+        claimed_by: RunId,
         action: &'a str,
     },
     /// A turn of a conversation: a person's message and its processing.
@@ -105,7 +107,7 @@ impl<'a> Subject<'a> {
             Self::Call(call) => ("call", call.to_string()),
             Self::Caller(caller) => ("caller", caller.to_owned()),
             Self::Run(run) => ("run", run.to_string()),
-            Self::Action { run, action } => ("action", format!("{run} {action}")),
+            Self::Action { claimed_by, action, .. } => ("action", format!("{claimed_by} {action}")),
             Self::Turn { thread, turn } => ("turn", format!("{thread}#{turn}")),
             Self::Request(request) => ("request", request.to_owned()),
         }

@@ -216,6 +216,13 @@ pub(super) async fn runs(asked: &mut Permissions, world: &mut World, tools: &[&V
     world.aws.put("automation_runs", &row);
     world.cancel_run(run.as_str().unwrap()).await.expect(200);
     note(asked, "runs", world);
+    let failed = world.failed_run().await.id;
+    world.restart();
+    world.aws.clear_operations();
+    for status in [202, 200] {
+        ask(world, "runs", "POST", &format!("runs/{failed}/retry"), &json!({"dry_run": false})).await.expect(status);
+    }
+    note(asked, "runs", world);
 }
 
 /// A service whose tool uses a credential that the organization stored.

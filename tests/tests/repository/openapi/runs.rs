@@ -26,13 +26,18 @@ async fn send(world: &World, event: &Event) -> Answer {
     Box::pin(world.send("runs", event)).await
 }
 
+fn retrying(world: &World, id: &str, body: &Value) -> Event {
+    event(world, "POST", &format!("/{id}/retry")).text(body.to_string())
+}
+
 /// A request for each operation on the run of this id.
-fn asked(world: &World, id: &str) -> [(&'static str, Event); 4] {
+fn asked(world: &World, id: &str) -> [(&'static str, Event); 5] {
     [
         ("startRun", starting(world, &json!({"prompt": "Hello"}))),
         ("listRuns", event(world, "GET", "")),
         ("getRun", event(world, "GET", &format!("/{id}"))),
         ("cancelRun", event(world, "POST", &format!("/{id}/cancel"))),
+        ("retryRun", retrying(world, id, &json!({}))),
     ]
 }
 
@@ -79,6 +84,13 @@ async fn successes() -> Given {
     given.note("listRuns", 200, &page);
     given.note("listRuns", 200, &world.runs(&format!("?cursor={}", text(&page.body["next_cursor"]))).await);
     given.note("cancelRun", 409, &world.cancel_run(text(&run["id"])).await);
+    given.note("retryRun", 409, &send(&world, &retrying(&world, text(&run["id"]), &json!({}))).await);
+    let failed = world.failed_run().await.id.to_string();
+    given.note("retryRun", 200, &send(&world, &retrying(&world, &failed, &json!({"version": "same"}))).await);
+    for status in [202, 200] {
+        let start = retrying(&world, &failed, &json!({"dry_run": false, "version": "active", "confirm_unknown": []}));
+        given.note("retryRun", status, &send(&world, &start).await);
+    }
     given
 }
 
@@ -99,6 +111,14 @@ async fn refusals() -> Given {
     }
     for unreadable in ["", "{", "\u{0}"] {
         given.note("startRun", 400, &send(&world, &event(&world, "POST", "").text(unreadable)).await);
+    }
+    let failed = world.failed_run().await.id.to_string();
+    for unreadable in ["{", "\u{0}"] {
+        let retry = event(&world, "POST", &format!("/{failed}/retry")).text(unreadable);
+        given.note("retryRun", 400, &send(&world, &retry).await);
+    }
+    for wrong in [json!({"version": 1}), json!({"dry_run": false, "confirm_unknown": ["sort"]}), json!([])] {
+        given.note("retryRun", 422, &send(&world, &retrying(&world, &failed, &wrong)).await);
     }
     let hello = starting(&world, &json!({"prompt": "Hello"}));
     given.note("startRun", 422, &send(&world, &hello.clone().header("idempotency-key", "")).await);

@@ -2,7 +2,7 @@
 
 use super::steps::json_or_text;
 use crate::{
-    models::{ActionResult, ActionStatus, ExecutionId, Timestamp},
+    models::{ActionResult, ActionStatus, ExecutionId, RunId, Timestamp},
     redaction::{MarkedCall, Transcript},
 };
 use serde::Serialize;
@@ -23,6 +23,8 @@ pub(super) struct ActionView {
     /// Result of the condition, clause by clause, with the values found.
     condition_result: Option<Value>,
     execution_id: Option<ExecutionId>,
+    /// The run whose result this is, if it was kept.
+    kept_from: Option<RunId>,
     /// Calls of the tool, retries included.
     attempts: u32,
     started_at: Timestamp,
@@ -96,6 +98,7 @@ impl<'a> Actions<'a> {
             error: result.error.as_ref().map(|error| transcript.text(error, budget)),
             condition_result: condition.as_ref().map(|condition| transcript.result(&[], condition, budget)),
             execution_id: result.execution_id,
+            kept_from: result.kept_from,
             attempts: result.attempts,
             started_at: result.started_at,
             duration_ms: result.duration_ms,

@@ -1,0 +1,331 @@
+//! Retries: a failed run goes on in a new one, which keeps the results of the actions that succeeded.
+//!
+//! Claims alone do not protect a retry: a completed one is free again after its window. So an action acts again only if its
+//! result says that certainly nothing happened, or if a person says so.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    action_run::{ActionRun, Next, id_of},
+    manual_run::version_to_run,
+    run_data::RunData,
+    run_starter::RunStarter,
+};
+use crate::{
+    Error, Result,
+    automation::{Action, AutomationBody, Definition},
+    error::Problems,
+    injection::LLM_AGENT,
+    models::{
+        ActionResult, ActionStatus, AutomationRun, KeptAction, Member, RunId, RunPlan, RunStatus, Timestamp, WholeRun,
+    },
+    redaction::arguments_for_reader,
+    store::{AutomationRuns, Automations},
+};
+
+/// Longer ago, claims of effects are dropped (`idempotency::RETENTION`).
+const LATEST: Duration = Duration::from_secs(4 * 24 * 60 * 60);
+/// Retries in a chain.
+const MOST_RETRIES: usize = 10;
+/// Starts of a retry that never began, because of a limit or an outage.
+const MOST_STARTS: u32 = 20;
+/// Bytes per displayed argument.
+const SHOWN_EACH: usize = 2_048;
+
+#[derive(Debug, Clone, Default)]
+pub struct RetryRequest {
+    /// The active version in place of the run's.
+    pub active: bool,
+    pub dry_run: bool,
+    /// Ids of actions that may act again.
+    pub confirmed: Vec<String>,
+}
+
+/// What a retry does with an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryStep {
+    /// Its earlier result is taken, and no tool is called.
+    Kept,
+    Runs,
+    /// It may have acted before, so it needs a confirmation.
+    Unknown,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RetryAction {
+    pub action_id: String,
+    pub tool: Option<String>,
+    pub step: RetryStep,
+    /// A sentence.
+    pub reason: String,
+    /// The arguments, redacted, as far as they are known now.
+    pub arguments: Option<Value>,
+}
+
+#[derive(Debug)]
+pub struct Retry {
+    pub version: u64,
+    pub actions: Vec<RetryAction>,
+    /// The new run, and whether it began with this request.
+    pub run: Option<(AutomationRun, bool)>,
+}
+
+impl RunStarter {
+    /// Plans a retry of a run and, unless it is a dry run, begins it. A repeated request gives the run that it began.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the run cannot be retried; [`Error::Invalid`] for `confirm_unknown` if an action that may have
+    /// acted is not confirmed.
+    pub async fn retry(
+        &self,
+        automations: &Automations,
+        member: &Member,
+        id: RunId,
+        request: &RetryRequest,
+    ) -> Result<Retry> {
+        let (organization, runs) = (member.organization_id, &self.queue.runs);
+        let whole = runs.whole(organization, id).await?;
+        let (run, plan) = retryable(&whole)?;
+        let automation = match run.automation_id {
+            Some(automation) => automations.get(organization, automation).await?,
+            None => return Err(no_actions()),
+        };
+        let named = run.automation_version.filter(|_| !request.active);
+        let number = version_to_run(automations, member, &automation, named, request.dry_run).await?;
+        let version = automations.version(organization, automation.id, number).await?;
+        let definition = Definition::stored(&version)?;
+        let AutomationBody::Actions(actions) = &definition.body else { return Err(no_actions()) };
+        let earlier = match run.automation_version.filter(|earlier| *earlier != number) {
+            None => actions.clone(),
+            Some(earlier) => {
+                let earlier = automations.version(organization, automation.id, earlier).await?;
+                match Definition::stored(&earlier)?.body {
+                    AutomationBody::Actions(actions) => actions,
+                    AutomationBody::Prompt(_) => return Err(no_actions()),
+                }
+            }
+        };
+        let results = all_results(runs, &whole, plan).await?;
+        let steps = steps(actions, &earlier, &results);
+        let kept: Vec<KeptAction> = steps.iter().filter_map(|step| step.kept).collect();
+        let data = RunData::of(run, plan, &version)?;
+        let planned = planned(actions, &definition, &data, &steps, &results)?;
+        if request.dry_run {
+            return Ok(Retry { version: number, actions: planned, run: None });
+        }
+        unconfirmed(&planned, &request.confirmed)?;
+        let next = RunPlan { kept, confirmed: request.confirmed.clone(), ..plan.clone() };
+        let first = run.first_run.unwrap_or(run.id);
+        for start in 0..MOST_STARTS {
+            let id = RunId::of_cause(organization, automation.id, &format!("retry:{}:{start}", run.id));
+            let kept_until = Timestamp::now().plus(self.history).as_seconds();
+            let new = AutomationRun {
+                user_id: run.user_id.clone(),
+                automation_id: Some(automation.id),
+                automation_version: Some(number),
+                event_id: run.event_id,
+                scheduled_for: run.scheduled_for,
+                retry_of: Some(run.id),
+                first_run: Some(first),
+                ..AutomationRun::queued(id, organization, run.trigger_type, run.limits, kept_until)
+            };
+            if runs.create_retry(&new, &next, run.id).await? {
+                let begun = self.count_and_put(&automation, new).await?;
+                return Ok(Retry { version: number, actions: planned, run: Some((begun, true)) });
+            }
+            let before = runs.get(organization, id).await?;
+            if !before.status.is_over() || before.started_at.is_some() {
+                let again = self.queue.put_again(before).await?;
+                return Ok(Retry { version: number, actions: planned, run: Some((again, false)) });
+            }
+        }
+        Err(Error::Conflict(
+            "the run was retried too often without a start; wait, then run its automation by hand".into(),
+        ))
+    }
+}
+
+/// The results that a retry keeps, at their places in it.
+///
+/// # Errors
+/// [`Error::Conflict`] if the run that has them was deleted.
+pub async fn kept_results(runs: &AutomationRuns, run: &AutomationRun, plan: &RunPlan) -> Result<Vec<ActionResult>> {
+    let mut wanted = plan.kept.clone();
+    let (mut found, mut source) = (Vec::new(), run.retry_of);
+    for _ in 0..MOST_RETRIES {
+        let Some(of) = source.filter(|_| !wanted.is_empty()) else { break };
+        let whole = match runs.whole(run.organization_id, of).await {
+            Err(Error::NotFound(_)) => break,
+            whole => whole?,
+        };
+        let mut left = Vec::new();
+        for KeptAction { index, from } in wanted {
+            match whole.actions.iter().find(|result| result.index == from) {
+                Some(result) => {
+                    let kept_from = Some(result.kept_from.unwrap_or(of));
+                    found.push(ActionResult { index, kept_from, ..result.clone() });
+                }
+                // That run was to keep it, and did not come so far.
+                None => {
+                    let kept = whole.plan.iter().flat_map(|plan| &plan.kept).find(|kept| kept.index == from);
+                    left.push(KeptAction { index, from: kept.map_or(from, |kept| kept.from) });
+                }
+            }
+        }
+        (wanted, source) = (left, whole.run.retry_of);
+    }
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    Err(Error::Conflict("The run was not carried out: the run before it, whose results it keeps, was deleted.".into()))
+}
+
+/// The run's own results, and those that it was to keep.
+async fn all_results(runs: &AutomationRuns, whole: &WholeRun, plan: &RunPlan) -> Result<BTreeMap<u32, ActionResult>> {
+    let mut results: BTreeMap<u32, ActionResult> =
+        whole.actions.iter().map(|result| (result.index, result.clone())).collect();
+    if plan.kept.iter().any(|kept| !results.contains_key(&kept.index)) {
+        for result in kept_results(runs, &whole.run, plan).await? {
+            results.entry(result.index).or_insert(result);
+        }
+    }
+    Ok(results)
+}
+
+fn no_actions() -> Error {
+    Error::Conflict("a run of a prompt has no actions to keep; run it again: POST …/automations/{id}/run".into())
+}
+
+/// The run with its plan, if it can be retried.
+fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
+    let run = &whole.run;
+    let no = |why: &str| Err(Error::Conflict(why.into()));
+    match run.status {
+        status if !status.is_over() => return no("the run is not over; wait for its end, or cancel it"),
+        RunStatus::Completed => return no("the run completed, so there is nothing to retry"),
+        _ if run.dry_run => return no("a dry run changed nothing; run it again"),
+        _ if run.started_at.is_none() => return no("the run did not start, so there is nothing to keep; run it again"),
+        _ => {}
+    }
+    if Timestamp::now().as_millis() - run.created_at.as_millis() > LATEST.as_millis().try_into().unwrap_or(i64::MAX) {
+        return no("the run is older than 4 days, so a repeated effect would no longer be recognized; run it again");
+    }
+    match &whole.plan {
+        Some(plan) if whole.prompt.is_none() => Ok((run, plan)),
+        _ => Err(no_actions()),
+    }
+}
+
+struct Step {
+    kept: Option<KeptAction>,
+    step: RetryStep,
+    reason: String,
+}
+
+/// What becomes of each action. An earlier result is that of the same action: the same definition under the same id.
+fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionResult>) -> Vec<Step> {
+    let first_failed = earlier.iter().zip(0_u32..).find_map(|(_, index)| {
+        let status = results.get(&index).map(|result| result.status);
+        (!matches!(status, Some(ActionStatus::Succeeded | ActionStatus::Skipped))).then_some(index)
+    });
+    let step = |(index, action): (usize, &Action)| {
+        let id = id_of(action, index);
+        let before = earlier.iter().enumerate().find(|(at, before)| id_of(before, *at) == id);
+        let Some((from, before)) = before else { return runs("It is new in this version.") };
+        let from = u32::try_from(from).unwrap_or(u32::MAX);
+        let same =
+            Action { pointer: String::new(), ..before.clone() } == Action { pointer: String::new(), ..action.clone() };
+        let Some(result) = results.get(&from) else {
+            // The run may have ended between an effect and its record.
+            return match first_failed {
+                Some(first) if first == from => unknown("The run ended here without a result; it may have acted."),
+                _ => runs("It was not reached."),
+            };
+        };
+        let kept = KeptAction { index: u32::try_from(index).unwrap_or(u32::MAX), from };
+        match result.status {
+            ActionStatus::Succeeded if same => {
+                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It succeeded.".to_owned() }
+            }
+            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => {
+                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
+            }
+            ActionStatus::Succeeded => {
+                unknown("It succeeded, and this version defines it differently; it would act again.")
+            }
+            ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
+            ActionStatus::NotSent => runs("It was not sent."),
+            ActionStatus::Refused => runs("It was refused; it asks again."),
+            ActionStatus::Failed if result.had_no_effect && action.tool.as_deref() != Some(LLM_AGENT) => {
+                runs("It failed, and nothing happened.")
+            }
+            ActionStatus::Failed => unknown("It failed, and may have acted in part."),
+            ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
+        }
+    };
+    actions.iter().enumerate().map(step).collect()
+}
+
+fn runs(reason: &str) -> Step {
+    Step { kept: None, step: RetryStep::Runs, reason: reason.to_owned() }
+}
+
+fn unknown(reason: &str) -> Step {
+    Step { kept: None, step: RetryStep::Unknown, reason: reason.to_owned() }
+}
+
+/// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output.
+fn planned(
+    actions: &[Action],
+    definition: &Definition,
+    data: &RunData,
+    steps: &[Step],
+    results: &BTreeMap<u32, ActionResult>,
+) -> Result<Vec<RetryAction>> {
+    let mut run = ActionRun::resume(actions, &definition.variables, data, &[])?;
+    let mut is_known = true;
+    let mut shown = Vec::new();
+    for ((index, action), step) in actions.iter().enumerate().zip(steps) {
+        let mut arguments = None;
+        match step.kept.and_then(|kept| Some((kept, results.get(&kept.from)?))) {
+            Some((kept, result)) if is_known => run.record(&ActionResult { index: kept.index, ..result.clone() })?,
+            None if is_known => {
+                is_known = false;
+                if let Next::Call(next) = run.next(Timestamp::now()) {
+                    arguments = Some(Value::Object(arguments_for_reader(&next.arguments, SHOWN_EACH)));
+                }
+            }
+            _ => {}
+        }
+        shown.push(RetryAction {
+            action_id: id_of(action, index),
+            tool: action.tool.clone(),
+            step: step.step,
+            reason: step.reason.clone(),
+            arguments,
+        });
+    }
+    Ok(shown)
+}
+
+fn unconfirmed(actions: &[RetryAction], confirmed: &[String]) -> Result<()> {
+    let mut problems = Problems::default();
+    let unknown: Vec<&str> =
+        actions.iter().filter(|action| action.step == RetryStep::Unknown).map(|action| &*action.action_id).collect();
+    let missing: Vec<&str> = unknown.iter().copied().filter(|id| !confirmed.iter().any(|one| one == id)).collect();
+    if !missing.is_empty() {
+        let named = missing.join(", ");
+        problems.add(
+            "confirm_unknown",
+            format!("must name each action that may have acted before and is to act again: {named}"),
+        );
+    }
+    if let Some(strange) = confirmed.iter().find(|id| !unknown.contains(&&***id)) {
+        problems.add("confirm_unknown", format!("{strange:?} is no action of unknown effect in this retry"));
+    }
+    problems.into_result(Some(()))
+}
