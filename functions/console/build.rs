@@ -1,4 +1,4 @@
-//! Links the modules in `assets`, puts the sign-in's script and style sheet into the page, and compresses every file once, for
+//! Links and minifies the modules in `assets`, puts the sign-in's script and style sheet into the page, and compresses every file once, for
 //! `src/assets.rs`, which embeds them.
 
 use std::{
@@ -12,6 +12,11 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use oxc_allocator::Allocator;
+use oxc_codegen::{Codegen, CodegenOptions};
+use oxc_minifier::{Minifier, MinifierOptions};
+use oxc_parser::Parser;
+use oxc_span::SourceType;
 
 #[path = "src/linked.rs"]
 mod linked;
@@ -48,6 +53,12 @@ fn main() -> io::Result<()> {
         *text = linked::versioned(text, &names, &version);
     }
     let folder = PathBuf::from(variable("OUT_DIR")?);
+    let scripts = served.iter_mut().filter(|(name, _)| is(name, "js") && *name != VENDORED);
+    for (name, text) in scripts.map(|(name, text)| (name.as_str(), text)).chain([(INLINE[0].0, &mut inline[0])]) {
+        // Tests look at the modules in it.
+        fs::write(folder.join(format!("{name}.linked")), &text)?;
+        *text = minified(name, text)?;
+    }
     for ((name, place), text) in INLINE.iter().zip(&inline) {
         fs::write(folder.join(name), text)?;
         if let Some(page) = served.get_mut(PAGE) {
@@ -68,6 +79,17 @@ fn main() -> io::Result<()> {
     }
     list.push_str("]\n");
     fs::write(folder.join("files.rs"), list)
+}
+
+fn minified(name: &str, text: &str) -> io::Result<String> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, text, SourceType::mjs()).parse();
+    if let Some(problem) = parsed.diagnostics.first() {
+        return Err(io::Error::other(format!("{name}: {problem}")));
+    }
+    let mut program = parsed.program;
+    let names = Minifier::new(MinifierOptions::default()).minify(&allocator, &mut program).scoping;
+    Ok(Codegen::new().with_options(CodegenOptions::minify()).with_scoping(names).build(&program).code)
 }
 
 fn is(path: &str, kind: &str) -> bool {

@@ -8,6 +8,7 @@ import { asNumber, erase } from '../assets/erasure/erasing.js';
 import { faultOf } from '../assets/shell/fault.js';
 import { asked, SINCE } from '../assets/shell/filters.js';
 import { planOf } from '../assets/events/replays.js';
+import { canRetry } from '../assets/runs/retry.js';
 import { RIGHTS } from '../assets/members/rights.js';
 import { chartOf } from '../assets/usage/budgets.js';
 
@@ -93,4 +94,9 @@ test('days before the first count are left out of the chart, days without use ar
   assert.deepEqual([bars.map(({ value }) => value), shown(0.5)], [[0.5, 0], '$0.50']);
   assert.equal(says, 'Platform’s key: $0.50 in 2 days, most on 2026-02-26 with $0.50.');
   assert.equal(chartOf([{ date: '2026-02-25', runs: null }], 'runs'), null);
+});
+
+test('a failed run of an automation goes on once', () => {
+  const failed = { status: 'time_limit', automation_id: 'a', started_at: '2026-02-27T10:03:00Z' };
+  assert.deepEqual([failed, { ...failed, retried_by: 'x' }, { ...failed, status: 'completed' }, { ...failed, dry_run: true }, { ...failed, automation_id: null }, { ...failed, started_at: null }, { ...failed, status: 'running' }].map(canRetry), [true, false, false, false, false, false, false]);
 });

@@ -15,13 +15,18 @@ use crate::{
 
 pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     let call = call_with_a_failed_tool(user).await;
-    let run = run_that_asks(user).await;
+    let asks = json!({"reason": "Nobody looks at the clock unasked."});
+    let run = run_of(user, "Look at the clock", json!([look("look", "Europe/Lisbon", &asks)])).await;
+    let unknown_zone =
+        json!([look("here", "Europe/Lisbon", &Value::Null), look("there", "Nowhere/Land", &Value::Null)]);
+    let failed = run_of(user, "Look at two clocks", unknown_zone).await;
     sign_in_at(chat, browser, "home").await;
     finds_the_failed_request(browser, &call).await;
     allows_what_waits(chat, browser, &run).await;
     every_page_can_be_used(chat, browser).await;
     filters_stand_in_the_address(chat, browser, &call).await;
     events_are_replayed(chat, browser).await;
+    goes_on_where_it_failed(chat, browser, &failed).await;
     data_of_a_number_is_erased(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -47,8 +52,12 @@ async fn call_with_a_failed_tool(user: &User<'_>) -> String {
     call
 }
 
-/// A run whose only action asks a person; its id.
-async fn run_that_asks(user: &User<'_>) -> String {
+fn look(id: &str, zone: &str, approval: &Value) -> Value {
+    json!({"id": id, "tool": "current_time", "parameters": {"timeZone": zone}, "approval": approval})
+}
+
+/// Starts a run of a new automation with these actions; its id.
+async fn run_of(user: &User<'_>, name: &str, actions: Value) -> String {
     let ask = async |path: &str, body: Value| {
         let about = &user.stack.description;
         let path = format!("/api/{}/automations{path}", about.slug);
@@ -56,14 +65,10 @@ async fn run_that_asks(user: &User<'_>) -> String {
         assert!(status.is_success(), "{path}: {answer}");
         answer
     };
-    let asks = json!({
-        "name": "Look at the clock", "trigger_type": "manual", "fingerprints": {"current_time": "built-in"},
-        "actions": [{
-            "id": "look", "tool": "current_time", "parameters": {"timeZone": "Europe/Lisbon"},
-            "approval": {"reason": "Nobody looks at the clock unasked."},
-        }],
+    let definition = json!({
+        "name": name, "trigger_type": "manual", "fingerprints": {"current_time": "built-in"}, "actions": actions,
     });
-    let automation = ask("", asks).await["automation"].clone();
+    let automation = ask("", definition).await["automation"].clone();
     let id = automation["id"].as_str().unwrap();
     ask(&format!("/{id}/activate"), json!({"version": automation["version"]})).await;
     ask(&format!("/{id}/run"), json!({})).await["id"].as_str().unwrap().to_owned()
@@ -166,6 +171,22 @@ async fn events_are_replayed(chat: &Chat, browser: &Browser) {
     browser.find("[data-replay=cancelled]").await;
     browser.open(&format!("{replay}all")).await;
     browser.find("td [data-status=cancelled]").await;
+}
+
+/// The plan says what is kept, and the new run leads back to the failed one.
+async fn goes_on_where_it_failed(chat: &Chat, browser: &Browser, run: &str) {
+    browser.open(&format!("{}#/{}/runs/{run}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.click("#retry").await;
+    browser.find("[data-retry=planned] [data-plan=kept]").await;
+    assert_eq!(browser.texts("[data-plan=runs] th").await, ["current_time there"]);
+    everybody_can_use(browser).await;
+    picture(browser, "retry").await;
+    browser.click("#retry-start").await;
+    browser
+        .find(&format!("[data-run]:not([data-run=queued],[data-run=running]) a[data-retry-link][href$='{run}']"))
+        .await;
+    browser.until_shown("kept from an earlier run").await;
+    everybody_can_use(browser).await;
 }
 
 /// A number that is typed twice is erased, and the page says how many rows that were.

@@ -14,6 +14,7 @@ import { whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
+import { canRetry, Links, Offer, Retry } from './retry.js';
 import { isOver, stepsOf, triggerOf, waitOf } from './words.js';
 
 const EVERY = 1_500;
@@ -27,7 +28,7 @@ export function RunView({ id, query, api, slug, role, nameOf }) {
   const bad = steps.find(({ status }) => ['failed', 'unknown', 'refused'].includes(status));
   const chosen = steps.find((step) => step.id === query.step) ?? bad ?? null;
   const hrefOf = (step) => addressOf({ slug, page: 'runs', id, query: { step } });
-  return html`<${Main} title=${nameOf(run)} crumb=${crumb} status=${html`<${Status} of=${run.status} />`} acts=${!isOver(run) && html`<${Cancel} run=${run} api=${api} role=${role} again=${live.again} />`}>
+  return html`<${Main} title=${nameOf(run)} crumb=${crumb} status=${html`<${Status} of=${run.status} />`} acts=${isOver(run) ? html`<${Offer} run=${run} slug=${slug} />` : html`<${Cancel} run=${run} api=${api} role=${role} again=${live.again} />`}>
     <div class="beside runpage" data-run=${run.status}>
       <div class="body">
         ${error && html`<${Failed} what="The run" error=${error} at=${at} again=${live.again} />`}
@@ -36,6 +37,7 @@ export function RunView({ id, query, api, slug, role, nameOf }) {
           ${run.error && html`<div class="say bad"><${Icon} name="bad" /><p><b>It did not reach its end.</b> <bdi>${run.error}</bdi></p></div>`}
           <${Facts} run=${run} slug=${slug} nameOf=${nameOf} />
         </section>
+        ${query.retry && canRetry(run) && html`<${Retry} key=${query.retry} run=${run} version=${query.retry} api=${api} slug=${slug} role=${role} />`}
         <${Steps} run=${run} steps=${steps} hrefOf=${hrefOf} chosen=${chosen} />
         ${run.result !== null && html`<section><h2>Result</h2><div class="say"><${Values} values=${run.result} /></div></section>`}
       </div>
@@ -71,7 +73,7 @@ function Facts({ run, slug, nameOf }) {
     ...(run.dry_run ? [['Dry run', 'nothing was changed outside']] : []),
   ];
   return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
-    ${run.automation_id && html`<div><dt>Automation</dt><dd><a href=${addressOf({ slug, page: 'runs', query: { automation_id: run.automation_id } })}>All runs of <bdi>${nameOf(run)}</bdi></a></dd></div>`}${run.event_id && html`<div><dt>Event</dt><dd><a href=${addressOf({ slug, page: 'events', id: run.event_id })}>Open the event</a></dd></div>`}</dl>`;
+    ${run.automation_id && html`<div><dt>Automation</dt><dd><a href=${addressOf({ slug, page: 'runs', query: { automation_id: run.automation_id } })}>All runs of <bdi>${nameOf(run)}</bdi></a></dd></div>`}<${Links} run=${run} slug=${slug} />${run.event_id && html`<div><dt>Event</dt><dd><a href=${addressOf({ slug, page: 'events', id: run.event_id })}>Open the event</a></dd></div>`}</dl>`;
 }
 
 function Steps({ run, steps, hrefOf, chosen }) {

@@ -34,7 +34,7 @@ export function stepsOf(run) {
   const actions = (run.actions ?? []).map((action) => ({
     id: action.action_id,
     title: action.tool,
-    note: [action.action_id, action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
+    note: [action.action_id, action.kept_from && 'kept from an earlier run', action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
     status: action.status,
     level: 0,
     from: since(action.started_at),
