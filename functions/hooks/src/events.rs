@@ -122,7 +122,8 @@ impl Asks for OfService {
 
 /// List events
 ///
-/// Newest first, with their runs; with `matched=false` only events without a run.
+/// Newest first, with their runs; with `matched=false` only events without a run, with `automation_id` only events that
+/// started this automation or to which it listens.
 ///
 /// - 200: A page of events.
 #[operation(GET "/api/{slug}/events", Viewer)]
@@ -132,8 +133,13 @@ pub(crate) async fn list_events(
     page: Newest,
     matched: Wanted<Unanswered>,
     service: Wanted<OfService>,
+    automation: Wanted<AutomationId>,
 ) -> Result<Page<EventView>> {
-    let wanted = EventFilter { unmatched: matched.0.is_some(), service: service.0.map(|OfService(service)| service) };
+    let wanted = EventFilter {
+        unmatched: matched.0.is_some(),
+        service: service.0.map(|OfService(service)| service),
+        automation: automation.0,
+    };
     let page = deps.events.page(asked.organization(), &page.0, &wanted).await?;
     Ok(page.map(EventView::from))
 }

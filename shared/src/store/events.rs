@@ -3,6 +3,8 @@
 //! Index `by_organization`: `organization_id`, `created_at`. Index `unmatched`: `unmatched_of` (the organization), `created_at`,
 //! of events that started nothing.
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
 use super::{
     CreatedFilter, Cursor, Page,
     cursor::Filters,
@@ -13,8 +15,8 @@ use super::{
 use crate::{
     Error, Result,
     models::{
-        E164, Event, EventId, EventStatus, MatchedRun, OrganizationId, ReplayFilter, ReplayPosition, Timestamp,
-        Unmatched,
+        AutomationId, E164, Event, EventId, EventStatus, MatchedRun, OrganizationId, ReplayFilter, ReplayPosition,
+        Timestamp, Unmatched,
     },
     redaction,
 };
@@ -27,6 +29,15 @@ pub struct EventFilter {
     pub unmatched: bool,
     /// The folded service name.
     pub service: Option<String>,
+    /// Started by the event, or listening to it. Rows of an older version are not found.
+    pub automation: Option<AutomationId>,
+}
+
+/// The list that [`EventFilter::automation`] searches: DynamoDB cannot search within maps.
+fn automations(matched: &[MatchedRun], unmatched: &[Unmatched], waiting: &[AutomationId]) -> Result<AttributeValue> {
+    let matched = matched.iter().map(|matched| matched.automation_id);
+    let ids = matched.chain(unmatched.iter().map(|unmatched| unmatched.automation_id)).chain(waiting.iter().copied());
+    to_attribute(&ids.collect::<Vec<_>>())
 }
 
 #[derive(Clone)]
@@ -50,11 +61,12 @@ impl Events {
     /// Records the outcome of an event after all its runs were started.
     pub async fn dispatched(&self, event: &Event, matched: &[MatchedRun], unmatched: &[Unmatched]) -> Result<()> {
         let mut change =
-            "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #updated_at = :now".to_owned();
+            "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #automations = :automations, #updated_at = :now".to_owned();
         let mut values = vec![
             (":status", to_attribute(&EventStatus::Dispatched)?),
             (":matched", to_attribute(&matched)?),
             (":unmatched", to_attribute(&unmatched)?),
+            (":automations", automations(matched, unmatched, &[])?),
             (":now", text(Timestamp::now())),
             (":organization", text(event.organization_id)),
         ];
@@ -74,11 +86,12 @@ impl Events {
 
     /// Records the outcome so far and the automations still waiting to be matched.
     pub async fn waits(&self, event: &Event) -> Result<()> {
-        let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #updated_at = :now";
+        let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #automations = :automations, #updated_at = :now";
         let update = self.table.update(id(event.id), change).with([
             (":matched", to_attribute(&event.matched)?),
             (":unmatched", to_attribute(&event.unmatched)?),
             (":waiting", to_attribute(&event.waiting)?),
+            (":automations", automations(&event.matched, &event.unmatched, &event.waiting)?),
             (":now", text(Timestamp::now())),
             (":organization", text(event.organization_id)),
             (":dispatched", to_attribute(&EventStatus::Dispatched)?),
@@ -99,8 +112,16 @@ impl Events {
         created: &CreatedFilter,
         wanted: &EventFilter,
     ) -> Result<Page<Event>> {
-        let filters = Filters::default().equal("service", wanted.service.as_ref().map(text));
-        if wanted.unmatched {
+        let mut filters = Filters::default().equal("service", wanted.service.as_ref().map(text));
+        // The index `unmatched` does not hold the automations, and an index cannot be changed.
+        let indexed = wanted.unmatched && wanted.automation.is_none();
+        if let Some(automation) = wanted.automation {
+            filters = filters.and("contains(#automations, :automation)", [(":automation", text(automation))]);
+            if wanted.unmatched {
+                filters = filters.and("attribute_exists(#unmatched_of)", []);
+            }
+        }
+        if indexed {
             let query = self
                 .table
                 .query_index("unmatched", "#unmatched_of = :organization AND #created_at BETWEEN :since AND :until")

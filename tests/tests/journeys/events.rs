@@ -52,6 +52,10 @@ async fn an_event_begins_a_run_of_the_automation_that_listens() {
     assert_eq!((&event["service"], &event["event_type"]), (&json!("slack"), &json!("message")));
     assert_eq!((&event["status"], &event["hook_id"]), (&json!("dispatched"), &hook["id"]));
     assert_eq!(event["matched"], json!([{"automation_id": automation, "run_id": runs[0]["id"]}]));
+    let of = |automation: &str| format!("?automation_id={automation}");
+    assert_eq!(world.events(&of(&automation)).await.expect(200)["items"].as_array().unwrap().len(), 1);
+    assert_eq!(world.events(&of("0193a9f1-0000-7000-8000-000000000001")).await.expect(200)["items"], json!([]));
+    assert_eq!(world.events("?automation_id=all").await.wrong_fields(), ["automation_id"]);
     assert_eq!((&event["unmatched"], &event["why"]), (&json!([]), &Value::Null));
     assert_eq!(runs[0]["event_id"], event["id"]);
     let one = world.events(&format!("/{}", text(&event["id"]))).await.expect(200);
@@ -90,6 +94,7 @@ async fn events_are_filtered_by_time_service_and_effect() {
                 "service": if minute < 4 { "slack" } else { "google_calendar" }, "event_type": "message",
                 "created_at": at(minute), "updated_at": at(minute), "expires_at": 4_000_000_000_i64,
             });
+            row["automations"] = json!([format!("0193a9f1-0000-7000-8000-{:012}", minute % 3)]);
             if minute % 2 == 0 {
                 row["unmatched_of"] = json!(world.home.organization_id);
             }
@@ -109,6 +114,8 @@ async fn events_are_filtered_by_time_service_and_effect() {
         (vec![("matched", "false")], vec![4, 2, 0]),
         (vec![("matched", "false"), ("since", &second), ("service", "slack")], vec![2]),
         (vec![("matched", "false"), ("until", &second)], vec![0]),
+        (vec![("automation_id", "0193a9f1-0000-7000-8000-000000000001")], vec![4, 1]),
+        (vec![("automation_id", "0193a9f1-0000-7000-8000-000000000001"), ("matched", "false")], vec![4]),
     ] {
         // With pages of one item, too.
         for limit in ["50", "1"] {

@@ -104,6 +104,8 @@ async fn a_prompt_is_enough_for_a_run() {
         "limits",
         "model",
         "parent_run_id",
+        "retried_by",
+        "retry_of",
         "scheduled_for",
         "spent",
         "started_at",

@@ -21,9 +21,10 @@ export function View({ api, slug, role, at }) {
   return html`<${Events} query=${at.query} ...${told} />`;
 }
 
-function Events({ api, slug, query, nameOf }) {
+function Events({ api, slug, query, names, nameOf }) {
   const fields = [
     { name: 'matched', word: 'Outcome', options: [['', 'Any outcome'], ['false', 'Began nothing']] },
+    { name: 'automation_id', word: 'Automation', options: [['', 'Any automation'], ...names] },
     { name: 'service', word: 'Service' },
     SINCE,
   ];

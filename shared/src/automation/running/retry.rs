@@ -164,16 +164,13 @@ pub async fn kept_results(runs: &AutomationRuns, run: &AutomationRun, plan: &Run
         };
         let mut left = Vec::new();
         for KeptAction { index, from } in wanted {
-            match whole.actions.iter().find(|result| result.index == from) {
-                Some(result) => {
-                    let kept_from = Some(result.kept_from.unwrap_or(of));
-                    found.push(ActionResult { index, kept_from, ..result.clone() });
-                }
+            if let Some(result) = whole.actions.iter().find(|result| result.index == from) {
+                let kept_from = Some(result.kept_from.unwrap_or(of));
+                found.push(ActionResult { index, kept_from, ..result.clone() });
+            } else {
                 // That run was to keep it, and did not come so far.
-                None => {
-                    let kept = whole.plan.iter().flat_map(|plan| &plan.kept).find(|kept| kept.index == from);
-                    left.push(KeptAction { index, from: kept.map_or(from, |kept| kept.from) });
-                }
+                let kept = whole.plan.iter().flat_map(|plan| &plan.kept).find(|kept| kept.index == from);
+                left.push(KeptAction { index, from: kept.map_or(from, |kept| kept.from) });
             }
         }
         (wanted, source) = (left, whole.run.retry_of);
