@@ -40,7 +40,7 @@ fn files(page: &Answer) -> BTreeSet<String> {
             .filter_map(move |rest| rest.split(quote).next().map(|name| format!("/console/{name}")))
             .collect::<Vec<_>>()
     };
-    named('"').into_iter().chain(named('\'')).collect()
+    ['"', '\'', '`'].into_iter().flat_map(named).collect()
 }
 
 /// `/console/{name}` of `/console/{version}.{name}`.
