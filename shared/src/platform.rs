@@ -17,13 +17,14 @@ use crate::{
     actions::{ActionClients, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, EventReplays,
-        PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EndedCallQueue, EndedCalls, EventFilters,
+        EventHooks, EventReplays, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
     clients::{
-        self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, Scheduler, SchedulerTarget, Secrets, Twilio, Vapi,
+        self, CallControl, Jwks, Llm, Outbound, Pipedream, Queue, QueueMessage, Scheduler, SchedulerTarget, Secrets,
+        Twilio, Vapi,
     },
     config::{self, Environment},
     connections::Connections,
@@ -34,8 +35,9 @@ use crate::{
     idempotency::Idempotency,
     injection::{LlmAccess, built_in_tools, llm_tools, well_described},
     lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
-    models::{BudgetLimits, Occurrence, Queued, QueuedRun, RunCeilings},
+    models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
+    receipts::Receipts,
     store::{
         Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
         Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
@@ -272,8 +274,7 @@ impl Platform {
     }
 
     pub fn run_starter(&self) -> Result<RunStarter> {
-        let members = OrganizationMembers::new(self.database()?);
-        let quotas = Quotas::new(self.database()?);
+        let (members, quotas) = (OrganizationMembers::new(self.database()?), Quotas::new(self.database()?));
         Ok(RunStarter { queue: self.run_queue()?, members, quotas, history: self.history()? })
     }
 
@@ -295,21 +296,32 @@ impl Platform {
         Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
     }
 
-    /// The queue of schedule occurrences for `schedule` (`SCHEDULED_QUEUE_URL`).
-    pub fn scheduled_queue(&self) -> Result<Queue<Occurrence>> {
+    /// The queue of `schedule` (`SCHEDULED_QUEUE_URL`).
+    fn scheduled_queue<T: QueueMessage>(&self) -> Result<Queue<T>> {
         Ok(Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?))
     }
 
     /// Slow filters are left to `schedule`.
     pub fn dispatch(&self) -> Result<Dispatch> {
-        let waiting = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
+        let waiting = self.scheduled_queue()?;
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
     }
 
-    /// Replays of many events, whose batches are messages for `schedule` (`SCHEDULED_QUEUE_URL`).
+    pub fn receipts(&self) -> Result<Receipts> {
+        self.database().map(Receipts::new)
+    }
+
+    pub fn ended_call_queue(&self) -> Result<EndedCallQueue> {
+        self.scheduled_queue().map(EndedCallQueue::new)
+    }
+
+    pub fn ended_calls(&self) -> Result<EndedCalls> {
+        Ok(EndedCalls::new(self.receipts()?, self.dispatch()?, self.ended_call_queue()?, self.history()?))
+    }
+
     pub fn event_replays(&self) -> Result<EventReplays> {
-        let queue = Queue::new(&self.aws, self.environment.required("SCHEDULED_QUEUE_URL")?);
+        let queue = self.scheduled_queue()?;
         let database = self.database()?;
         let (replays, events, hooks) = (Replays::new(database), Events::new(database), Hooks::new(database));
         Ok(EventReplays::new(replays, events, hooks, self.event_filters()?, self.run_starter()?, queue))

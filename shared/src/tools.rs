@@ -7,5 +7,6 @@ pub mod connections;
 pub mod discovery;
 pub mod execution;
 pub mod lifecycle;
+pub mod receipts;
 pub mod tool;
 pub mod webhooks;

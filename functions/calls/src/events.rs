@@ -139,7 +139,13 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
                 let at = told_at(message, &call);
                 transferred(deps, call, Transfer { at, to }).await?;
             }
-            Some(CallUpdate::End(end)) => deps.calls.close(owner, &call.id, &end).await?,
+            Some(CallUpdate::End(end)) => {
+                // Before the end is saved: VAPI repeats a report that failed.
+                if call.ended_at.is_none() {
+                    deps.ended_calls.announce(&call).await?;
+                }
+                deps.calls.close(owner, &call.id, &end).await?;
+            }
             None => {}
         }
     }

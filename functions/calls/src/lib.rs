@@ -1,4 +1,4 @@
-//! Shows calls with their timelines, deletes them, and takes VAPI's reports.
+//! Shows calls with their timelines and receipts, deletes them, and takes VAPI's reports.
 //!
 //! A call that did not come in through us has no row; only the executions of its tools show it.
 
@@ -10,10 +10,12 @@ use futures_util::join;
 use shared::{
     Error, Platform, Result,
     accounts::Accounts,
+    automation::EndedCallQueue,
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
-    models::{AgentId, CallId, CallStatus, Execution, ExecutionView, OrganizationId},
+    models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
-    store::{CallFilter, Calls, Cursor, Erasure, ExecutionFilter, Executions, Page},
+    receipts::{CallReceipt, Receipts},
+    store::{CallFilter, Calls, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
@@ -25,19 +27,18 @@ shared::routes!(
     Deps,
     "history": list_calls,
     get_call,
+    get_call_receipt,
     delete_call,
     list_call_executions,
     events::take_vapi_event,
 );
 
-/// Executions in a timeline, the newest ones: pages, and executions per page.
-const MOST_PAGES: usize = 5;
-const PAGE: i32 = 200;
-
 pub struct Deps {
     pub access: Access,
     pub calls: Calls,
     pub executions: Executions,
+    pub receipts: Receipts,
+    pub ended_calls: EndedCallQueue,
     pub erasure: Erasure,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
@@ -50,6 +51,8 @@ impl Deps {
             access: platform.access()?,
             calls: Calls::new(database),
             executions: Executions::new(database),
+            receipts: platform.receipts()?,
+            ended_calls: platform.ended_call_queue()?,
             erasure: platform.erasure()?,
             accounts: platform.accounts()?,
         })
@@ -120,17 +123,30 @@ async fn list_calls(
 /// ```
 #[operation(GET "/api/{slug}/calls/{id}", Viewer)]
 async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Shown<CallWithTimeline>> {
-    let (organization, id) = (asked.organization(), id.0);
-    let (call, runs) = join!(deps.calls.find(&id), all_executions(deps, organization, &id));
-    let (runs, complete) = runs?;
-    let call = match call? {
-        Some(call) => Some(call.for_owner(organization).ok_or(Error::NotFound("call"))?),
-        None if runs.is_empty() => return Err(Error::NotFound("call")),
-        None => None,
-    };
-    let timeline = timeline(call.as_ref(), &runs);
-    let call = call.map_or_else(|| CallView::from_executions(id), CallView::from);
-    Ok(Shown(CallWithTimeline { call, timeline, timeline_complete: complete }))
+    let record = deps.receipts.record(asked.organization(), &id.0).await?;
+    let timeline = timeline(record.call.as_ref(), &record.executions);
+    let call = record.call.map_or_else(|| CallView::from_executions(record.id), CallView::from);
+    Ok(Shown(CallWithTimeline { call, timeline, timeline_complete: record.complete }))
+}
+
+/// Get a call's receipt
+///
+/// The effects of the call's tools: done, failed, unknown, or requested and not done. It is made from our record of the tools,
+/// not from the words of the call. Once the call is over, automations get it with the event `call.ended` of the service `Calls`.
+///
+/// - 200: The receipt.
+///
+/// ```json,200
+/// {"call_id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "final": true, "complete": true,
+///  "done": [{"execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2", "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
+///  "tool": "book_table", "effect": "record", "arguments": {"guests": 4, "time": "19:30"}, "status": "succeeded",
+///  "reason": null, "fault": null, "next_step": null, "at": "2026-02-27T10:11:58.240Z"}], "failed": [], "unknown": [],
+///  "not_done": [], "looked_up": [], "tools_done": ["book_table"], "transfers": []}
+/// ```
+#[operation(GET "/api/{slug}/calls/{id}/receipt", Viewer)]
+async fn get_call_receipt(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Shown<CallReceipt>> {
+    let record = deps.receipts.record(asked.organization(), &id.0).await?;
+    Ok(Shown(deps.receipts.receipt(asked.organization(), &record, asked.deadline).await?))
 }
 
 /// Delete a call
@@ -171,19 +187,4 @@ async fn list_call_executions(
 async fn has_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<bool> {
     let newest = ExecutionFilter::newest(1);
     Ok(!deps.executions.of_call(organization, call, &newest).await?.items.is_empty())
-}
-
-/// The executions in a call, newest first, and whether the list is complete.
-async fn all_executions(deps: &Deps, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
-    let mut wanted = ExecutionFilter::newest(PAGE);
-    let mut runs = Vec::new();
-    for _ in 0..MOST_PAGES {
-        let page = deps.executions.of_call(organization, call, &wanted).await?;
-        runs.extend(page.items);
-        match page.next_cursor {
-            Some(next) => wanted.after = Some(Cursor::parse(&next)?),
-            None => return Ok((runs, true)),
-        }
-    }
-    Ok((runs, false))
 }

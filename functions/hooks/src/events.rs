@@ -26,7 +26,8 @@ const REASON_BUDGET: usize = 1_000;
 pub(crate) struct EventView {
     id: EventId,
     organization_id: OrganizationId,
-    hook_id: HookId,
+    /// Null for an event of our own, such as the end of a call.
+    hook_id: Option<HookId>,
     service: String,
     /// The most precise name it has: `issues.opened`.
     event_type: String,

@@ -130,6 +130,7 @@ fn read_payload(value: &Value, pointer: &str, problems: &mut Problems) -> Option
     payload.deployed_trigger = fields
         .get("deployed_trigger")
         .and_then(|trigger| read_trigger(trigger, &format!("{pointer}/deployed_trigger"), fields.problems()));
+    payload.built_in = fields.boolean("built_in", false);
     fields.finish();
     Some(payload)
 }

@@ -1,8 +1,9 @@
-//! SQS: occurrences of schedules, polls, events whose filters take long, and replays of many events.
+//! SQS: occurrences of schedules, polls, events whose filters take long, replays of many events, and ended calls.
 //!
 //! `EventBridge` Scheduler sends occurrences, and `settle` the missing ones: `{organization_id, automation_id, scheduled_for}`.
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
+//! `calls` sends ended calls: `{organization_id, call_id}`.
 //!
 //! Steps of an occurrence:
 //!
@@ -19,8 +20,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        Definition, Deployment, Diagnostics, Dispatch, EventReplays, RunCause, RunStarter, ScheduleRule, Trigger,
-        Triggers, Watch,
+        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, RunCause, RunStarter, ScheduleRule,
+        Trigger, Triggers, Watch,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -37,6 +38,7 @@ pub struct Deps {
     pub watch: Watch,
     pub dispatch: Dispatch,
     pub event_replays: EventReplays,
+    pub ended_calls: EndedCalls,
 }
 
 impl Deps {
@@ -51,6 +53,7 @@ impl Deps {
             watch: platform.watch()?,
             dispatch: platform.dispatch()?,
             event_replays: platform.event_replays()?,
+            ended_calls: platform.ended_calls()?,
         })
     }
 }
@@ -60,6 +63,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Occurrence(occurrence) => Box::pin(carry_out(deps, occurrence, deadline)).await,
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
+        Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
     }
 }
 

@@ -37,7 +37,7 @@ fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundE
     Event {
         id: EventId::of_delivery(hook.organization_id, hook.id, &inbound.id_at_service),
         organization_id: hook.organization_id,
-        hook_id: hook.id,
+        hook_id: Some(hook.id),
         service,
         event_type: event_types.first().cloned().unwrap_or_default(),
         event_types,

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
-use crate::models::{Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
+use crate::models::{EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
 
 /// SQS's limit per request.
 const MOST_AT_ONCE: usize = 10;
@@ -42,6 +42,12 @@ impl QueueMessage for WaitingEvent {
 }
 
 impl QueueMessage for QueuedReplay {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl QueueMessage for EndedCall {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }

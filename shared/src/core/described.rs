@@ -127,6 +127,7 @@ described! {
     usize => {"type": "integer", "minimum": 0},
     f64 => {"type": "number"},
     serde_json::Number => {"type": "number"},
+    serde_json::Map<String, Json> => {"type": "object"},
     uuid::Uuid => {"type": "string", "format": "uuid"},
     Json => {},
 }

@@ -58,8 +58,8 @@ pub use automation_run::{
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
-    BackgroundResult, Call, CallId, CallStatus, CallVariable, FirstTime, NotACallStatus, ResultToTell, StartedTool,
-    StartingCall, ToldLater, Transfer,
+    BackgroundResult, Call, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
+    StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;

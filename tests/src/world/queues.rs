@@ -54,9 +54,14 @@ impl World {
 
     /// Delivers the due messages of the queue of occurrences; returns the number of failures.
     pub async fn run_scheduled(&self) -> usize {
+        self.run_scheduled_within(0).await
+    }
+
+    /// As [`World::run_scheduled`], with the messages that are due within `seconds`.
+    pub async fn run_scheduled_within(&self, seconds: i64) -> usize {
         let mut failed = 0;
         let mut batches = Vec::new();
-        while let Some(batch) = self.aws.receive("scheduled", 0) {
+        while let Some(batch) = self.aws.receive("scheduled", seconds) {
             batches.push(batch);
         }
         for batch in batches {

@@ -11,6 +11,7 @@ mod automation_control;
 mod automation_runs;
 mod automations;
 mod budgets;
+mod call_receipts;
 mod call_start;
 mod call_variables;
 mod calls;

@@ -74,7 +74,7 @@ fn deleting(world: &World, tool: &str) -> Event {
 }
 
 /// A valid request for each dashboard operation.
-fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 23] {
+fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static str, Event); 24] {
     let knowledge = |method: &str, path: &str| asked(world, method, &format!("/knowledge-bases{path}"));
     let (one, entries) = (format!("/{base}"), format!("/{base}/entries"));
     [
@@ -94,6 +94,7 @@ fn dashboard(world: &World, tool: &str, base: &str) -> [(&'static str, &'static 
         ("listExecutions", "list-tools", asked(world, "GET", "/executions")),
         ("listCalls", "calls", asked(world, "GET", "/calls")),
         ("getCall", "calls", asked(world, "GET", "/calls/call-1")),
+        ("getCallReceipt", "calls", asked(world, "GET", "/calls/call-1/receipt")),
         ("listCallExecutions", "calls", asked(world, "GET", "/calls/call-1/executions")),
         ("attachTool", "attach", attaching(world, tool)),
         ("detachTool", "detach", detaching(world, tool)),

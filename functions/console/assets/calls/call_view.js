@@ -13,6 +13,7 @@ import { addressOf } from '../shell/route.js';
 import { Status, wordOf } from '../shell/status.js';
 import { dollars } from '../shell/money.js';
 import { Picture } from './picture.js';
+import { Receipt } from './receipt.js';
 import { failedIn, isOver, lanesOf } from './timeline.js';
 import { callerOf } from './words.js';
 
@@ -65,6 +66,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
       </section>
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />
       <${Cost} call=${call} />
+      ${isOver(call) && html`<${Receipt} id=${id} api=${api} slug=${slug} hrefOf=${hrefOf} />`}
       <div class="two wideleft">
         ${bar ? html`<${Asked} slug=${slug} call=${call} bar=${bar} execution=${executions.find((known) => known.id === chosen)} nameOf=${nameOf} from=${lanes.from} />` : html`<aside class="aside" aria-label="Tool"><p class="quiet">Choose a tool in the table to see what it was asked.</p></aside>`}
         <${Moments} call=${call} lanes=${lanes} nameOf=${nameOf} hrefOf=${hrefOf} chosen=${chosen} />

@@ -146,6 +146,10 @@ impl Dispatch {
         Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
     }
 
+    pub(super) async fn has_listeners(&self, event: &Event) -> Result<bool> {
+        Ok(!self.listening(event.organization_id, event).await?.is_empty())
+    }
+
     /// The active automations that listen to any of the event's names, without duplicates.
     async fn listening(&self, organization: OrganizationId, event: &Event) -> Result<Vec<Automation>> {
         let keys = event.trigger_keys();

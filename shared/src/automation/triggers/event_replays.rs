@@ -463,15 +463,17 @@ impl EventReplays {
         if !replay.trigger_key.as_ref().is_some_and(|key| event.trigger_keys().contains(key)) {
             return Ok(false);
         }
-        let audience = match known.hooks.get(&event.hook_id) {
+        // An event of our own is for every automation.
+        let Some(hook) = event.hook_id else { return Ok(true) };
+        let audience = match known.hooks.get(&hook) {
             Some(audience) => *audience,
-            None => match self.hooks.get(replay.organization_id, event.hook_id).await {
+            None => match self.hooks.get(replay.organization_id, hook).await {
                 Ok(hook) => hook.automation_id.map_or(Audience::All, Audience::One),
                 Err(Error::NotFound(_)) => Audience::Unknown,
                 Err(error) => return Err(error),
             },
         };
-        known.hooks.insert(event.hook_id, audience);
+        known.hooks.insert(hook, audience);
         Ok(match audience {
             Audience::All => true,
             Audience::One(only) => only == id,

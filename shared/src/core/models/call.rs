@@ -181,6 +181,16 @@ pub struct Call {
     pub expires_at: Option<i64>,
 }
 
+/// A queue message: a call is over, and automations may listen to that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedCall {
+    pub organization_id: OrganizationId,
+    pub call_id: CallId,
+    /// How often the message waited for tools that still work.
+    #[serde(default)]
+    pub waits: u32,
+}
+
 /// The number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {

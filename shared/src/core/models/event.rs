@@ -9,7 +9,9 @@ use crate::described::Described;
 pub struct Event {
     pub id: EventId,
     pub organization_id: OrganizationId,
-    pub hook_id: HookId,
+    /// Absent in events of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook_id: Option<HookId>,
     /// The folded service name: `google_calendar`.
     pub service: String,
     /// Its most precise name: `issues.opened`.

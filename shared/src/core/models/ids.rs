@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Timestamp;
+use super::{CallId, Timestamp};
 
 #[derive(Debug, thiserror::Error)]
 #[error("must be a UUID")]
@@ -169,6 +169,11 @@ impl EventId {
     /// Redeliveries are the same event.
     pub fn of_delivery(organization: OrganizationId, hook: HookId, id_at_service: &str) -> Self {
         Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
+    }
+
+    /// The event that a call ended.
+    pub fn of_ended_call(organization: OrganizationId, call: &CallId) -> Self {
+        Self(of_content(&format!("event {organization} call {call} ended")))
     }
 }
 

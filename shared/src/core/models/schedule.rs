@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, OrganizationId, QueuedReplay, Timestamp, WaitingEvent};
+use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,7 @@ pub enum Scheduled {
     Occurrence(Occurrence),
     Event(WaitingEvent),
     Replay(QueuedReplay),
+    EndedCall(EndedCall),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -344,6 +344,9 @@ pub struct WebhookPayload {
     /// The trigger that emits the event, if the service does not post it to a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_trigger: Option<TriggerComponent>,
+    /// The event is ours: it comes without a hook.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
 }
 
 /// A Pipedream component that emits a service's events for an automation.

@@ -24,6 +24,10 @@ pub enum ToolEffect {
     Undeclared,
 }
 
+crate::described!(ToolEffect => {
+    "enum": ["none", "email", "sms", "message", "payment", "record", "other", "undeclared"]
+});
+
 impl ToolEffect {
     pub const OF_ACTING: [Self; 6] = [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Record, Self::Other];
 

@@ -11,6 +11,8 @@ const LONGEST: usize = 40;
 #[serde(transparent)]
 pub struct ToolName(String);
 
+crate::described!(ToolName => {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,40}$"});
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be 1 to 40 of a-z, A-Z, 0-9, _ and -")]
 pub struct NotAToolName;

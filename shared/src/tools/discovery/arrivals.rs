@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
-    models::{ServiceCapabilities, folded_name},
+    models::{ServiceCapabilities, WebhookPayload, folded_name},
     webhooks::Scheme,
 };
 
@@ -30,6 +30,8 @@ pub enum ArrivesBy {
     /// A Pipedream trigger is deployed with the automation.
     DeployedTrigger,
     Polling,
+    /// From the deployment itself.
+    BuiltIn,
 }
 
 impl ArrivesBy {
@@ -38,15 +40,16 @@ impl ArrivesBy {
             Self::Hook => "By a hook",
             Self::DeployedTrigger => "By a trigger that is deployed for the automation",
             Self::Polling => "By polling",
+            Self::BuiltIn => "By itself",
         }
     }
 }
 
 impl ServiceCapabilities {
     pub fn needs_hook(&self, event: &str) -> bool {
-        let deployed =
-            |event: &str| self.webhook_payload_schemas.get(event).is_some_and(|of| of.deployed_trigger.is_some());
-        self.webhook_events.iter().any(|known| known == event) && !deployed(event)
+        let without_hook = |of: &WebhookPayload| of.deployed_trigger.is_some() || of.built_in;
+        let without_hook = self.webhook_payload_schemas.get(event).is_some_and(without_hook);
+        self.webhook_events.iter().any(|known| known == event) && !without_hook
     }
 }
 
@@ -54,8 +57,11 @@ impl ServiceCapabilities {
 pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Vec<Arrival> {
     let Some(capabilities) = capabilities else { return Vec::new() };
     let webhook = if capabilities.supports_webhooks { capabilities.webhook_events.as_slice() } else { &[] };
-    let (by_hook, deployed): (Vec<String>, Vec<String>) =
+    let (by_hook, others): (Vec<String>, Vec<String>) =
         webhook.iter().cloned().partition(|event| capabilities.needs_hook(event));
+    let (built_in, deployed) = others
+        .into_iter()
+        .partition(|event| capabilities.webhook_payload_schemas.get(event).is_some_and(|of| of.built_in));
     let polled = if capabilities.supports_polling {
         capabilities.polling_endpoints.keys().cloned().collect()
     } else {
@@ -73,6 +79,7 @@ pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Ve
             polled,
             "Write \"trigger_type\": \"polling\" with the event's source_tool; it begins when the automation is activated".to_owned(),
         ),
+        (ArrivesBy::BuiltIn, built_in, "Nothing has to be set up".to_owned()),
     ];
     let some = ways.into_iter().filter(|(_, events, _)| !events.is_empty());
     some.map(|(by, events, next_step)| Arrival { by, events, next_step }).collect()

@@ -35,6 +35,16 @@ pub(super) async fn calls(world: &World) {
     }
     world.calls("").await.expect(200);
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
+    let organization = &world.home.organization_id;
+    world.aws.put(
+        "executions",
+        &json!({
+            "id": uuid::Uuid::now_v7().to_string(), "organization_id": organization, "tool_id": organization,
+            "call_id": "call-1", "organization_call": format!("{organization}#call-1"), "status": "succeeded",
+            "started_at": Timestamp::now(), "duration_ms": 7, "expires_at": Timestamp::now().as_seconds() + 86_400,
+        }),
+    );
+    assert_eq!(world.calls("/call-1/receipt").await.expect(200)["done"][0]["tool"], Value::Null);
 }
 
 pub(super) async fn tools_test(world: &World, saved: [&Value; 4]) {
@@ -158,8 +168,22 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     gone["event"] = json!({"type": "app_uninstalled"});
     world.deliver_signed(&hook, second, &gone).await.expect(200);
     note(asked, "trigger", world);
-    assert_eq!(world.aws.messages("scheduled").len(), 1);
+    world.catalogue_service("calls");
+    let after_calls = world
+        .active(&json!({
+            "name": "After calls", "trigger_type": "webhook",
+            "trigger_config": {"service": "Calls", "event_type": "call.ended"},
+            "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
+            "fingerprints": {"current_time": "built-in"},
+        }))
+        .await;
+    let ended = json!({"organization_id": world.home.organization_id, "call_id": "call-1"});
+    world.aws.post("scheduled", &ended.to_string());
+    assert_eq!(world.aws.messages("scheduled").len(), 2);
+    world.restart();
+    world.aws.clear_operations();
     assert_eq!(world.run_scheduled().await, 0);
+    assert_eq!(world.runs_of(&after_calls).len(), 1);
     note(asked, "schedule", world);
 
     patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);

@@ -6,7 +6,7 @@ use shared::{
     tool::{Parameters, sample_arguments},
 };
 use tests::{
-    World, phone, slack_message,
+    Event, World, phone, slack_message,
     webhooks::{Signer, signed_at},
 };
 
@@ -46,6 +46,8 @@ async fn every_event_of_the_catalogue_begins_a_run() {
             let automation = world.active(&definition).await;
             let answer = if described.get("deployed_trigger").is_some() {
                 pipedream_brings(&world, &automation, &described["example"]).await
+            } else if described["built_in"] == true {
+                a_call_ends(&world).await
             } else {
                 let hook = hook_of(&world, service).await;
                 by_hook(&world, &hook, service, event_type, &described["example"]).await
@@ -59,6 +61,16 @@ async fn every_event_of_the_catalogue_begins_a_run() {
         }
     }
     assert!(tried > 15, "{tried}");
+}
+
+/// `call.ended`, the event of our own.
+async fn a_call_ends(world: &World) -> tests::Answer {
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
+    let message = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": "call-1"}}});
+    let answer = world.send("calls", &Event::post("/api/vapi/events", &message).header("authorization", &bearer)).await;
+    assert_eq!(world.run_scheduled_within(60).await, 0);
+    answer
 }
 
 /// Listed events without described fields: each arrives under its name, and some start a run.

@@ -141,6 +141,7 @@ pub(super) async fn calls() -> Given {
         let shown = world.calls(&format!("/{id}")).await;
         assert_eq!(shown.body["status"], status, "{name}");
         given.note("getCall", 200, &shown);
+        given.note("getCallReceipt", 200, &world.calls(&format!("/{id}/receipt")).await);
     }
     let page = world.calls("?limit=1").await;
     assert_eq!((&page.body["items"][0]["cost"], &page.body["items"][0]["id"]), (&json!(0.12), &json!(id)));

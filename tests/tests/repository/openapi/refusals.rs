@@ -59,6 +59,7 @@ pub(super) async fn refusals() -> Given {
         given.note("listToolExecutions", 404, &world.list(&format!("/tools/{id}/executions")).await);
         given.note("listAgentsOfTool", 404, &world.list(&format!("/tools/{id}/agents")).await);
         given.note("listCallExecutions", 404, &world.executions_of_call(id).await);
+        given.note("getCallReceipt", 404, &world.calls(&format!("/{id}/receipt")).await);
         given.note("listAgentTools", 404, &world.list(&format!("/agents/{id}/tools")).await);
         given.note("attachTool", 404, &world.attach_as(&world.home, id, tool).await);
         given.note("detachTool", 404, &world.detach_as(&world.home, id, tool).await);
@@ -92,7 +93,7 @@ pub(super) async fn refusals() -> Given {
     hold(&world, "agents", &world.home.agent_id);
     hold(&world, "tools", tool);
     hold(&world, "knowledge_bases", &base);
-    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(17) {
+    for (operation, function, event) in dashboard(&world, tool, &base).into_iter().skip(18) {
         given.note(operation, 409, &world.send(function, &event.within(Duration::from_secs(1))).await);
     }
     given

@@ -1,0 +1,119 @@
+//! The event `call.ended` of the service `Calls`: a call is over, with its receipt.
+//!
+//! The message waits until the tools of the call are over, at most [`MOST_WAITS`] times. The event's id is derived from the
+//! call's, so a repeated message starts nothing twice. Without an automation that listens, nothing is recorded.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::dispatch::{Dispatch, LARGEST_DATA};
+use crate::{
+    Deadline, Error, Result,
+    clients::Queue,
+    cut,
+    models::{Call, EndedCall, Event, EventId, EventStatus, Timestamp},
+    receipts::{CallReceipt, Receipts},
+};
+
+const SERVICE: &str = "calls";
+const EVENT_TYPE: &str = "call.ended";
+/// Until the executions are recorded and VAPI has reported the cost.
+const AFTER_THE_END: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
+const MOST_WAITS: u32 = 5;
+
+/// Announces ended calls to [`EndedCalls`].
+#[derive(Clone)]
+pub struct EndedCallQueue(Queue<EndedCall>);
+
+impl EndedCallQueue {
+    pub const fn new(queue: Queue<EndedCall>) -> Self {
+        Self(queue)
+    }
+
+    pub async fn announce(&self, call: &Call) -> Result<()> {
+        let message = EndedCall { organization_id: call.organization_id, call_id: call.id.clone(), waits: 0 };
+        Ok(self.0.send_later(&message, AFTER_THE_END).await?)
+    }
+}
+
+#[derive(Clone)]
+pub struct EndedCalls {
+    receipts: Receipts,
+    dispatch: Dispatch,
+    queue: EndedCallQueue,
+    kept: Duration,
+}
+
+impl EndedCalls {
+    /// `kept`: how long events are kept.
+    pub const fn new(receipts: Receipts, dispatch: Dispatch, queue: EndedCallQueue, kept: Duration) -> Self {
+        Self { receipts, dispatch, queue, kept }
+    }
+
+    /// # Errors
+    /// If a look-up or a start failed; the message must be delivered again.
+    pub async fn dispatch(&self, message: &EndedCall, deadline: Deadline) -> Result<()> {
+        let EndedCall { organization_id, call_id, waits } = message;
+        let mut event = self.event(message);
+        if !self.dispatch.has_listeners(&event).await? {
+            return Ok(());
+        }
+        let record = match self.receipts.record(*organization_id, call_id).await {
+            Ok(record) => record,
+            // It was deleted.
+            Err(Error::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // VAPI reports an end that could not be saved again, and it is announced again.
+        let Some(call) = record.call.as_ref().filter(|call| call.ended_at.is_some()) else { return Ok(()) };
+        let receipt = self.receipts.receipt(*organization_id, &record, deadline).await?;
+        if !receipt.is_final() && *waits < MOST_WAITS {
+            let later = EndedCall { waits: waits + 1, ..message.clone() };
+            return Ok(self.queue.0.send_later(&later, WAIT).await?);
+        }
+        let data = cut::fit(content(call, &receipt), LARGEST_DATA);
+        event.data = data.to_string();
+        Box::pin(self.dispatch.begin(&event, &data, None, &Dispatch::work())).await
+    }
+
+    fn event(&self, message: &EndedCall) -> Event {
+        let now = Timestamp::now();
+        Event {
+            id: EventId::of_ended_call(message.organization_id, &message.call_id),
+            organization_id: message.organization_id,
+            hook_id: None,
+            service: SERVICE.to_owned(),
+            event_type: EVENT_TYPE.to_owned(),
+            event_types: vec![EVENT_TYPE.to_owned()],
+            data: String::new(),
+            status: EventStatus::Received,
+            matched: Vec::new(),
+            unmatched: Vec::new(),
+            waiting: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            expires_at: now.plus(self.kept).as_seconds(),
+        }
+    }
+}
+
+/// As `infra/catalogue/calls.json` describes it.
+fn content(call: &Call, receipt: &CallReceipt) -> Value {
+    json!({
+        "call": {
+            "id": call.id,
+            "agent_id": call.agent_id,
+            "caller_phone_number": call.caller_phone_number,
+            "called_phone_number": call.called_phone_number,
+            "created_at": call.created_at,
+            "ended_at": call.ended_at,
+            "ended_reason": call.ended_reason,
+            "duration_seconds": call.duration_seconds,
+            "cost": call.cost,
+            "failed_tools": call.failed_executions.len(),
+        },
+        "receipt": receipt,
+    })
+}

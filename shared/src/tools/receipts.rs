@@ -1,0 +1,249 @@
+//! The receipt of a call: the effects of its tools, from our own record.
+
+use std::collections::HashMap;
+
+use futures_util::join;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    Deadline, Error, Result,
+    actions::ToolConfig,
+    described::Described,
+    models::{
+        Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
+        ToolId, ToolName, Transfer,
+    },
+    store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
+};
+
+/// Executions in a record, the newest ones: pages, and executions per page.
+const MOST_PAGES: usize = 5;
+const PAGE: i32 = 200;
+
+#[derive(Clone)]
+pub struct Receipts {
+    calls: Calls,
+    executions: Executions,
+    tools: Tools,
+}
+
+/// A call and its executions.
+#[derive(Debug)]
+pub struct CallRecord {
+    pub id: CallId,
+    /// `None` for a call that did not come in through us.
+    pub call: Option<Call>,
+    /// Newest first.
+    pub executions: Vec<Execution>,
+    /// False if older executions are left out.
+    pub complete: bool,
+}
+
+/// The effects of a call's tools. Lookups that failed or may have failed stand with the other failures.
+#[derive(Debug, Serialize, Described)]
+pub struct CallReceipt {
+    call_id: CallId,
+    /// The call is over, and so are its tools. False, too, if the end of the call is not known.
+    #[serde(rename = "final")]
+    is_final: bool,
+    /// False if older executions are left out.
+    complete: bool,
+    /// Effects that happened; with the status `partial`, for some of the recipients.
+    done: Vec<ReceiptLine>,
+    failed: Vec<ReceiptLine>,
+    /// They may have happened.
+    unknown: Vec<ReceiptLine>,
+    /// Requested and not carried out: never confirmed by the caller, or still waiting.
+    not_done: Vec<ReceiptLine>,
+    /// Lookups, which change nothing.
+    looked_up: Vec<ReceiptLine>,
+    /// The names of the tools in `done`.
+    tools_done: Vec<ToolName>,
+    transfers: Vec<ReceiptTransfer>,
+}
+
+#[derive(Debug, Serialize, Described)]
+struct ReceiptLine {
+    execution_id: ExecutionId,
+    tool_id: ToolId,
+    /// The tool's name; null if it was deleted.
+    tool: Option<ToolName>,
+    effect: Option<ToolEffect>,
+    /// Redacted, as in the history.
+    arguments: Map<String, Value>,
+    status: ExecutionStatus,
+    /// Why it failed or was not done.
+    reason: Option<String>,
+    fault: Option<Fault>,
+    next_step: Option<&'static str>,
+    at: Timestamp,
+}
+
+#[derive(Debug, Serialize, Described)]
+struct ReceiptTransfer {
+    at: Timestamp,
+    /// `number`, `sip`, `assistant`, …, if VAPI reported it.
+    to: Option<String>,
+}
+
+impl Receipts {
+    pub fn new(database: &Database) -> Self {
+        Self { calls: Calls::new(database), executions: Executions::new(database), tools: Tools::new(database) }
+    }
+
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has neither the call nor an execution in it.
+    pub async fn record(&self, organization: OrganizationId, id: &CallId) -> Result<CallRecord> {
+        let (call, executions) = join!(self.calls.find(id), self.executions_of(organization, id));
+        let (executions, complete) = executions?;
+        let call = match call? {
+            Some(call) => Some(call.for_owner(organization).ok_or(Error::NotFound("call"))?),
+            None if executions.is_empty() => return Err(Error::NotFound("call")),
+            None => None,
+        };
+        Ok(CallRecord { id: id.clone(), call, executions, complete })
+    }
+
+    pub async fn receipt(
+        &self,
+        organization: OrganizationId,
+        record: &CallRecord,
+        deadline: Deadline,
+    ) -> Result<CallReceipt> {
+        let mut ids: Vec<ToolId> = record.executions.iter().map(|execution| execution.tool_id).collect();
+        ids.extend(record.call.iter().flat_map(|call| &call.on_call_start).map(|started| started.tool_id));
+        ids.sort_unstable();
+        ids.dedup();
+        let tools = self.tools.get_many(organization, &ids, deadline).await?;
+        Ok(CallReceipt::of(record, &tools))
+    }
+
+    /// Newest first, and whether the list is complete.
+    async fn executions_of(&self, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
+        let mut wanted = ExecutionFilter::newest(PAGE);
+        let mut executions = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let page = self.executions.of_call(organization, call, &wanted).await?;
+            executions.extend(page.items);
+            match page.next_cursor {
+                Some(next) => wanted.after = Some(Cursor::parse(&next)?),
+                None => return Ok((executions, true)),
+            }
+        }
+        Ok((executions, false))
+    }
+}
+
+impl CallReceipt {
+    pub const fn is_final(&self) -> bool {
+        self.is_final
+    }
+
+    fn of(record: &CallRecord, tools: &[Tool]) -> Self {
+        let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
+        let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some());
+        let mut receipt = Self {
+            call_id: record.id.clone(),
+            is_final: over,
+            complete: record.complete,
+            done: Vec::new(),
+            failed: Vec::new(),
+            unknown: Vec::new(),
+            not_done: Vec::new(),
+            looked_up: Vec::new(),
+            tools_done: Vec::new(),
+            transfers: transfers(record),
+        };
+        for (place, execution) in record.executions.iter().enumerate().rev() {
+            let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
+            let group = match execution.status {
+                // The effect is that of an earlier execution.
+                ExecutionStatus::Replayed => continue,
+                ExecutionStatus::Succeeded | ExecutionStatus::Partial if line.effect == Some(ToolEffect::None) => {
+                    &mut receipt.looked_up
+                }
+                ExecutionStatus::Succeeded | ExecutionStatus::Partial => {
+                    if let Some(name) = line.tool.as_ref().filter(|name| !receipt.tools_done.contains(name)) {
+                        receipt.tools_done.push(name.clone());
+                    }
+                    &mut receipt.done
+                }
+                ExecutionStatus::Failed | ExecutionStatus::Limited => &mut receipt.failed,
+                ExecutionStatus::Unknown => &mut receipt.unknown,
+                ExecutionStatus::Queued => {
+                    receipt.is_final = false;
+                    line.reason = Some("It waits for its turn, or is at work.".to_owned());
+                    &mut receipt.not_done
+                }
+                ExecutionStatus::ReadBack if is_settled(execution, record.executions.get(..place)) => continue,
+                ExecutionStatus::ReadBack => {
+                    line.reason = Some("The caller heard the request and did not confirm it.".to_owned());
+                    &mut receipt.not_done
+                }
+            };
+            group.push(line);
+        }
+        receipt.add_lost(record, &tools);
+        receipt
+    }
+
+    /// Adds the tools of the call's start that left no record.
+    fn add_lost(&mut self, record: &CallRecord, tools: &HashMap<ToolId, &Tool>) {
+        for started in record.call.iter().flat_map(|call| &call.on_call_start) {
+            let has_record = |execution: &Execution| execution.id == started.execution_id;
+            if !record.complete || record.executions.iter().any(has_record) {
+                continue;
+            }
+            let tool = tools.get(&started.tool_id).copied();
+            self.unknown.push(ReceiptLine {
+                execution_id: started.execution_id,
+                tool_id: started.tool_id,
+                tool: tool.map(|tool| tool.name.clone()),
+                effect: tool.and_then(effect_of),
+                arguments: Map::new(),
+                status: ExecutionStatus::Queued,
+                reason: Some("It was queued when the call started, and there is no record of its end.".to_owned()),
+                fault: None,
+                next_step: None,
+                at: record.call.as_ref().map_or_else(Timestamp::now, |call| call.created_at),
+            });
+        }
+    }
+}
+
+impl ReceiptLine {
+    fn of(execution: &Execution, tool: Option<&Tool>) -> Self {
+        Self {
+            execution_id: execution.id,
+            tool_id: execution.tool_id,
+            tool: tool.map(|tool| tool.name.clone()),
+            effect: tool.and_then(effect_of),
+            arguments: execution.arguments.clone(),
+            status: execution.status,
+            reason: execution.error.clone(),
+            fault: execution.fault,
+            next_step: execution.fault.map(Fault::next_step),
+            at: execution.started_at,
+        }
+    }
+}
+
+/// `None` for a configuration of a newer version.
+fn effect_of(tool: &Tool) -> Option<ToolEffect> {
+    ToolConfig::stored(tool).ok().map(|config| config.effect())
+}
+
+/// Whether the request was made again later: it acted, or was read back anew.
+fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
+    let again = |execution: &Execution| {
+        let same = execution.tool_id == request.tool_id && execution.arguments == request.arguments;
+        same && execution.status != ExecutionStatus::Limited
+    };
+    later.is_some_and(|later| later.iter().any(again))
+}
+
+fn transfers(record: &CallRecord) -> Vec<ReceiptTransfer> {
+    let known = record.call.iter().flat_map(|call| &call.transfers);
+    known.map(|Transfer { at, to }| ReceiptTransfer { at: *at, to: to.clone() }).collect()
+}
