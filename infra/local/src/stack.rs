@@ -102,6 +102,8 @@ pub struct Description {
     pub twilio_account_sid: String,
     pub twilio_auth_token: String,
     pub vapi_api_key: String,
+    /// The bearer of VAPI's messages about calls.
+    pub vapi_webhook_bearer: String,
     pub execute_token_hint: String,
     pub standins: Standins,
     /// The default LLM of organizations: the stand-in or a real one.
@@ -390,6 +392,7 @@ fn describe(
         twilio_account_sid: data.twilio.account_sid.clone(),
         twilio_auth_token: data.twilio.auth_token.clone(),
         vapi_api_key: data.vapi.api_key.clone(),
+        vapi_webhook_bearer: data.vapi.webhook_bearer.clone(),
         execute_token_hint: format!(
             "A tool's token is what VAPI sends: GET {}/tool/{{external_tool_id}} with `authorization: Bearer {}`, there \
              `value.token` of the entry with the key `metadata` in `parameters`.",

@@ -96,6 +96,7 @@ fn for_trial(description: &Description, trial: &Trial) -> Vec<(&'static str, Str
     let text = |name, value: &str| (name, value.to_owned());
     vec![
         text("VAPI_API_KEY", &description.vapi_api_key),
+        text("VAPI_WEBHOOK_BEARER", &description.vapi_webhook_bearer),
         text("ACCOUNT_SID", &description.twilio_account_sid),
         text("AUTH_TOKEN", &description.twilio_auth_token),
         text("NUMBER", &trial.number),

@@ -22,6 +22,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     let failed = run_of(user, "Look at two clocks", unknown_zone).await;
     sign_in_at(chat, browser, "home").await;
     finds_the_failed_request(browser, &call).await;
+    sees_the_receipt(user, chat, browser, &call).await;
     allows_what_waits(chat, browser, &run).await;
     every_page_can_be_used(chat, browser).await;
     filters_stand_in_the_address(chat, browser, &call).await;
@@ -89,6 +90,21 @@ async fn finds_the_failed_request(browser: &Browser, call: &str) {
     assert!(given.iter().any(|row| row.contains("body_day")), "{given:?}");
     everybody_can_use(browser).await;
     picture(browser, "execution").await;
+}
+
+/// The call ends; its page lists the tool that failed among the effects.
+async fn sees_the_receipt(user: &User<'_>, chat: &Chat, browser: &Browser, call: &str) {
+    let about = &user.stack.description;
+    let report = json!({"message": {"type": "end-of-call-report", "endedReason": "customer-ended-call", "cost": 0.07, "call": {"id": call}}});
+    let bearer = Some(&*about.vapi_webhook_bearer);
+    let (status, answer) = user.send(Method::POST, "/api/vapi/events", bearer, Some(&report)).await;
+    assert!(status.is_success(), "{answer}");
+    browser.open(&format!("{}#/{}/calls/{call}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.find("[data-receipt=final]").await;
+    let lines = browser.texts("[data-receipt] tbody tr").await;
+    assert!(lines.len() == 1 && lines[0].contains("Failed") && lines[0].contains("Not declared"), "{lines:?}");
+    everybody_can_use(browser).await;
+    picture(browser, "receipt").await;
 }
 
 /// With keys only: Enter opens the approval, `a` and Enter allow it, and the run ends.

@@ -68,7 +68,10 @@ async fn listener(world: &World) -> String {
         "name": "Nothing sent", "trigger_type": "webhook",
         "trigger_config": {
             "service": "Calls", "event_type": "call.ended",
-            "filters": {"path": "receipt.tools_done", "op": "not_contains", "value": "send_the_menu"},
+            "filters": {"operator": "AND", "clauses": [
+                {"path": "receipt.tools_done", "op": "not_contains", "value": "send_the_menu"},
+                {"path": "call.caller_phone_number", "op": "starts_with", "value": "+"},
+            ]},
         },
         "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
         "fingerprints": {"current_time": "built-in"},

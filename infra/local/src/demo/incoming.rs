@@ -72,7 +72,8 @@ pub(super) async fn play(user: &User<'_>, sms: &Value, progress: &Progress) -> R
     for line in context.lines() {
         progress.line(&format!("  {line}"));
     }
-    show_timeline(user, call_id, progress).await
+    show_timeline(user, call_id, progress).await?;
+    show_receipt(user, call_id, progress).await
 }
 
 /// The messages sent to the call's control URL, once there are any.
@@ -118,4 +119,18 @@ async fn show_timeline(user: &User<'_>, call_id: &str, progress: &Progress) -> R
         progress.line(&format!("  {at}  {event:<18} {}", more.join(", ")));
     }
     Ok(())
+}
+
+async fn show_receipt(user: &User<'_>, call_id: &str, progress: &Progress) -> Result<()> {
+    let receipt = user.ask(Method::GET, &format!("/calls/{call_id}/receipt"), None).await?;
+    progress.line("\nThe call's receipt:");
+    let mut effects = 0;
+    for group in ["done", "unknown", "failed", "not_done"] {
+        for line in receipt.get(group).and_then(Value::as_array).into_iter().flatten() {
+            effects += 1;
+            let field = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or("-");
+            progress.line(&format!("  {group:<8}  {:<24} {:<8} {}", field("tool"), field("effect"), field("status")));
+        }
+    }
+    must(effects > 0, &format!("the call has no effect on its receipt: {receipt}"))
 }
