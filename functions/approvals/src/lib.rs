@@ -5,6 +5,7 @@ use serde_json::Value;
 use shared::{
     Error, Platform, Result,
     automation::RunQueue,
+    described::Described,
     error,
     http::{
         Access, Asked, Id, MaySend, Paged, Shown, Wanted,
@@ -44,8 +45,8 @@ impl Deps {
     }
 }
 
-/// An approval as it is shown: null for an unknown value, or one that is not known yet.
-#[derive(Debug, Serialize)]
+/// A request of a run to approve an action. Unknown fields are null.
+#[derive(Debug, Serialize, Described)]
 struct ApprovalView {
     id: ApprovalId,
     status: ApprovalStatus,
@@ -53,19 +54,24 @@ struct ApprovalView {
     run_id: RunId,
     action_id: String,
     tool: String,
-    /// Members who may decide see the recipients; for others addresses and numbers are hidden.
+    /// Arguments for the tool. The approval holds for exactly this. Secrets and fields marked by the tool's author are hidden; for
+    /// persons who may not decide, people's addresses and numbers, too. On a page long arguments are cut.
     arguments: Value,
+    /// The addresses and phone numbers in `arguments` that it goes to; `[email]` and `[number]` for persons who may not decide.
+    #[schema(maxItems = 101)]
     recipients: Vec<String>,
+    /// Why somebody is asked.
     reason: Option<String>,
+    /// The `sub` of who decided.
     decided_by: Option<UserId>,
     decided_at: Option<Timestamp>,
     decision_reason: Option<String>,
+    /// When the run went on with it.
     used_at: Option<Timestamp>,
     created_at: Timestamp,
+    /// Until when it can be decided.
     expires_at: Timestamp,
 }
-
-shared::described!(ApprovalView => {"$ref": "#/components/schemas/Approval"});
 
 impl ApprovalView {
     /// The view for this role; `among` others it is shorter.

@@ -30,14 +30,14 @@ use shared::{
 use crate::Deps;
 
 /// Bytes of VAPI's reason.
-const LONGEST_REASON: usize = 200;
+pub(crate) const LONGEST_REASON: usize = 200;
 
 const MOST_TRANSFERS: usize = 10;
 /// Milliseconds. VAPI reports a transfer twice, as an update and as a status.
 const SAME_TRANSFER: i64 = 10_000;
 /// Attempts to add a transfer while other messages write the row.
 const TRIES: usize = 3;
-const PLACES: [&str; 4] = ["assistant", "number", "sip", "step"];
+pub(crate) const PLACES: [&str; 4] = ["assistant", "number", "sip", "step"];
 /// The parts of VAPI's cost: names in a list of costs, and in a breakdown.
 const COST_PARTS: [(&str, &str); 10] = [
     ("transport", "transport"),
@@ -68,7 +68,33 @@ enum CallUpdate {
 /// A message as VAPI documents it.
 pub(crate) struct VapiEvent;
 
-shared::described!(VapiEvent => {"$ref": "#/components/schemas/VapiEvent"});
+shared::described!(VapiEvent => {
+    "type": "object",
+    "required": ["message"],
+    "properties": {"message": {
+        "type": "object",
+        "description": "As VAPI documents it; these are the fields that are read.",
+        "properties": {
+            "type": {"type": "string"},
+            "status": {"type": "string", "description": "Of a `status-update` or a `speech-update`."},
+            "role": {"type": "string", "description": "Who speaks: `assistant` or `user`."},
+            "timestamp": {"type": "number", "description": "Milliseconds since 1970."},
+            "destination": {"type": "object", "properties": {"type": {"type": "string"}}},
+            "costs": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"type": {"type": "string"}, "cost": {"type": "number"}}}
+            },
+            "endedReason": {"type": "string"},
+            "startedAt": {"type": "string", "format": "date-time"},
+            "endedAt": {"type": "string", "format": "date-time"},
+            "cost": {"type": "number", "description": "In US dollars."},
+            "call": {"type": "object", "properties": {
+                "id": {"type": "string"},
+                "monitor": {"type": "object", "properties": {"controlUrl": {"type": "string"}}}
+            }}
+        }
+    }}
+});
 
 /// `{}`, whether or not anything came of it.
 #[derive(Serialize, Described)]

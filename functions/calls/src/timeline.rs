@@ -3,20 +3,26 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
-use shared::models::{
-    BackgroundResult, Call, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool, Timestamp,
-    ToolId,
+use shared::{
+    described::Described,
+    models::{
+        BackgroundResult, Call, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
+        Timestamp, ToolId,
+    },
 };
 
-#[derive(Debug, Serialize)]
+use crate::events::PLACES;
+
+/// One thing that happened in a call.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "CallMoment")]
 pub(crate) struct TimelineEntry {
     at: Timestamp,
     #[serde(flatten)]
     event: Event,
 }
 
-/// The order of variants decides between events of the same millisecond.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event {
     /// Twilio's request.
@@ -24,10 +30,11 @@ enum Event {
     /// VAPI's TwiML was ready.
     TwimlAnswered,
     CallConnected,
-    /// This and the next two: for the first time in the call.
+    /// For the first time in the call.
     AgentSpoke,
+    /// For the first time in the call.
     CallerSpoke,
-    /// The agent did not answer for a while.
+    /// The agent did not answer for a while, for the first time in the call.
     AgentHung,
     ToolQueued(Run),
     ToolStarted(Run),
@@ -36,7 +43,7 @@ enum Event {
         run: Run,
         status: ExecutionStatus,
         duration_ms: u64,
-        /// The sentence that the model got.
+        /// Why it did not succeed, as the model was told.
         error: Option<String>,
         fault: Option<Fault>,
     },
@@ -44,6 +51,7 @@ enum Event {
     VariableSet {
         #[serde(flatten)]
         run: Run,
+        /// The variable of the call with the result.
         name: String,
     },
     /// The model got the results of the tools of the call's start.
@@ -56,11 +64,13 @@ enum Event {
         run: Run,
         reason: String,
     },
+    /// The call did not accept the results of its call-start tools.
     ContextFailed {
         reason: String,
     },
     CallTransferred {
-        /// `number`, `sip`, `assistant`, …, if VAPI reported it.
+        /// The kind of destination, if VAPI reported it.
+        #[schema(r#enum = PLACES)]
         to: Option<String>,
     },
     CallEnded {
@@ -69,18 +79,21 @@ enum Event {
     },
     CostReported {
         /// In US dollars.
+        #[schema(minimum = 0)]
         cost: f64,
-        /// Cost by part: `{"llm": 0.04}`.
+        /// Costs by item: `transport`, `stt`, `llm`, `tts`, `vapi`, …; empty if VAPI did not say.
         parts: BTreeMap<String, f64>,
     },
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Described)]
 struct Run {
+    /// The run's id in the history.
     execution_id: ExecutionId,
     tool_id: ToolId,
-    /// The label at the start of the call.
+    /// The tool's, as it was when the start of the call started it; null for other runs.
     label: Option<String>,
+    /// The cause of the run.
     trigger: ExecutionOrigin,
 }
 

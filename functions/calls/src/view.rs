@@ -3,38 +3,49 @@
 //! The control URL and the results of the call's tools stay in the row.
 
 use serde::Serialize;
-use shared::models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp};
+use shared::{
+    described::Described,
+    models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp},
+};
 
-use crate::timeline::TimelineEntry;
+use crate::{events::LONGEST_REASON, timeline::TimelineEntry};
 
-shared::described! {
-    CallView => {"$ref": "#/components/schemas/CallWithoutTimeline"},
-    CallWithTimeline => {"$ref": "#/components/schemas/CallWithTimeline"},
-}
-
-#[derive(Debug, Serialize)]
+/// A call. Unknown fields are null.
+#[derive(Debug, Serialize, Described)]
 pub(crate) struct CallView {
+    /// VAPI's id of the call.
     id: CallId,
+    /// Twilio's id of it.
     call_sid: Option<String>,
     agent_id: Option<AgentId>,
     phone_number_id: Option<PhoneNumberId>,
+    /// As Twilio gave it, in full; no number where the caller has none or withholds it (`anonymous`, `sip:…`).
     caller_phone_number: Option<String>,
+    /// In E.164 form.
     called_phone_number: Option<E164>,
+    /// How far it is, in VAPI's words; `other` is a word that is not among these.
     status: Option<CallStatus>,
+    /// When it came in.
     created_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
+    /// In VAPI's words.
+    #[schema(maxLength = LONGEST_REASON)]
     ended_reason: Option<String>,
+    #[schema(minimum = 0)]
     duration_seconds: Option<f64>,
+    /// VAPI's charge in US dollars.
+    #[schema(minimum = 0)]
     cost: Option<f64>,
+    /// Executions in the call that did not succeed: failed, partial, limited, or with an unknown outcome.
     failed_tools: Option<usize>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
 pub(crate) struct CallWithTimeline {
     #[serde(flatten)]
     pub(crate) call: CallView,
     pub(crate) timeline: Vec<TimelineEntry>,
-    /// False if older executions are left out.
+    /// False if there were more runs than are shown.
     pub(crate) timeline_complete: bool,
 }
 

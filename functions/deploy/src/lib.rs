@@ -7,17 +7,16 @@ mod manual_run;
 mod versions;
 
 use serde::Serialize;
-use serde_json::Value;
 use shared::{
     Error, Platform, Result,
     automation::{
         AutomationReader, AutomationView, CheckResult, Deployed, Deployment, RunStarter, SeenVersion, Switch, Triggers,
     },
     described::{Described, Schemas, json, reference},
-    error::Problems,
-    fields::Fields,
     http::{
-        self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted, operation,
+        self, Access, Answers, Asked, Found, Gone, Id, Operation, Paged, Part, Reply, Request, Sent, Wanted,
+        declared::{Body, Text, Whole},
+        operation,
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,
@@ -66,11 +65,15 @@ impl Deps {
 
 /// The definition of an automation.
 struct Definition;
-struct ChosenVersion;
 
-shared::described! {
-    Definition => {"$ref": "#/components/schemas/AutomationDefinition"},
-    ChosenVersion => {"$ref": "#/components/schemas/ChosenVersion"},
+shared::described!(Definition => {"$ref": "#/components/schemas/AutomationDefinition"});
+
+/// Exactly the reviewed content.
+#[derive(Body)]
+struct ChosenVersion {
+    version: Whole<1, { u32::MAX }>,
+    /// That of the version as it was seen; another one is a 409.
+    content_hash: Option<Text<LONGEST_HASH>>,
 }
 
 /// Validate and save an automation
@@ -199,7 +202,8 @@ async fn switch_version(
 ) -> Result<Verdict<false>> {
     let (organization, deadline) = (asked.organization(), asked.deadline);
     let id = known(deps, organization, id).await?;
-    let (revision, version) = (seen?.revision, chosen_version(&body.json()?)?);
+    let (revision, ChosenVersion { version, content_hash }) = (seen?.revision, body.read()?);
+    let version = SeenVersion { version: version.0.into(), content_hash: content_hash.map(String::from) };
     let switched = deps.deployment.switch(&asked.member, id, switch, &version, revision, deadline);
     let deployed = deps.triggers.change(organization, id, deadline, switched).await?;
     Ok(Verdict::of(asked, unless_paused(deps, organization, id, deployed).await?))
@@ -289,14 +293,14 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
         Ok(reply.with_headers(deployed.automation.as_ref().map(|automation| etag(automation.revision))))
     }
 
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let schema = || json!({"schema": reference("Deployed")});
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let deployed = Deployed::schema(schemas);
         for status in if NEW { &[200, 201][..] } else { &[200] } {
-            operation.answers(*status, "It is saved.", reference("Deployed"));
+            operation.answers(*status, "It is saved.", deployed.clone());
             let text = json!({"schema": {"type": "string"}});
             operation.answers_with(*status, "", "text/plain; charset=utf-8", text);
         }
-        operation.answers_with(422, "What is wrong with it.", "application/json", schema());
+        operation.answers_with(422, "What is wrong with it.", "application/json", json!({"schema": deployed}));
         if !NEW {
             let invalid = json!({"schema": reference("Invalid")});
             operation.answers_with(422, "", "application/problem+json", invalid);
@@ -317,18 +321,6 @@ async fn known(deps: &Deps, organization: OrganizationId, id: AutomationId) -> R
 
 fn etag(revision: u64) -> (&'static str, String) {
     ("etag", format!("\"{revision}\""))
-}
-
-/// `{"version": 2, "content_hash"?}`: exactly the reviewed content.
-fn chosen_version(body: &Value) -> Result<SeenVersion> {
-    let mut problems = Problems::default();
-    let version = Fields::of(body, "", &mut problems).and_then(|mut fields| {
-        let version = fields.required("version").and_then(|_| fields.whole("version", 1..=u32::MAX));
-        let content_hash = fields.text("content_hash", LONGEST_HASH);
-        fields.finish();
-        Some(SeenVersion { version: version?.into(), content_hash })
-    });
-    problems.into_result(version)
 }
 
 /// The activated automation, unless its trigger was refused meanwhile: then it is paused again, with the reason.

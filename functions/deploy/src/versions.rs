@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, num::ParseIntError, str::FromStr};
 use futures_util::try_join;
 use lambda_http::RequestExt;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::{
     Error, Result,
-    automation::differences,
+    automation::{Difference, differences},
     described::{Described, Schemas},
     error::Problems,
     http::{Asked, Found, Id, Ids, Named, Operation, Paged, Part, Request, Shown, operation},
@@ -18,13 +18,16 @@ use shared::{
 
 use crate::Deps;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "AutomationVersion")]
 pub(crate) struct VersionView {
     automation_id: AutomationId,
+    #[schema(minimum = 1)]
     version: u64,
     content_hash: String,
+    #[schema(r#type = "object")]
     definition: Value,
-    /// Tools by name, with the fingerprint and parameters of the check.
+    /// Tools that the version was checked against, by name: fingerprint and parameters.
     checked: BTreeMap<String, CheckedTool>,
     created_by: UserId,
     created_at: Timestamp,
@@ -38,11 +41,7 @@ pub(crate) fn definition(version: &AutomationVersion) -> Result<Value> {
 /// The number of a version.
 pub(crate) struct Version(u64);
 
-shared::described! {
-    Version => {"type": "integer", "minimum": 1},
-    VersionView => {"$ref": "#/components/schemas/AutomationVersion"},
-    Differences => {"$ref": "#/components/schemas/AutomationDiff"},
-}
+shared::described!(Version => {"type": "integer", "minimum": 1});
 
 impl FromStr for Version {
     type Err = ParseIntError;
@@ -122,10 +121,15 @@ impl Part for Compared {
     }
 }
 
-/// `{"from", "to", "changes": [{"pointer", "change", "from"?, "to"?}], "truncated"}`
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(crate) struct Differences(Value);
+#[derive(Serialize, Described)]
+#[schema(name = "AutomationDiff")]
+pub(crate) struct Differences {
+    changes: Vec<Difference>,
+    from: u64,
+    to: u64,
+    /// There are more than the thousand that are listed.
+    truncated: bool,
+}
 
 /// Compare two versions
 ///
@@ -142,9 +146,8 @@ pub(crate) async fn diff_automation_versions(
     let Compared { from, to } = compared?;
     let (before, after) =
         try_join!(automations.version(organization, id.0, from), automations.version(organization, id.0, to))?;
-    let changes = differences(&definition(&before)?, &definition(&after)?);
-    let shown = json!({"from": from, "to": to, "changes": changes.changes, "truncated": changes.truncated});
-    Ok(Shown(Differences(shown)))
+    let found = differences(&definition(&before)?, &definition(&after)?);
+    Ok(Shown(Differences { changes: found.changes, from, to, truncated: found.truncated }))
 }
 
 fn number(request: &Request, name: &'static str, problems: &mut Problems) -> Option<u64> {

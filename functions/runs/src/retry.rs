@@ -5,6 +5,7 @@ use serde_json::Value;
 use shared::{
     Result,
     automation::{Retry, RetryAction, RetryRequest, RunView},
+    described::Described,
     error::Problems,
     fields::Fields,
     http::{Asked, Begun, Id, MaySend, operation},
@@ -19,19 +20,19 @@ const MOST_CONFIRMED: usize = 50;
 /// `{"version"?, "dry_run"?, "confirm_unknown"?}`
 pub(crate) struct RunRetry;
 
-#[derive(Serialize)]
+/// The plan of a retry, and the run that began.
+#[derive(Serialize, Described)]
 pub(crate) struct RetryView {
     dry_run: bool,
+    /// The version of the automation that the retry runs.
+    #[schema(minimum = 1)]
     version: u64,
     actions: Vec<RetryAction>,
     /// Null in a dry run.
     run: Option<RunView>,
 }
 
-shared::described! {
-    RunRetry => {"$ref": "#/components/schemas/RunRetry"},
-    RetryView => {"$ref": "#/components/schemas/RetriedRun"},
-}
+shared::described!(RunRetry => {"$ref": "#/components/schemas/RunRetry"});
 
 /// Go on where a run failed
 ///

@@ -33,6 +33,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     catalogue::Catalogue,
+    described::Described,
     error,
     execution::Executor,
     json_schema::JsonSchema,
@@ -77,9 +78,8 @@ pub struct Deployment {
     pub(super) schemas: Arc<Mutex<HashMap<String, Option<Arc<JsonSchema>>>>>,
 }
 
-/// Answer to a save or an activation. Serializes to `{"result", "diagnostics", "truncated", "automation"?}`, whether or not
-/// anything was saved.
-#[derive(Debug, Serialize)]
+/// Result of a request to validate, save or activate.
+#[derive(Debug, Serialize, Described)]
 pub struct Deployed {
     #[serde(flatten)]
     pub report: CheckReport,
@@ -93,18 +93,21 @@ pub struct Deployed {
     pub created: bool,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Described)]
 pub struct DeployedAutomation {
     pub id: AutomationId,
     pub name: String,
     /// The version with this content.
+    #[schema(minimum = 1)]
     pub version: u64,
     /// Of the definition.
     pub content_hash: String,
     pub status: AutomationStatus,
     /// The active version, if any.
+    #[schema(minimum = 1)]
     pub active_version: Option<u64>,
     /// The value for `If-Match` of the next change.
+    #[schema(minimum = 1)]
     pub revision: u64,
 }
 

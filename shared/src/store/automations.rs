@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     Deadline, Error, Result,
+    described::Described,
     models::{
         Act, Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, Noun, OrganizationId,
         RunId, Timestamp, UserId,
@@ -33,16 +34,17 @@ pub struct Automations {
 }
 
 /// A version without its definition.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, Described)]
+#[schema(name = "ListedAutomationVersion")]
 pub struct ListedVersion {
     pub automation_id: AutomationId,
+    #[schema(minimum = 1)]
     pub version: u64,
+    /// SHA-256 of the definition in canonical form.
     pub content_hash: String,
     pub created_by: UserId,
     pub created_at: Timestamp,
 }
-
-crate::described!(ListedVersion => {"$ref": "#/components/schemas/ListedAutomationVersion"});
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct NamedAutomation {

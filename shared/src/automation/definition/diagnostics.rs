@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cut::cut;
+use crate::{cut::cut, described::Described};
 
 /// Per answer; errors come before warnings.
 pub const MOST_DIAGNOSTICS: usize = 100;
@@ -19,7 +19,7 @@ const LONGEST_ALLOWED: usize = 4_000;
 /// Bytes of a quoted value.
 const LONGEST_FOUND: usize = 120;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Error,
@@ -36,6 +36,7 @@ macro_rules! codes {
 
         impl Code {
             pub const ALL: &[Self] = &[$(Self::$name,)+];
+            const WORDS: &[&'static str] = &[$($text,)+];
 
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
@@ -107,9 +108,13 @@ codes! {
     NotChecked = "not_checked",
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+crate::described!(Code => {"type": "string", "enum": (Code::WORDS)});
+
+/// One mistake, with its place and the next step.
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct Diagnostic {
     pub severity: Severity,
+    /// Stable; docs/automations.md has all.
     pub code: Code,
     /// JSON pointer into the definition; empty for the whole.
     pub pointer: String,
@@ -122,7 +127,9 @@ pub struct Diagnostic {
     pub hint: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
+    /// How many more are allowed than are listed.
     #[serde(skip_serializing_if = "is_none_more")]
+    #[schema(minimum = 1)]
     pub allowed_more: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
@@ -263,18 +270,19 @@ fn is_none_more(more: &usize) -> bool {
     *more == 0
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckResult {
     Ok,
     Failed,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct CheckReport {
     pub result: CheckResult,
+    #[schema(maxItems = MOST_DIAGNOSTICS)]
     pub diagnostics: Vec<Diagnostic>,
-    /// Some diagnostics are missing: the search stops after a hundred errors.
+    /// There were more: the search stops after a hundred errors.
     pub truncated: bool,
 }
 

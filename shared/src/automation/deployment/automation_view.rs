@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     Deadline, Error, Result,
     automation::triggers::event_hooks::EventHooks,
+    described::Described,
     error,
     models::{Automation, AutomationId, OrganizationId, Schedule, Timestamp},
     store::{Automations, Schedules},
@@ -19,24 +20,31 @@ pub struct AutomationReader {
     pub event_hooks: EventHooks,
 }
 
-#[derive(Debug, Serialize)]
+/// An automation with the definition of its newest version.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "AutomationWithDefinition")]
 pub struct AutomationView {
     #[serde(flatten)]
     pub automation: Automation,
+    /// Of the newest version.
     pub content_hash: String,
+    #[schema(r#type = "object")]
     pub definition: Value,
-    /// `hook`: the organization lacks the hook to which the service posts the event.
+    /// `hook`: its service posts the event to a hook, and the organization has no hook for it, so nothing starts the automation yet.
+    /// Otherwise null.
+    #[schema(r#enum = ["hook"])]
     pub waits_for: Option<&'static str>,
     #[serde(flatten)]
     schedule: ScheduleView,
 }
 
-/// Next run by the clock, and the state of polling.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Described)]
 struct ScheduleView {
-    /// Null while paused and after the last occurrence.
+    /// When it runs next by its schedule, or its source is asked next; null while it is paused, and when nothing is to come.
     next_run_at: Option<Timestamp>,
+    /// When its source was asked last.
     last_poll: Option<Timestamp>,
+    /// Why the last poll of the source failed, or which items of its answer were skipped. A sentence.
     last_error: Option<String>,
 }
 
@@ -46,8 +54,6 @@ impl From<Schedule> for ScheduleView {
         Self { next_run_at: next_run_at.filter(|_| due.is_some()), last_poll, last_error }
     }
 }
-
-crate::described!(AutomationView => {"$ref": "#/components/schemas/AutomationWithDefinition"});
 
 impl AutomationReader {
     pub async fn show(

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::automation::definition::diagnostics::child;
+use crate::{automation::definition::diagnostics::child, described::Described};
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Described)]
 pub struct Difference {
     pub pointer: String,
     pub change: DifferenceKind,
@@ -15,7 +15,7 @@ pub struct Difference {
     pub to: Option<Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
     Added,
@@ -27,7 +27,7 @@ pub enum DifferenceKind {
 const MOST_DIFFERENCES: usize = 1_000;
 
 /// In the order of the pointers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Differences {
     pub changes: Vec<Difference>,
     /// Some differences are left out.

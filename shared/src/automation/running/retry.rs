@@ -17,6 +17,7 @@ use super::{
 use crate::{
     Error, Result,
     automation::{Action, AutomationBody, Definition},
+    described::Described,
     error::Problems,
     injection::LLM_AGENT,
     models::{
@@ -45,7 +46,7 @@ pub struct RetryRequest {
 }
 
 /// What a retry does with an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryStep {
     /// Its earlier result is taken, and no tool is called.
@@ -55,14 +56,16 @@ pub enum RetryStep {
     Unknown,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
 pub struct RetryAction {
     pub action_id: String,
     pub tool: Option<String>,
+    /// `kept`: its result is taken, and no tool is called. `unknown`: it may have acted, and needs a confirmation.
     pub step: RetryStep,
     /// A sentence.
     pub reason: String,
-    /// The arguments, redacted, as far as they are known now.
+    /// Redacted, of the first action that runs; those of later actions depend on its output.
+    #[schema(of = "Option<serde_json::Map<String, Value>>")]
     pub arguments: Option<Value>,
 }
 

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::{
+    described::Described,
     models::{AutomationId, AutomationRun, EventId, RunId, RunLimits, RunStatus, RunTrigger, Spent, Timestamp, UserId},
     redaction::Transcript,
 };
@@ -12,49 +13,64 @@ use crate::{
 /// Bytes of a run's error.
 pub const ERROR_BUDGET: usize = 1_000;
 
-#[derive(Debug, Serialize)]
+/// A run of an automation. Unknown fields are null.
+#[derive(Debug, Serialize, Described)]
 pub struct RunView {
     id: RunId,
     status: RunStatus,
+    /// The cause of the run: a person or a program, an event, a schedule, an event that was replayed, an action of another run.
     trigger_type: RunTrigger,
-    /// Null for a prompt run without an automation.
+    /// The automation of the run; null for a prompt without an automation.
     automation_id: Option<AutomationId>,
+    #[schema(minimum = 1)]
     automation_version: Option<u64>,
+    /// The event that started it, or that was replayed.
     event_id: Option<EventId>,
+    /// When it was due by the schedule.
     scheduled_for: Option<Timestamp>,
+    /// Nothing is changed outside.
     dry_run: bool,
+    /// The run that waits for this one's result.
     parent_run_id: Option<RunId>,
     /// The run that this one goes on from.
     retry_of: Option<RunId>,
     /// The run that goes on from this one.
     retried_by: Option<RunId>,
+    /// Actions that succeeded.
     actions_executed: u32,
     actions_failed: u32,
+    /// The `sub` of who began it.
     user_id: Option<UserId>,
+    /// The model that was asked for.
     model: Option<String>,
     limits: RunLimits,
     spent: UsageView,
+    /// Why the result is missing or could not be checked.
     error: Option<String>,
-    /// Null while the run waits for nothing.
     waits_for: Option<WaitsView>,
     cancel_requested_at: Option<Timestamp>,
     created_at: Timestamp,
+    /// When it was first taken up.
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     updated_at: Timestamp,
-    /// From the first attempt to the end.
+    /// From when it was first taken up to its end.
+    #[schema(minimum = 0)]
     duration_ms: Option<i64>,
 }
 
-crate::described!(RunView => {"$ref": "#/components/schemas/RunWithoutSteps"});
-
-#[derive(Debug, Serialize)]
+/// The condition for the run to continue; null if the run is at work, is queued, or is over.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunWaits")]
 struct WaitsView {
-    /// `approval`, `run`, `model` (the LLM is down or busy) or `service` (another service is).
+    /// A decision, another run, the model (it is down, or busy), or something else that is down.
+    #[schema(r#enum = ["approval", "run", "model", "service"])]
     what: &'static str,
+    /// Of the approval or the run.
     id: Option<String>,
-    /// The run resumes at this time in any case.
+    /// When it goes on all the same.
     until: Option<Timestamp>,
+    /// The last error.
     error: Option<String>,
 }
 
@@ -77,10 +93,12 @@ impl WaitsView {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunSpent")]
 struct UsageView {
     #[serde(flatten)]
     spent: Spent,
+    /// Of prompts and answers together.
     tokens: u64,
 }
 

@@ -12,6 +12,7 @@ use self::{
 use crate::{
     Error, Result,
     automation::{ERROR_BUDGET, RunView},
+    described::Described,
     models::{AllowedHosts, OfferedTool, RunPrompt, ToolId, ToolRef, WholeRun},
 };
 use serde::Serialize;
@@ -25,31 +26,39 @@ const PROMPT_BUDGET: usize = 16_384;
 /// Lambda answers have at most 6 MB, with the body escaped as a JSON string.
 pub const LARGEST_RUN_VIEW: usize = 5_500_000;
 
-crate::described!(WholeRunView => {"$ref": "#/components/schemas/RunWithSteps"});
-
-#[derive(Debug, Serialize)]
+/// A run with its steps. Unknown fields are null.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunWithSteps")]
 pub struct WholeRunView {
     #[serde(flatten)]
     run: RunView,
     prompt: String,
+    /// The requested system prompt, with the instructions for the tools.
     system_prompt: String,
     tools: Vec<ToolView>,
+    /// The JSON Schema of the result; null if any JSON value is valid.
     schema: Option<Value>,
+    /// The final answer; null while there is none.
     result: Option<Value>,
     steps: Vec<StepView>,
+    /// For a run of an automation: the data of its trigger. Otherwise null.
     trigger_data: Option<Value>,
+    /// In their order, as far as they were come to; empty for a prompt.
     actions: Vec<ActionView>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "OfferedTool")]
 struct ToolView {
+    /// By which the model calls it.
     name: String,
-    /// Null for a built-in tool.
+    /// Null for a built-in tool, and for a service's.
     tool_id: Option<ToolId>,
+    /// For a tool of the organization: the only version that is run.
     version: Option<u64>,
-    /// Of a service's tool, at the time of the run.
+    /// Of a service's tool, as it was read; another one is not run.
     fingerprint: Option<String>,
-    /// Empty if unrestricted.
+    /// Where it may go; empty if nothing was said.
     allowed_hosts: AllowedHosts,
 }
 

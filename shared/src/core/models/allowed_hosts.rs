@@ -9,6 +9,8 @@ use url::Url;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 
+crate::described!(AllowedHosts => {"type": "array", "items": {"type": "string"}});
+
 #[derive(Debug, thiserror::Error)]
 #[error("must be the name of a host and nothing else, such as api.example.com or api.example.com:8443")]
 pub struct NotAHost;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
+use crate::described::Described;
 
 /// A row of `approvals`: one action of a run with exactly these arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,8 +62,9 @@ impl Approval {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
+#[schema(name = "ApprovalStatus")]
 pub enum ApprovalStatus {
     Pending,
     Approved,
@@ -70,8 +72,6 @@ pub enum ApprovalStatus {
     Expired,
     Cancelled,
 }
-
-crate::described!(ApprovalStatus => {"$ref": "#/components/schemas/ApprovalStatus"});
 
 #[derive(Debug, thiserror::Error)]
 #[error("must be one of pending, approved, refused, expired, cancelled")]

@@ -9,28 +9,31 @@ use serde_json::Value;
 use super::{
     AutomationId, AutomationQuotas, OrganizationId, Owned, RunId, Timestamp, ToolId, UserId, folded_name, named,
 };
+use crate::described::Described;
 
-/// A row of `automations`: data common to all versions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// An automation. Name, description and trigger are those of its newest version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct Automation {
     pub id: AutomationId,
     pub organization_id: OrganizationId,
-    /// Name, description and trigger of the newest version.
     pub name: String,
     #[serde(default)]
     pub description: String,
+    #[schema(r#enum = ["webhook", "polling", "schedule_once", "schedule_recurring", "manual"])]
     pub trigger_type: String,
     pub status: AutomationStatus,
-    /// The newest version; the first is 1.
+    /// The newest version.
+    #[schema(minimum = 1)]
     pub version: u64,
-    /// Also while paused; null before the first activation.
+    /// The version that runs; null until one was activated.
     #[serde(default)]
+    #[schema(minimum = 1)]
     pub active_version: Option<u64>,
     #[serde(default)]
     pub activated_by: Option<UserId>,
     #[serde(default)]
     pub activated_at: Option<Timestamp>,
-    /// Why it was paused automatically: a sentence.
+    /// Why it was paused, if nobody did it by hand.
     #[serde(default)]
     pub pause_reason: Option<String>,
     /// [`Automation::trigger_key_of`] the active version's trigger, also while paused.
@@ -39,19 +42,21 @@ pub struct Automation {
     /// The event filter of the active version: a condition, as JSON text.
     #[serde(default, skip_serializing)]
     pub trigger_filter: Option<String>,
+    /// Runs that failed one after the other; with the fifth it is paused.
     #[serde(default)]
     pub failures_in_a_row: u32,
     /// The last pause; runs that began before it end.
     #[serde(default, skip_serializing)]
     pub paused_at: Option<Timestamp>,
+    /// The run whose end paused it, if one did.
     #[serde(default)]
     pub paused_by_run: Option<RunId>,
-    /// Of the active version.
     #[serde(default)]
     pub quotas: AutomationQuotas,
     pub created_by: UserId,
-    /// Counts changes of the row; a change of an older revision is a conflict.
+    /// Counts the changes; it is the `ETag`.
     #[serde(default)]
+    #[schema(minimum = 1)]
     pub revision: u64,
     #[serde(default, skip_serializing)]
     pub deleting: bool,
@@ -72,10 +77,10 @@ impl Automation {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
+#[schema(name = "AutomationStatus")]
 pub enum AutomationStatus {
-    /// No version was activated yet.
     PendingReview,
     Active,
     Paused,
@@ -84,11 +89,6 @@ pub enum AutomationStatus {
 #[derive(Debug, thiserror::Error)]
 #[error("must be one of pending_review, active, paused")]
 pub struct NotAnAutomationStatus;
-
-crate::described! {
-    Automation => {"$ref": "#/components/schemas/Automation"},
-    AutomationStatus => {"type": "string", "enum": ["pending_review", "active", "paused"]},
-}
 
 impl AutomationStatus {
     pub const fn as_str(self) -> &'static str {
@@ -124,7 +124,7 @@ pub struct AutomationVersion {
 }
 
 /// A tool at the time of a version's check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
 pub struct CheckedTool {
     pub fingerprint: String,
     /// The id of an organization's tool, which may be renamed later.

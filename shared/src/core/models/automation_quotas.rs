@@ -2,13 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+use crate::described::Described;
+
+/// Limits of the active version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(default)]
 pub struct AutomationQuotas {
+    #[schema(minimum = 1, maximum = Self::HIGHEST.runs_per_hour)]
     pub runs_per_hour: u32,
-    /// Calls of acting tools in one run.
+    /// Calls of tools that change something.
+    #[schema(minimum = 1, maximum = Self::HIGHEST.effects_per_run)]
     pub effects_per_run: u32,
     /// SMS, e-mails and chat messages in a UTC day.
+    #[schema(minimum = 1, maximum = Self::HIGHEST.messages_per_day)]
     pub messages_per_day: u32,
 }
 

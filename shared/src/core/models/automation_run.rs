@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
 };
+use crate::described::Described;
 
 /// The row of a run, small because every step writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,45 +168,41 @@ impl Owned for AutomationRun {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTrigger {
-    /// A person or a program.
     Manual,
     Webhook,
-    /// A new item of a polled tool.
     Polling,
     ScheduleOnce,
     ScheduleRecurring,
     Replay,
     Action,
-    /// A cause of a newer version.
     #[serde(other)]
     Unknown,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// `completed` has a result that fits, or no action that failed; with `partial_failure` some did. A limit that was reached ends a
+/// run with the best result that could be made by then, if any; with `run_limit` it did not begin, for its automation had begun as
+/// many within the hour as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
+#[schema(name = "RunStatus")]
 pub enum RunStatus {
     Queued,
     Running,
     WaitingForApproval,
-    /// Its result fits the request, or no action failed.
     Completed,
     PartialFailure,
     Failed,
     Cancelled,
-    /// It did not start: its automation had reached its hourly limit.
     RunLimit,
-    /// A limit ended it; a result is the best available by then.
     IterationLimit,
     CallLimit,
     TokenLimit,
     CostLimit,
     TimeLimit,
 }
-
-crate::described!(RunStatus => {"$ref": "#/components/schemas/RunStatus"});
 
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -246,19 +243,18 @@ impl FromStr for RunStatus {
 }
 
 /// The first limit reached ends the run with a last request for the best answer.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Described)]
 #[serde(default)]
 pub struct RunLimits {
     /// Answers of the model that may call tools.
     pub iterations: u32,
-    /// In one answer; further calls wait for the next.
     pub calls_per_iteration: u32,
     pub calls: u32,
-    /// Prompt and completion tokens of all requests together.
+    /// Of prompts and answers together.
     pub tokens: u64,
     /// In the gateway's credits (US dollars at OpenRouter); zero if not reported.
     pub cost: f64,
-    /// Since the run was first processed.
+    /// Since it was first taken up.
     pub seconds: u64,
 }
 
@@ -316,13 +312,14 @@ impl RunLimit {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, Described)]
 #[serde(default)]
 pub struct Spent {
     pub iterations: u32,
     pub calls: u32,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
+    /// Prompt tokens from the provider's cache.
     pub cached_tokens: u64,
     pub cost: f64,
 }
@@ -419,17 +416,14 @@ impl ActionResult {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionStatus {
     Succeeded,
     Failed,
-    /// It may have acted; it is not repeated.
     Unknown,
     Skipped,
-    /// A dry run: it shows its request.
     NotSent,
-    /// Refused by a person, or not approved in time.
     Refused,
 }
 
@@ -510,18 +504,14 @@ pub struct RunCall {
     pub duration_ms: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     Succeeded,
-    /// The tool ran and reported a failure.
     Failed,
-    /// Answered with the result of the same earlier call of this run.
     Repeated,
-    /// Unreadable, or not fitting the signature.
     Invalid,
     Unknown,
-    /// Beyond a limit.
     NotRun,
 }
 

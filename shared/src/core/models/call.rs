@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId, named,
 };
+use crate::described::Described;
 
 /// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,14 +50,13 @@ impl fmt::Display for CallId {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
     Scheduled,
     Queued,
     Ringing,
     InProgress,
-    /// The caller is being connected to another number or agent.
     Forwarding,
     Ended,
     NotFound,
@@ -64,10 +64,6 @@ pub enum CallStatus {
     #[serde(other)]
     Other,
 }
-
-crate::described!(CallStatus => {
-    "enum": ["scheduled", "queued", "ringing", "in-progress", "forwarding", "ended", "not-found", "deletion-failed", "other"]
-});
 
 #[derive(Debug, thiserror::Error)]
 #[error("must be one of scheduled, queued, ringing, in-progress, forwarding, ended, not-found, deletion-failed, other")]

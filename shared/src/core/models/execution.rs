@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
+use crate::described::Described;
 
 /// Replaces argument values in rows of a version that stored only names.
 const NOT_KEPT: &str = "[not kept]";
@@ -104,28 +105,33 @@ fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Str
     }
 }
 
-crate::described! {
-    ExecutionView => {"$ref": "#/components/schemas/Execution"},
-    ExecutionStatus => {"$ref": "#/components/schemas/ExecutionStatus"},
-    ExecutionOrigin => {"enum": ["conversation", "call_start", "automation", "test", "agent"]},
-    Fault => {"enum": ["ours", "configuration", "service", "caller", "model"]},
-}
-
-/// An execution as the history shows it, with null for absent fields.
-#[derive(Debug, Serialize)]
+/// A run, redacted. Hidden values are replaced by `[number]`, `[email]`, `[secret]`; `[redacted]` for a marked field, `[ignored]` for
+/// an argument that the tool does not have, `[not kept]` in rows of an older version. Of the arguments and of the result 2 KB are
+/// kept: `… (cut: the first 900 of 5000 bytes)` ends a text that was cut, `… (cut: 12 more)` stands for omitted parts of a list or,
+/// under the name `…`, of an object.
+#[derive(Debug, Serialize, Described)]
 pub struct ExecutionView {
     id: ExecutionId,
     tool_id: ToolId,
+    /// VAPI's id of the call.
     call_id: Option<CallId>,
+    /// The run of an automation that it was part of.
     run_id: Option<RunId>,
+    /// The cause of the run.
     trigger: ExecutionOrigin,
     status: ExecutionStatus,
+    /// Why it did not succeed, as the model was told.
     error: Option<String>,
     fault: Option<Fault>,
+    /// The way out of the failure, for a person.
     next_step: Option<&'static str>,
+    /// The arguments from the model.
     arguments: Map<String, Value>,
+    /// The result that the model received; null while the run waits.
     result: Option<Value>,
+    /// Names of arguments that the tool does not have.
     ignored_arguments: Vec<String>,
+    /// When it was put on a queue.
     queued_at: Option<Timestamp>,
     started_at: Timestamp,
     duration_ms: u64,
@@ -153,7 +159,7 @@ impl From<Execution> for ExecutionView {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionOrigin {
     #[default]
@@ -177,21 +183,19 @@ impl ExecutionOrigin {
     }
 }
 
-/// Whose fault a failed execution is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Whose fault a failure is. `ours`: an outage of this service, or too little time. `configuration`: the tool's address, credentials,
+/// numbers or limits. `service`: the service that the tool calls. `caller`: the person on the phone was not available. `model`: the
+/// model's arguments. `other`: a fault that only a newer version knows. Null for an execution that did not fail, and for rows of an
+/// older version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
+#[schema(name = "Fault")]
 pub enum Fault {
-    /// This service: an outage, or too little time.
     Ours,
-    /// The tool's settings: address, credentials, limits, numbers.
     Configuration,
-    /// The service that the tool calls.
     Service,
-    /// The person on the phone: unreachable, or gone.
     Caller,
-    /// The arguments that the model gave.
     Model,
-    /// A fault that only a newer version knows.
     #[serde(other)]
     Other,
 }
@@ -229,23 +233,20 @@ impl Fault {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// `queued`: it waits. `partial`: some recipients got it, others did not. `unknown`: it may or may not have happened, and is not
+/// repeated. `replayed`: answered from the record of the same effect; nothing happened again. `limited`: one of the tool's limits was
+/// reached. `read_back`: the caller has to confirm it; nothing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
+#[schema(name = "ExecutionStatus")]
 pub enum ExecutionStatus {
-    /// Waits for `run-tool`.
     Queued,
     Succeeded,
-    /// Some recipients got it, others did not.
     Partial,
-    /// It did not happen.
     Failed,
-    /// It may have happened; it is not repeated.
     Unknown,
-    /// Answered from the record of the same effect; nothing happened again.
     Replayed,
-    /// A limit of the tool was reached, so it did not happen.
     Limited,
-    /// The caller has to confirm it; nothing happened.
     ReadBack,
 }
 

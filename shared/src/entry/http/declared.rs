@@ -243,6 +243,28 @@ texts! {
     Name by name;
 }
 
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole<const LEAST: u32, const MOST: u32>(pub u32);
+
+impl<const LEAST: u32, const MOST: u32> Described for Whole<LEAST, MOST> {
+    fn schema(_: &mut Schemas) -> Json {
+        json!({"type": "integer", "minimum": LEAST, "maximum": MOST})
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Given for Whole<LEAST, MOST> {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.whole(name, LEAST..=MOST).map(Self)
+    }
+}
+
+impl Given for bool {
+    fn read(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        fields.get(name).map(|_| fields.boolean(name, false))
+    }
+}
+
 /// Types parsed from text, whose error states the expected form.
 macro_rules! parsed {
     ($($type:ty),+ $(,)?) => {$(

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Asks, Found, Operation, Paged, Part, Wanted};
 use crate::{
     Error, Result,
-    described::{Described, Schemas},
+    described::{Described, Json, Schemas, names},
     models::{
         AgentId, ApprovalStatus, AutomationId, AutomationStatus, CallStatus, E164, ExecutionId, ExecutionOrigin,
         ExecutionStatus, Fault, NotE164, RunStatus, Timestamp, ToolId, ToolType,
@@ -71,6 +71,10 @@ impl Asks for ExecutionOrigin {
 impl Asks for Fault {
     const NAME: &'static str = "fault";
     const DOC: &'static str = "Only failures that are this one's fault.";
+
+    fn asked(_: &mut Schemas) -> Json {
+        names(&["ours", "configuration", "service", "caller", "model"])
+    }
 }
 
 /// A moment in a query.

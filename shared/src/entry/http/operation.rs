@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
 use crate::{
     Deadline, Error, Result,
-    described::{Described, Schemas, reference},
+    described::{Described, Json, Schemas, reference},
     models::{
         Actor, AgentId, ApprovalId, AutomationId, CallId, EntryId, EventId, HookId, KeyService, KnowledgeBaseId,
         Member, OrganizationId, PhoneNumberId, ReplayId, Role, RunId, Slug, ToolId, UserId, acting,
@@ -249,6 +249,11 @@ impl<A: Named, B: Named> Part for Ids<A, B> {
 pub trait Asks: FromStr<Err: Display> + Described {
     const NAME: &'static str;
     const DOC: &'static str;
+
+    /// The values that can be asked for.
+    fn asked(schemas: &mut Schemas) -> Json {
+        Self::schema(schemas)
+    }
 }
 
 pub struct Wanted<T>(pub Option<T>);
@@ -263,7 +268,7 @@ impl<T: Asks> Part for Wanted<T> {
     }
 
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.may_ask(T::NAME, T::DOC, T::schema(schemas));
+        operation.may_ask(T::NAME, T::DOC, T::asked(schemas));
     }
 }
 

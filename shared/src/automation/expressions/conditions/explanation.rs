@@ -15,6 +15,7 @@ use crate::{
         templates::{Template, Unfilled, filled_in_within, texts_of},
     },
     cut::{SLACK, cut, cut_to, fit},
+    described::Described,
 };
 
 /// Bytes of all values in an explanation, and the bounds per value.
@@ -28,36 +29,34 @@ const LOWERING: usize = 8;
 /// Minimal cost per clause.
 const LEAST_WORK: usize = 64;
 
-/// The result of a condition, with reasons:
-/// `{"holds": false, "operator": "AND", "clauses": [{"path": "event.text", "op": "contains", "value": "urgent", "found": "lunch?",
-/// "holds": false, "text": "event.text contains \"urgent\": no, it was \"lunch?\""}]}`. Nested groups have the same form.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Whether a condition holds, and why. A single clause is a group of one. Of values that are too long a part is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct Explanation {
     pub holds: bool,
-    /// `AND` or `OR`; a single clause is a group of one.
+    #[schema(r#enum = ["AND", "OR"])]
     pub operator: String,
     pub clauses: Vec<Explained>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 #[serde(untagged)]
 pub enum Explained {
     Group(Explanation),
     Clause(ExplainedClause),
 }
 
-/// A clause with the compared values, cut to a size.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct ExplainedClause {
     pub path: String,
     pub op: String,
-    /// With templates filled in; absent for `exists` and `not_exists`.
+    /// The value of the comparison, templates filled in; absent for `exists` and `not_exists`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Absent if the path has no value.
+    /// The value found; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Value>,
     pub holds: bool,
+    /// In words: `event.text contains "urgent": no, it was "lunch?"`.
     pub text: String,
 }
 

@@ -2,30 +2,39 @@
 
 use super::steps::json_or_text;
 use crate::{
+    automation::expressions::conditions::Explanation,
+    described::Described,
     models::{ActionResult, ActionStatus, ExecutionId, RunId, Timestamp},
     redaction::{MarkedCall, Transcript},
 };
 use serde::Serialize;
 use serde_json::Value;
 
-#[derive(Debug, Serialize)]
+/// The result of an action.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunAction")]
 pub(super) struct ActionView {
     action_id: String,
+    /// As the automation names it.
     tool: String,
+    /// `unknown`: it may have acted, and is not done again. `skipped`: its condition did not hold. `not_sent`: in a dry run.
+    /// `refused`: somebody refused it, or nobody approved it in time.
     status: ActionStatus,
     success: bool,
     skipped: bool,
-    /// Arguments sent to the tool, or that would have been sent.
+    /// The tool's arguments, templates filled in; null without arguments.
     arguments: Option<Value>,
-    /// The tool's output; in a dry run, the request it would have sent.
+    /// The tool's result; in a dry run `{"dry_run", "would_send"}` if the tool has an effect.
     output: Option<Value>,
+    /// Why it failed, was skipped or not done.
     error: Option<String>,
-    /// Result of the condition, clause by clause, with the values found.
+    #[schema(of = "Option<Explanation>")]
     condition_result: Option<Value>,
+    /// Its place in the history, if its tool has one.
     execution_id: Option<ExecutionId>,
     /// The run whose result this is, if it was kept.
     kept_from: Option<RunId>,
-    /// Calls of the tool, retries included.
+    /// How often its tool was called.
     attempts: u32,
     started_at: Timestamp,
     duration_ms: u64,

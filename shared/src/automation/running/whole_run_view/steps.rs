@@ -1,6 +1,7 @@
 //! The steps of a run as shown: redacted, and cut to a budget.
 
 use crate::{
+    described::Described,
     models::{CallOutcome, OfferedTool, Phase, RunAnswer, RunCall, RunReply, Timestamp},
     redaction::{HIDDEN, MarkedCall, Transcript},
 };
@@ -14,15 +15,19 @@ const NAME_BUDGET: usize = 100;
 /// Replaces the result of a call in the reply; the call shows it.
 const ELSEWHERE: &str = "…";
 
-/// A model's answer, its calls, and the reply to it.
-#[derive(Debug, Serialize)]
+/// An answer of the model, the results of its calls, and the reply to the model.
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunStep")]
 pub(super) struct StepView {
+    #[schema(minimum = 1)]
     step: u32,
-    /// Expected content: `tools` for tool calls, `final` for the final answer.
+    /// Whether it could call tools or had to give the final answer.
+    #[schema(r#enum = ["tools", "final"])]
     phase: &'static str,
     answer: String,
+    /// Which answered.
     model: String,
-    /// The token limit ended the answer.
+    /// It ended because there was no room for more.
     cut: bool,
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -30,18 +35,26 @@ pub(super) struct StepView {
     cost: f64,
     started_at: Timestamp,
     duration_ms: u64,
+    #[schema(maxItems = MOST_CALLS)]
     calls: Vec<CallView>,
+    /// Number of calls not shown.
     calls_left_out: usize,
-    /// The reply, with `…` for results of calls; null if there was none.
+    /// The reply to the model, with `…` in place of the results of `calls`.
     reply: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Described)]
+#[schema(name = "RunCall")]
 pub(super) struct CallView {
-    /// Empty if it could not be parsed.
+    /// Empty if the call could not be read.
     name: String,
+    /// By parameter, or as they were given if they fit none; null if they could not be read.
     arguments: Option<Value>,
+    /// `failed`: the tool ran and says why it did not work. `repeated`: the same call was made before, and its result given again.
+    /// `invalid`: it could not be read, or does not fit the signature. `unknown`: there is no such tool in this run. `not_run`: it
+    /// was over a limit.
     outcome: CallOutcome,
+    /// The result that the model received.
     result: Value,
     duration_ms: u64,
 }
