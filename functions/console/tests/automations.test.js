@@ -22,6 +22,9 @@ test('a condition is lines, groups above their clauses', () => {
   ]);
   assert.deepEqual(conditionLines({ operator: 'AND', clauses: [{ path: 'a', op: 'not_exists' }] }), [{ depth: 0, text: 'a is not there' }], 'one clause needs no group');
   assert.deepEqual(conditionLines({ field: 'event.text', contains: 'urgent' }), [{ depth: 0, text: 'event.text contains “urgent”' }]);
+  const bug = { path: 'item.name', op: 'in', value: ['bug'] };
+  assert.deepEqual(conditionLines({ path: 'labels', op: 'any', value: bug }), [{ depth: 0, text: 'labels has an item where' }, { depth: 1, text: 'item.name is one of ["bug"]' }]);
+  assert.deepEqual(conditionLines({ path: 'text', op: 'is_empty' }), [{ depth: 0, text: 'text is empty' }]);
   assert.deepEqual([conditionLines(null), conditionLines({ a: 1, b: 2 })], [[], [{ depth: 0, text: '{"a":1,"b":2}' }]]);
 });
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use shared::{
+    automation::Operator,
     error::Problems,
     fields::{Fields, kind, pointer_step},
     json_schema::JsonSchema,
@@ -16,21 +17,6 @@ const LONGEST_EVENT: usize = 80;
 /// Bytes of all capabilities as JSON: an agent gets them in one answer with the tools, which some clients cut at 60,000.
 const LONGEST: usize = 16_000;
 const AUTH_TYPES: [&str; 5] = ["oauth2", "api_key", "basic", "phone_number", "none"];
-const OPERATORS: [&str; 13] = [
-    "<",
-    ">",
-    "<=",
-    ">=",
-    "==",
-    "!=",
-    "contains",
-    "contains_any",
-    "not_contains",
-    "starts_with",
-    "ends_with",
-    "exists",
-    "not_exists",
-];
 
 /// Reads the member `capabilities` of a file.
 pub(crate) fn read(value: &Value, problems: &mut Problems) -> Option<ServiceCapabilities> {
@@ -176,10 +162,12 @@ fn check_condition(condition: &Value, example: Option<&Value>, pointer: &str, pr
         return;
     }
     let op = fields.required_text("op", 40);
-    if op.as_deref().is_some_and(|op| !OPERATORS.contains(&op)) {
-        fields.problem("op", format!("must be one of {}", OPERATORS.join(", ")));
+    let operator = op.as_deref().and_then(Operator::named);
+    if op.is_some() && operator.is_none() {
+        let known: Vec<&str> = Operator::ALL.iter().map(|operator| operator.as_str()).collect();
+        fields.problem("op", format!("must be one of {}", known.join(", ")));
     }
-    if !matches!(op.as_deref(), Some("exists" | "not_exists") | None) {
+    if operator.is_some_and(Operator::takes_value) {
         fields.required("value");
     }
     fields.boolean("case_insensitive", false);

@@ -151,6 +151,7 @@ fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> b
         user: person,
         now,
         zone: zone.unwrap_or(TimeZone::UTC),
+        item: None,
     };
     data.explain(filter).holds
 }

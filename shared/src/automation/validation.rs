@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use self::{
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    scope::{Knowledge, Output, Scope, TriggerData},
+    scope::{Item, Knowledge, Output, Scope, TriggerData},
     service::{check_connection, check_service},
 };
 use super::{
@@ -53,6 +53,7 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
         action: None,
         unsure: definition.unreadable.contains("/variables"),
         trigger: trigger_data,
+        item: None,
     };
     if let Some(Trigger::Polling(polling)) = &definition.trigger {
         check_source(definition, polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
@@ -421,7 +422,13 @@ fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut D
         if let Some(knowledge) = knowledge {
             check_operator(clause, knowledge, diagnostics);
         }
-        parameters::check_texts(&clause.value, &child(&clause.pointer, "value"), scope, diagnostics);
+        match &clause.of_item {
+            Some(of_item) => {
+                let item = Some(knowledge.map_or(Item::Unknown, Knowledge::item));
+                check_condition(of_item, &Scope { item, ..scope.clone() }, diagnostics);
+            }
+            None => parameters::check_texts(&clause.value, &child(&clause.pointer, "value"), scope, diagnostics),
+        }
     }
 }
 
@@ -437,7 +444,7 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
         let path = clause.path.as_str();
         let message = format!("{path} is a list of objects, which never equals a text or a number.");
         let hint = format!(
-            "Compare a member of one of them, for example {path}[0].name, or let an action look through the list."
+            "Look through it: {{\"path\": \"{path}\", \"op\": \"any\", \"value\": {{\"path\": \"item.name\", \"op\": \"==\", \"value\": …}}}}, or compare a member of one of them, for example {path}[0].name."
         );
         let place = child(&clause.pointer, "op");
         diagnostics
@@ -464,7 +471,13 @@ fn check_operator(clause: &Clause, knowledge: Knowledge<'_>, diagnostics: &mut D
         {
             (false, "== or !=")
         }
-        Operator::StartsWith | Operator::EndsWith if !matches!(kind, "string" | "null") => (false, "==, or contains"),
+        Operator::StartsWith | Operator::EndsWith | Operator::Matches if !matches!(kind, "string" | "null") => {
+            (false, "==, or contains")
+        }
+        Operator::Any | Operator::All | Operator::None if !matches!(kind, "array" | "null") => (true, "==, or in"),
+        Operator::Between if !matches!(kind, "integer" | "number" | "string" | "null") => (true, "==, or exists"),
+        Operator::In if matches!(kind, "array") => (true, "any, or contains_any"),
+        Operator::IsEmpty if matches!(kind, "integer" | "number" | "boolean") => (true, "exists, or =="),
         _ => return,
     };
     let (path, written) = (clause.path.as_str(), operator.as_str());

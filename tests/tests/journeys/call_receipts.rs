@@ -70,6 +70,7 @@ async fn listener(world: &World) -> String {
             "service": "Calls", "event_type": "call.ended",
             "filters": {"operator": "AND", "clauses": [
                 {"path": "receipt.tools_done", "op": "not_contains", "value": "send_the_menu"},
+                {"path": "receipt.done", "op": "none", "value": {"path": "item.tool", "op": "in", "value": ["send_the_menu"]}},
                 {"path": "call.caller_phone_number", "op": "starts_with", "value": "+"},
             ]},
         },

@@ -3,6 +3,7 @@
 const OPERATORS = {
   '==': 'is', '!=': 'is not', '<': 'is less than', '>': 'is more than', '<=': 'is at most', '>=': 'is at least', contains: 'contains', not_contains: 'does not contain',
   contains_any: 'contains any of', starts_with: 'begins with', ends_with: 'ends with', exists: 'is there', not_exists: 'is not there',
+  matches: 'matches', in: 'is one of', between: 'is between', is_empty: 'is empty', any: 'has an item where', all: 'has only items where', none: 'has no item where',
 };
 
 /** The trigger: `When Slack says: message`, `Every day at 09:00`. */
@@ -25,6 +26,7 @@ export function conditionLines(condition, depth = 0) {
     return clauses.length > 1 ? [{ depth, text: condition.operator === 'OR' ? 'any of these' : 'all of these' }, ...inner] : inner;
   }
   const { path, field, op, value, case_insensitive: anyCase } = condition;
+  if (['any', 'all', 'none'].includes(op)) return [{ depth, text: `${path} ${OPERATORS[op]}` }, ...conditionLines(value, depth + 1)];
   if (op) return [{ depth, text: `${path ?? field} ${OPERATORS[op] ?? op}${value === undefined ? '' : ` ${said(value)}`}${anyCase ? ', in any case of letters' : ''}` }];
   const [[name, of] = [], ...more] = Object.entries(condition).filter(([name]) => !['path', 'field', 'case_insensitive'].includes(name));
   return name && more.length === 0 ? [{ depth, text: `${path ?? field} ${OPERATORS[name] ?? name} ${said(of)}` }] : [{ depth, text: JSON.stringify(condition) }];

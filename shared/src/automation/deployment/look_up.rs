@@ -372,6 +372,7 @@ impl Deployment {
                 user: &Value::Null,
                 now: known.now,
                 zone: TimeZone::UTC,
+                item: None,
             },
             trigger: ExecutionOrigin::Test,
             deadline: deadline.at_most(PREFLIGHT_WITHIN),

@@ -1,4 +1,5 @@
-//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}`.
+//! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}`. `any`, `all` and
+//! `none` look through a list: their value is a condition about `item`.
 //!
 //! This file parses them; `comparison.rs` compares values, and [`Explanation`] tells why a clause holds.
 
@@ -29,6 +30,8 @@ pub use work::Work;
 
 const DEEPEST: usize = 10;
 const MOST_CLAUSES: usize = 100;
+/// Bytes of a regular expression.
+const LONGEST_PATTERN: usize = 300;
 
 const SHAPE: &str =
     "a clause {\"path\", \"op\", \"value\"} or a group {\"operator\": \"AND\" or \"OR\", \"clauses\": [...]}";
@@ -47,7 +50,16 @@ pub struct Clause {
     pub path: Path,
     pub operator: Operator,
     pub value: Value,
+    /// Of `any`, `all` and `none`: the value, parsed.
+    pub of_item: Option<Box<Condition>>,
     pub case_insensitive: bool,
+}
+
+/// The place of a condition: the depth of its groups, and whether it is about an item of a list.
+#[derive(Debug, Clone, Copy)]
+struct Nesting {
+    depth: usize,
+    in_list: bool,
 }
 
 macro_rules! operators {
@@ -77,12 +89,19 @@ operators! {
     NotContains = "not_contains",
     StartsWith = "starts_with",
     EndsWith = "ends_with",
+    Matches = "matches",
+    In = "in",
+    Between = "between",
+    Any = "any",
+    All = "all",
+    None = "none",
+    IsEmpty = "is_empty",
     Exists = "exists",
     NotExists = "not_exists",
 }
 
 /// Operator names of other languages and of simple filters, used in hints.
-const OTHER_NAMES: [(&str, Operator); 26] = [
+const OTHER_NAMES: [(&str, Operator); 33] = [
     ("=", Operator::Equal),
     ("===", Operator::Equal),
     ("eq", Operator::Equal),
@@ -106,8 +125,15 @@ const OTHER_NAMES: [(&str, Operator); 26] = [
     ("=>", Operator::AtLeast),
     ("greater_than_or_equal", Operator::AtLeast),
     ("includes", Operator::Contains),
-    ("in", Operator::ContainsAny),
-    ("any", Operator::ContainsAny),
+    ("one_of", Operator::In),
+    ("is_one_of", Operator::In),
+    ("regex", Operator::Matches),
+    ("regexp", Operator::Matches),
+    ("match", Operator::Matches),
+    ("range", Operator::Between),
+    ("some", Operator::Any),
+    ("every", Operator::All),
+    ("empty", Operator::IsEmpty),
     ("does_not_contain", Operator::NotContains),
 ];
 
@@ -116,7 +142,7 @@ const SIMPLE: [&str; 8] =
     ["contains", "contains_any", "equals", "not_equals", "greater_than", "less_than", "starts_with", "ends_with"];
 
 impl Operator {
-    fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|operator| operator.as_str() == name)
     }
 
@@ -127,8 +153,18 @@ impl Operator {
         other().or_else(near)
     }
 
-    const fn takes_value(self) -> bool {
-        !matches!(self, Self::Exists | Self::NotExists)
+    pub const fn takes_value(self) -> bool {
+        !matches!(self, Self::Exists | Self::NotExists | Self::IsEmpty)
+    }
+
+    /// Whether it only looks if something is there, which the output of a failed action answers, too.
+    const fn looks(self) -> bool {
+        matches!(self, Self::Exists | Self::NotExists)
+    }
+
+    /// Whether its value is a condition about the items of a list.
+    pub const fn is_about_items(self) -> bool {
+        matches!(self, Self::Any | Self::All | Self::None)
     }
 
     pub const fn orders(self) -> bool {
@@ -149,7 +185,7 @@ impl Clause {
 impl Condition {
     /// Parses a condition, and reports all its mistakes.
     pub(in crate::automation) fn read(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Self> {
-        read(value, pointer, 1, &mut 0, diagnostics)
+        read(value, pointer, Nesting { depth: 1, in_list: false }, &mut 0, diagnostics)
     }
 
     /// All clauses, including those in groups.
@@ -164,7 +200,7 @@ impl Condition {
 fn read(
     value: &Value,
     pointer: &str,
-    depth: usize,
+    nesting: Nesting,
     count: &mut usize,
     diagnostics: &mut Diagnostics,
 ) -> Option<Condition> {
@@ -173,13 +209,13 @@ fn read(
         diagnostics.push(invalid(pointer, message).found(value));
         return None;
     };
-    if depth > DEEPEST {
+    if nesting.depth > DEEPEST {
         let message = format!("The groups of a condition are nested more than {DEEPEST} levels deep.");
         diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, "Write it with fewer groups."));
         return None;
     }
     if members.contains_key("operator") || members.contains_key("clauses") {
-        return group(value, pointer, depth, count, diagnostics);
+        return group(value, pointer, nesting, count, diagnostics);
     }
     *count += 1;
     if *count > MOST_CLAUSES {
@@ -190,7 +226,7 @@ fn read(
     if members.contains_key("field") && !members.contains_key("path") {
         return simple(value, pointer, diagnostics);
     }
-    clause(value, pointer, diagnostics)
+    clause(value, pointer, nesting, count, diagnostics)
 }
 
 fn invalid(pointer: &str, message: String) -> Diagnostic {
@@ -200,7 +236,7 @@ fn invalid(pointer: &str, message: String) -> Diagnostic {
 fn group(
     value: &Value,
     pointer: &str,
-    depth: usize,
+    nesting: Nesting,
     count: &mut usize,
     diagnostics: &mut Diagnostics,
 ) -> Option<Condition> {
@@ -239,12 +275,18 @@ fn group(
             break;
         }
         let pointer = child(&child(pointer, "clauses"), index.to_string());
-        conditions.extend(read(clause, &pointer, depth + 1, count, diagnostics));
+        conditions.extend(read(clause, &pointer, Nesting { depth: nesting.depth + 1, ..nesting }, count, diagnostics));
     }
     Some(if all? { Condition::All(conditions) } else { Condition::Any(conditions) })
 }
 
-fn clause(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
+fn clause(
+    value: &Value,
+    pointer: &str,
+    nesting: Nesting,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
     let mut members = Members::of(value, pointer, diagnostics)?;
     let path = members.required("path", "\"event.text\"");
     let operator = members.required("op", "\"contains\"");
@@ -254,7 +296,31 @@ fn clause(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option
     let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
     let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
     let value = compared_with(operator, given, pointer, diagnostics)?;
-    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path: path?, operator, value, case_insensitive }))
+    let of_item = if operator.is_about_items() {
+        Some(Box::new(about_items(operator, &value, &child(pointer, "value"), nesting, count, diagnostics)?))
+    } else {
+        None
+    };
+    let pointer = pointer.to_owned();
+    Some(Condition::Clause(Clause { pointer, path: path?, operator, value, of_item, case_insensitive }))
+}
+
+/// Parses the condition of `any`, `all` or `none`. They do not stand in one another, because their work would multiply.
+fn about_items(
+    operator: Operator,
+    value: &Value,
+    pointer: &str,
+    nesting: Nesting,
+    count: &mut usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Condition> {
+    if nesting.in_list {
+        let message = format!("{} stands in a condition about the items of a list.", operator.as_str());
+        let hint = "Let an action look through the inner list, or name one of its items by its place.";
+        diagnostics.push(Diagnostic::error(Code::InvalidCondition, pointer, message, hint).found(value));
+        return None;
+    }
+    read(value, pointer, Nesting { depth: nesting.depth + 1, in_list: true }, count, diagnostics)
 }
 
 fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Condition> {
@@ -273,7 +339,8 @@ fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option
     };
     let operator = Operator::named(name).or_else(|| Operator::meant(name))?;
     let value = compared_with(operator, Some(given), pointer, diagnostics)?;
-    Some(Condition::Clause(Clause { pointer: pointer.to_owned(), path, operator, value, case_insensitive }))
+    let pointer = pointer.to_owned();
+    Some(Condition::Clause(Clause { pointer, path, operator, value, of_item: None, case_insensitive }))
 }
 
 fn read_path(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Path> {
@@ -321,7 +388,7 @@ fn compared_with(
     let place = child(pointer, "value");
     if !operator.takes_value() {
         if let Some(given) = given {
-            let message = format!("{name} looks whether something is there, and compares it with nothing.");
+            let message = format!("{name} takes no value: it compares with nothing.");
             let hint = "Leave \"value\" out, or use == to compare.";
             diagnostics.push(Diagnostic::error(Code::OperatorMisfit, place, message, hint).found(given));
             return None;
@@ -340,10 +407,17 @@ fn compared_with(
         return None;
     };
     let is_template = given.as_str().is_some_and(|text| text.contains("{{"));
+    if operator == Operator::Matches {
+        return pattern(given, &place, diagnostics);
+    }
     let (fits, expected, example) = match operator {
         _ if is_template => (true, "", json!(null)),
-        Operator::ContainsAny => {
+        Operator::ContainsAny | Operator::In => {
             (given.as_array().is_some_and(|wanted| !wanted.is_empty()), "a list of values", json!(["urgent", "asap"]))
+        }
+        Operator::Between => (is_range(given), "a list of two numbers or dates, the smaller one first", json!([9, 17])),
+        Operator::Any | Operator::All | Operator::None => {
+            (given.is_object(), "a condition about item", json!({"path": "item.name", "op": "==", "value": "bug"}))
         }
         _ if operator.orders() => (given.is_number() || given.is_string(), "a number, or a date as text", json!(5)),
         Operator::StartsWith | Operator::EndsWith => (given.is_string(), "text", json!("urgent")),
@@ -354,14 +428,14 @@ fn compared_with(
     };
     if !fits {
         let message = match given {
-            Value::Array(empty) if empty.is_empty() && operator == Operator::ContainsAny => {
+            Value::Array(empty) if empty.is_empty() && matches!(operator, Operator::ContainsAny | Operator::In) => {
                 format!("The list that {name} compares with is empty, so it never holds.")
             }
             given => format!("The operator {name} compares with {expected}, not {}.", kind(given)),
         };
         let hint = match (operator, given) {
             (Operator::Contains, Value::Array(_)) => "Use contains_any for a list of values.".to_owned(),
-            (Operator::ContainsAny, value) if !value.is_array() => {
+            (Operator::ContainsAny | Operator::In, value) if !value.is_array() => {
                 format!("Put it into a list: [{}].", crate::cut::cut(value.to_string(), 60))
             }
             _ => format!("Write for example \"value\": {example}."),
@@ -370,4 +444,32 @@ fn compared_with(
         return None;
     }
     Some(given.clone())
+}
+
+/// Two numbers or texts, or templates, that are not in the wrong order.
+fn is_range(value: &Value) -> bool {
+    let Some([low, high]) = value.as_array().map(Vec::as_slice) else { return false };
+    let fits = |value: &Value| value.is_number() || value.is_string();
+    let is_template = |value: &Value| value.as_str().is_some_and(|text| text.contains("{{"));
+    let in_order = is_template(low) || is_template(high) || comparison::in_order(low, high);
+    fits(low) && fits(high) && in_order
+}
+
+/// Checks the regular expression of `matches`. It is no template, because a pattern of an event's could match everything.
+fn pattern(given: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<Value> {
+    let problem = match given.as_str() {
+        None => format!("The operator matches takes a regular expression as text, not {}.", kind(given)),
+        Some(text) if text.contains("{{") => "A regular expression cannot hold a template.".to_owned(),
+        Some(text) if text.len() > LONGEST_PATTERN => {
+            format!("A regular expression has at most {LONGEST_PATTERN} bytes.")
+        }
+        Some(text) => match comparison::compiled(text, false) {
+            Ok(_) => return Some(given.clone()),
+            Err(why) => format!("The regular expression cannot be read: {why}."),
+        },
+    };
+    let hint = "Write for example \"value\": \"^INV-[0-9]+$\"; look-around and back-references do not exist.";
+    let error = Diagnostic::error(Code::OperatorMisfit, place, problem, hint);
+    diagnostics.push(error.found(given).expected("a regular expression"));
+    None
 }

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::path::{Path, PathStep};
 use crate::models::Timestamp;
 
+/// The name of an item in a condition about the items of a list.
+pub(in crate::automation) const ITEM: &str = "item";
+
 /// Built-in dates and times, without the suffixes `_utc` and `_local`.
 const DATES: [&str; 11] = [
     "today",
@@ -128,6 +131,8 @@ pub struct Data<'a> {
     pub now: Timestamp,
     /// The trigger's zone, or the user's.
     pub zone: TimeZone,
+    /// In a condition about the items of a list: the item, under the name `item`.
+    pub item: Option<&'a Value>,
 }
 
 enum Root<'d> {
@@ -159,7 +164,8 @@ impl Data<'_> {
     /// The missing output at the start of a path, if the path begins with one.
     pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
         let name = path.first();
-        self.outputs.lacking.get(name).filter(|_| !self.variables.contains_key(name))
+        let is_item = self.item.is_some() && name == ITEM;
+        self.outputs.lacking.get(name).filter(|_| !is_item && !self.variables.contains_key(name))
     }
 
     pub(super) fn lacks_outputs(&self) -> bool {
@@ -169,6 +175,9 @@ impl Data<'_> {
     fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [PathStep])> {
         let (first, rest) = path.steps().split_first()?;
         let name = first.name();
+        if let Some(item) = self.item.filter(|_| name == ITEM) {
+            return Some((Root::Value(item), rest));
+        }
         if let Some(value) = self.variables.get(name) {
             return Some((Root::Value(value), rest));
         }

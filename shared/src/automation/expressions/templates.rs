@@ -273,6 +273,7 @@ mod tests {
             // A Sunday; 23:30 UTC is Monday in Berlin.
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
             zone: TimeZone::get("Europe/Berlin").unwrap(),
+            item: None,
         };
         filled_in_within(&json!({"deep": [text]}), &data, usize::MAX).unwrap()["deep"][0].clone()
     }
@@ -316,6 +317,7 @@ mod tests {
             user: &Value::Null,
             now: "2026-11-22T23:30:05Z".parse().unwrap(),
             zone: TimeZone::UTC,
+            item: None,
         };
         for value in [json!({"a": ["{{long}}", "{{long}}"]}), json!("{{long}}{{long}}"), json!("<{{long}} {{long}}>")] {
             assert_eq!(filled_in_within(&value, &data, 1_999), Err(Unfilled::TooLarge), "{value}");

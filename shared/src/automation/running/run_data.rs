@@ -39,6 +39,7 @@ impl RunData {
             user: &self.user,
             now: self.now,
             zone: self.zone.clone(),
+            item: None,
         }
     }
 }

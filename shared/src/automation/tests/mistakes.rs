@@ -52,6 +52,27 @@ pub(super) fn mistakes() -> Vec<Mistake> {
             vec![("/trigger_config/filters/op", "operator_misfit")],
         ),
         (
+            vec![(
+                "/trigger_config/filters",
+                json!({"path": "event.files", "op": "any", "value": {"path": "itm.name", "op": "exists"}}),
+            )],
+            vec![("/trigger_config/filters/value/path", "unknown_path")],
+        ),
+        (
+            vec![(
+                "/trigger_config/filters",
+                json!({"path": "event.files", "op": "any", "value": {"path": "item.name", "op": "==", "value": "{{item.x}}"}}),
+            )],
+            vec![("/trigger_config/filters/value/value", "unknown_path")],
+        ),
+        (
+            vec![(
+                "/trigger_config/filters",
+                json!({"path": "event.text", "op": "any", "value": {"path": "item", "op": "exists"}}),
+            )],
+            vec![("/trigger_config/filters/op", "operator_misfit")],
+        ),
+        (
             vec![("/trigger_config/filters", json!({"path": "event.count", "op": ">", "value": "a lot"}))],
             vec![("/trigger_config/filters/value", "operator_misfit")],
         ),

@@ -79,6 +79,7 @@ impl EventFilters {
             user: &person,
             now: Timestamp::now(),
             zone,
+            item: None,
         };
         Ok(match condition.explained(&data, work) {
             Ok(explained) if explained.holds => Matched::Yes,

@@ -107,6 +107,7 @@ impl Deployment {
                 user: person,
                 now: Timestamp::now(),
                 zone: zone.unwrap_or(TimeZone::UTC),
+                item: None,
             },
             trigger: ExecutionOrigin::Automation,
             deadline: deadline.at_most(ANSWER_WITHIN),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::automation::{
     definition::diagnostics::{Code, Diagnostic, Severity},
     expressions::{
-        data::{date_names, is_date},
+        data::{ITEM, date_names, is_date},
         path::{Path, PathStep},
     },
     nearest,
@@ -80,6 +80,16 @@ pub(super) struct Scope<'a> {
     /// Variables or outputs could not be parsed, so an unknown name may be one of them.
     pub(super) unsure: bool,
     pub(super) trigger: TriggerData<'a>,
+    /// In a condition about the items of a list.
+    pub(super) item: Option<Item<'a>>,
+}
+
+/// The knowledge about the items of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Item<'a> {
+    Samples(&'a [Value]),
+    Schema(&'a Value),
+    Unknown,
 }
 
 /// A mistake in a path: its diagnostic without the place. Near names are searched only if it is reported.
@@ -133,6 +143,9 @@ impl<'a> Scope<'a> {
     pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();
+        if let Some(item) = self.item.filter(|_| name == ITEM) {
+            return item.look_up(rest, path);
+        }
         if let Some(value) = self.variables.get(name) {
             let found = Path::follow(rest, value).map(Knowledge::Value);
             return found.ok_or_else(|| Box::new(nothing_at(path, &format!("the variable {name}"), value, rest)));
@@ -479,7 +492,34 @@ pub(super) fn type_of(value: &Value) -> &'static str {
     }
 }
 
+impl<'a> Item<'a> {
+    fn look_up(self, steps: &[PathStep], path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
+        match self {
+            Self::Unknown => Ok(Knowledge::Nothing),
+            Self::Schema(schema) => below(schema, steps, path),
+            Self::Samples(items) => in_sample(items, steps).ok_or_else(|| {
+                let first = items.first().unwrap_or(&Value::Null);
+                Box::new(nothing_at(path, "an item of the list", first, steps).perhaps())
+            }),
+        }
+    }
+}
+
 impl<'a> Knowledge<'a> {
+    pub(super) fn item(self) -> Item<'a> {
+        match self {
+            Self::Value(Value::Array(items)) | Self::Like(Value::Array(items)) if !items.is_empty() => {
+                Item::Samples(items)
+            }
+            Self::Schema(schema) => match schema.get("items").filter(|items| items.is_object()) {
+                // A reference leads to the root of the schema, which is not known here.
+                Some(items) if items.get("$ref").is_none() => Item::Schema(items),
+                _ => Item::Unknown,
+            },
+            _ => Item::Unknown,
+        }
+    }
+
     pub(super) fn is_list_of_objects(self) -> bool {
         match self {
             Self::Value(Value::Array(items)) | Self::Like(Value::Array(items)) => {

@@ -6,20 +6,24 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use jiff::{civil::DateTime, fmt::temporal::Pieces, tz::Offset};
+use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::{Clause, Operator};
 
 /// Bytes of a text tried as a moment.
 const LONGEST_MOMENT: usize = 40;
+/// Bytes of a compiled regular expression, which bounds its time per byte of text.
+const LARGEST_PATTERN: usize = 20_000;
 
 impl Clause {
     /// Whether the clause holds; case-insensitive clauses pass both values in lower case. For a missing or null value only `!=`,
-    /// `not_contains`, `not_exists`, and `==` with null hold.
+    /// `not_contains`, `not_exists`, `is_empty`, `none`, and `==` with null hold. `any`, `all` and `none` are decided item by
+    /// item, in [`super::Explanation`].
     pub(super) fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
         let Some(found) = found.filter(|found| !found.is_null()) else {
             return match self.operator {
-                Operator::NotExists | Operator::NotContains => true,
+                Operator::NotExists | Operator::NotContains | Operator::IsEmpty => true,
                 Operator::NotEqual => !value.is_null(),
                 Operator::Equal => value.is_null(),
                 _ => false,
@@ -43,10 +47,41 @@ impl Clause {
             },
             Operator::StartsWith => texts(found, value).is_some_and(|(found, value)| found.starts_with(&*value)),
             Operator::EndsWith => texts(found, value).is_some_and(|(found, value)| found.ends_with(&*value)),
+            Operator::Matches => self.matches(found),
+            Operator::In => match value {
+                Value::Array(wanted) => wanted.iter().any(|wanted| equal(found, wanted)),
+                wanted => equal(found, wanted),
+            },
+            Operator::Between => match value.as_array().map(Vec::as_slice) {
+                Some([low, high]) => in_order(low, found) && in_order(found, high),
+                _ => false,
+            },
+            Operator::IsEmpty => match found {
+                Value::String(text) => text.trim().is_empty(),
+                Value::Array(items) => items.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            },
             Operator::Exists => true,
-            Operator::NotExists => false,
+            Operator::NotExists | Operator::Any | Operator::All | Operator::None => false,
         }
     }
+
+    /// Takes the pattern as it was written: in lower case `\W` would be `\w`.
+    fn matches(&self, found: &Value) -> bool {
+        let pattern = self.value.as_str().and_then(|pattern| compiled(pattern, self.case_insensitive).ok());
+        pattern.zip(as_text(found)).is_some_and(|(pattern, text)| pattern.is_match(&text))
+    }
+}
+
+/// A regular expression without look-around and back-references: its time is linear in the text.
+pub(super) fn compiled(pattern: &str, case_insensitive: bool) -> Result<Regex, regex_lite::Error> {
+    RegexBuilder::new(pattern).case_insensitive(case_insensitive).size_limit(LARGEST_PATTERN).build()
+}
+
+/// Whether both have an order, and the first is not the greater one.
+pub(super) fn in_order(one: &Value, other: &Value) -> bool {
+    matches!(order(one, other), Some(Ordering::Less | Ordering::Equal))
 }
 
 /// A number or numeric text; whole numbers are exact.

@@ -28,6 +28,8 @@ const LARGEST_COMPARED: usize = 200_000;
 const LOWERING: usize = 8;
 /// Minimal cost per clause.
 const LEAST_WORK: usize = 64;
+/// Cost of a regular expression, relative to scanning the text.
+const MATCHING: usize = 64;
 
 /// Whether a condition holds, and why. A single clause is a group of one. Of values that are too long a part is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
@@ -112,6 +114,9 @@ impl Clause {
             let value = fitted(&self.value, budget);
             return Ok(self.told((Some(value), None), false, &lacking.in_words(), budget));
         }
+        if let Some(of_item) = &self.of_item {
+            return self.explained_by_item(of_item, data, meter, budget);
+        }
         let found = data.get(&self.path);
         let value = match self.operator.takes_value().then(|| self.compared_with(data)).transpose() {
             Ok(value) => value,
@@ -132,6 +137,36 @@ impl Clause {
         Ok(self.told((value.map(|value| fitted(&value, budget)), found), holds, &was, budget))
     }
 
+    /// Looks for the item that decides: one that holds, or for `all` one that does not. A value that is no list has no items, and
+    /// neither `any` nor `all` holds for it.
+    fn explained_by_item<M: Meter>(
+        &self,
+        of_item: &Condition,
+        data: &Data<'_>,
+        meter: &M,
+        budget: usize,
+    ) -> Result<ExplainedClause, M::Over> {
+        let list = data.get(&self.path);
+        let found = list.as_deref().map(|list| fitted(list, budget));
+        let shown = (Some(fitted(&self.value, budget)), found);
+        let Some(items) = list.as_deref().and_then(Value::as_array) else {
+            let was = if shown.1.is_some() { "it was no list" } else { "there was nothing" };
+            return Ok(self.told(shown, self.operator == Operator::None, was, budget));
+        };
+        let decides = self.operator != Operator::All;
+        for (place, item) in items.iter().enumerate() {
+            let about = Data { item: Some(item), ..data.clone() };
+            let explained = of_item.explained_within(&about, meter, budget)?;
+            if explained.holds() == decides {
+                let was = format!("item {} of {}: {}", place + 1, items.len(), explained.reason());
+                return Ok(self.told(shown, self.operator == Operator::Any, &was, budget));
+            }
+        }
+        let was =
+            format!("{} of its {} items", if decides { "it holds for none" } else { "it holds for each" }, items.len());
+        Ok(self.told(shown, self.operator != Operator::Any, &was, budget))
+    }
+
     fn told(
         &self,
         (value, found): (Option<Value>, Option<Value>),
@@ -149,7 +184,7 @@ impl Clause {
 
     /// The missing output that the clause's path or value needs, if any.
     fn lacking<'d>(&self, data: &'d Data<'_>) -> Option<&'d Lacking> {
-        if !self.operator.takes_value() || !data.lacks_outputs() {
+        if self.operator.looks() || !data.lacks_outputs() {
             return None;
         }
         data.lacking(&self.path).or_else(|| {
@@ -180,8 +215,13 @@ impl Clause {
 
     /// Bytes examined by the comparison.
     fn work(&self, found: Option<&Value>, value: Option<&Value>) -> usize {
-        let each = value.and_then(Value::as_array).filter(|_| self.operator == Operator::ContainsAny);
-        let times = each.map_or(1, |values| values.len().max(1));
+        let times = match self.operator {
+            Operator::ContainsAny | Operator::In => {
+                value.and_then(Value::as_array).map_or(1, |values| values.len().max(1))
+            }
+            Operator::Matches => MATCHING,
+            _ => 1,
+        };
         let value = value.map_or(0, bytes) * if self.case_insensitive { LOWERING } else { 1 };
         LEAST_WORK + value + found.map_or(0, bytes).saturating_mul(times)
     }
@@ -213,6 +253,13 @@ impl Explained {
         match self {
             Self::Group(group) => group.holds,
             Self::Clause(clause) => clause.holds,
+        }
+    }
+
+    fn reason(&self) -> String {
+        match self {
+            Self::Group(group) => group.reason(),
+            Self::Clause(clause) => clause.text.clone(),
         }
     }
 }

@@ -32,6 +32,7 @@ fn explained(condition: &Condition, data: &Value) -> Explanation {
         user: &user,
         now: "2026-11-22T23:30:05Z".parse().unwrap(),
         zone: TimeZone::UTC,
+        item: None,
     };
     data.explain(condition)
 }
@@ -270,4 +271,103 @@ fn a_condition_explains_each_clause_with_the_found_value() {
     let long = json!({"path": "event.long", "op": "contains", "value": "y".repeat(5_000)});
     let many = explained(json!({"operator": "OR", "clauses": vec![long; 100]}));
     assert!(json!(many).to_string().len() < 80_000, "{}", json!(many).to_string().len());
+}
+
+#[test]
+fn a_value_is_one_of_some_or_in_a_range_or_empty() {
+    for (found, op, value, holds) in [
+        (json!("bug"), "in", json!(["bug", "crash"]), true),
+        (json!("5"), "in", json!([5]), true),
+        (json!("x"), "in", json!(["bug"]), false),
+        (json!(["bug"]), "in", json!(["bug"]), false),
+        (json!(9), "between", json!([9, 17]), true),
+        (json!("17"), "between", json!([9, 17]), true),
+        (json!(17.5), "between", json!([9, 17]), false),
+        (json!("2026-11-23T10:00:00Z"), "between", json!(["2026-11-23", "2026-11-24"]), true),
+        (json!("2026-11-24T00:00:01Z"), "between", json!(["2026-11-23", "2026-11-24"]), false),
+        (json!(true), "between", json!([0, 1]), false),
+        (json!("INV-17"), "matches", json!("^INV-[0-9]+$"), true),
+        (json!("an INV-17"), "matches", json!("^INV-[0-9]+$"), false),
+        (json!(417), "matches", json!("^4"), true),
+        (json!(["INV-1"]), "matches", json!("INV"), false),
+        (json!(" \n"), "is_empty", json!(null), true),
+        (json!([]), "is_empty", json!(null), true),
+        (json!({}), "is_empty", json!(null), true),
+        (json!(0), "is_empty", json!(null), false),
+        (json!("x"), "is_empty", json!(null), false),
+    ] {
+        assert_eq!(compares(Some(found.clone()), op, &value), holds, "{found} {op} {value}");
+    }
+    assert!(compares(None, "is_empty", &Value::Null) && compares(Some(Value::Null), "is_empty", &Value::Null));
+    for (op, value) in [("in", json!(["x"])), ("between", json!([0, 9])), ("matches", json!(".*"))] {
+        assert!(!compares(None, op, &value), "{op}");
+    }
+    let folded = json!({"path": "text", "op": "matches", "value": "^this\\W", "case_insensitive": true});
+    assert!(holds(folded), "a class in upper case keeps its meaning");
+}
+
+#[test]
+fn a_list_is_looked_through() {
+    let labels = json!([{"name": "ui", "open": 2}, {"name": "BUG", "open": 0}]);
+    let named = |name: &str| json!({"path": "item.name", "op": "==", "value": name, "case_insensitive": true});
+    let open = json!({"path": "item.open", "op": ">", "value": 0});
+    let exists = json!({"path": "item.name", "op": "exists"});
+    let both = json!({"operator": "AND", "clauses": [named("bug"), open]});
+    for (found, op, value, holds) in [
+        (labels.clone(), "any", named("bug"), true),
+        (labels.clone(), "any", named("docs"), false),
+        (labels.clone(), "any", both, false),
+        (labels.clone(), "all", exists, true),
+        (labels.clone(), "all", open.clone(), false),
+        (labels.clone(), "none", named("docs"), true),
+        (labels.clone(), "none", named("ui"), false),
+        (json!(["a", "b"]), "any", json!({"path": "item", "op": "==", "value": "b"}), true),
+        (json!([[1], [2]]), "any", json!({"path": "item[0]", "op": "==", "value": "{{x[1][0]}}"}), true),
+        (json!([]), "all", open.clone(), true),
+        (json!([]), "any", open.clone(), false),
+        (json!([]), "none", open.clone(), true),
+        (json!({"open": 1}), "any", open.clone(), false),
+        (json!({"open": 1}), "all", open.clone(), false),
+    ] {
+        assert_eq!(compares(Some(found.clone()), op, &value), holds, "{found} {op} {value}");
+    }
+    for (op, holds) in [("any", false), ("all", false), ("none", true)] {
+        assert_eq!(compares(None, op, &open), holds, "{op} of a missing list");
+    }
+    let found = condition(&json!({"path": "x", "op": "any", "value": named("bug")})).0.unwrap();
+    let reason = explained(&found, &json!({"x": labels})).reason();
+    assert!(reason.ends_with("yes, item 2 of 2: item.name == \"bug\" in any case: yes, it was \"BUG\""), "{reason}");
+}
+
+#[test]
+fn new_operators_refuse_values_that_never_hold() {
+    let nested = json!({"path": "item.tags", "op": "any", "value": {"path": "item", "op": "exists"}});
+    for (op, value, pointer, code) in [
+        ("in", json!("bug"), "/value", Code::OperatorMisfit),
+        ("in", json!([]), "/value", Code::OperatorMisfit),
+        ("between", json!([1]), "/value", Code::OperatorMisfit),
+        ("between", json!([17, 9]), "/value", Code::OperatorMisfit),
+        ("between", json!(["a", 9]), "/value", Code::OperatorMisfit),
+        ("between", json!([null, 9]), "/value", Code::OperatorMisfit),
+        ("matches", json!(7), "/value", Code::OperatorMisfit),
+        ("matches", json!("(a"), "/value", Code::OperatorMisfit),
+        ("matches", json!("{{event.pattern}}"), "/value", Code::OperatorMisfit),
+        ("matches", json!("(?=a)"), "/value", Code::OperatorMisfit),
+        ("matches", json!("((a{1,99}){1,99}){1,99}"), "/value", Code::OperatorMisfit),
+        ("matches", json!("a".repeat(301)), "/value", Code::OperatorMisfit),
+        ("is_empty", json!(true), "/value", Code::OperatorMisfit),
+        ("any", json!("bug"), "/value", Code::OperatorMisfit),
+        ("any", json!({"path": "item.name"}), "/value/op", Code::MissingField),
+        ("all", nested, "/value/value", Code::InvalidCondition),
+    ] {
+        let (_, wrong) = condition(&json!({"path": "a", "op": op, "value": value}));
+        assert!(wrong.contains(&(pointer.to_owned(), code)), "{op} {value}: {wrong:?}");
+    }
+}
+
+/// A pattern that takes exponential time with back-tracking.
+#[test]
+fn a_hostile_pattern_is_linear() {
+    let text = "a".repeat(50_000) + "!";
+    assert!(!compares(Some(json!(text)), "matches", &json!("^(a+)+$")));
 }

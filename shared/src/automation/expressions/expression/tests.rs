@@ -28,6 +28,7 @@ fn with_data<T>(use_it: impl FnOnce(&Data<'_>) -> T) -> T {
         // A Sunday; 23:30 UTC is Monday in Berlin.
         now: "2026-11-22T23:30:05Z".parse().unwrap(),
         zone: TimeZone::get("Europe/Berlin").unwrap(),
+        item: None,
     })
 }
 
