@@ -9,9 +9,11 @@ use shared::{
     Error, Result,
     automation::{ReplayCause, Requested, RunView},
     described::Described,
-    error::Problems,
-    fields::Fields,
-    http::{Accepted, Asked, Id, MaySend, Repeated, operation},
+    http::{
+        Accepted, Asked, Id, MaySend, Repeated,
+        declared::{self, Body},
+        operation,
+    },
     idempotency::Key,
     models::{AutomationId, AutomationStatus, EventId, RunId},
 };
@@ -29,9 +31,12 @@ pub(crate) struct ReplayView {
 }
 
 /// For which automation, and whether it acts.
-pub(crate) struct NewReplay;
-
-shared::described!(NewReplay => {"$ref": "#/components/schemas/NewReplay"});
+#[derive(Body)]
+pub(crate) struct NewReplay {
+    automation_id: Option<AutomationId>,
+    #[schema(default = true)]
+    dry_run: Option<bool>,
+}
 
 /// Give an event to automations once more
 ///
@@ -57,7 +62,8 @@ pub(crate) async fn replay_event(
         (&deps.events, &deps.event_replays.filters.automations, &deps.event_replays.starter);
     let event = events.get(organization, id).await?;
     let (key, body) = (key?.0, body.json()?);
-    let (chosen, dry_run) = read(&body)?;
+    let NewReplay { automation_id: chosen, dry_run } = declared::read(&body, |_, _| ())?;
+    let dry_run = dry_run.unwrap_or(true);
     let wanted: Vec<AutomationId> = match chosen {
         Some(chosen) => vec![chosen],
         None => event.matched.iter().map(|matched| matched.automation_id).collect(),
@@ -96,16 +102,4 @@ pub(crate) async fn replay_event(
         "These runs act again, whatever the event has caused before."
     };
     Ok(Accepted(ReplayView { event_id: id, dry_run, note, runs }))
-}
-
-/// The named automation, if any, and whether it is a dry run, the default.
-fn read(body: &Value) -> Result<(Option<AutomationId>, bool)> {
-    let mut problems = Problems::default();
-    let read = Fields::of(body, "", &mut problems).map(|mut fields| {
-        let automation = fields.parse("automation_id");
-        let dry_run = fields.boolean("dry_run", true);
-        fields.finish();
-        (automation, dry_run)
-    });
-    problems.into_result(read)
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use shared::{
     Deadline, Error, Platform, Result,
-    described::{Described, Json, Schemas, json, reference},
+    described::{Described, Schemas, json, reference},
     error,
     http::{self, Access, Asked, Created, Found, Id, Ids, Operation, Paged, Part, Sent, Shown, operation},
     lifecycle::{Lifecycle, QueryToolStatus},
@@ -64,11 +64,13 @@ impl Deps {
 }
 
 /// A base as it is shown alone.
-#[derive(Serialize)]
+#[derive(Serialize, Described)]
+#[schema(name = "ShownKnowledgeBase")]
 struct KnowledgeBaseView {
     #[serde(flatten)]
     base: KnowledgeBase,
     /// The agents it is attached to.
+    #[schema(of = "Vec<AgentId>")]
     agent_ids: BTreeSet<AgentId>,
 }
 
@@ -84,23 +86,17 @@ struct LoadReportView {
     refused: Vec<Refused>,
 }
 
-shared::described! {
-    KnowledgeBaseView => {"$ref": "#/components/schemas/ShownKnowledgeBase"},
-    NewBase => {"$ref": "#/components/schemas/NewKnowledgeBase"},
-}
+shared::described!(NewBase => {"$ref": "#/components/schemas/NewKnowledgeBase"});
 
 struct NewBase;
 
-#[derive(Serialize)]
+#[derive(Serialize, Described)]
+#[schema(name = "DeletedKnowledge")]
 struct Gone<T> {
+    #[schema(of = "String")]
     id: T,
+    #[schema(r#const = true)]
     deleted: bool,
-}
-
-impl<T> Described for Gone<T> {
-    fn schema(_: &mut Schemas) -> Json {
-        reference("DeletedKnowledge")
-    }
 }
 
 /// Rows as JSON or as a table, read once the base's fields are known.

@@ -9,9 +9,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
+use crate::described::Described;
+
 use super::{AgentId, KnowledgeBaseId, OrganizationId, Timestamp, ToolId, named};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A row of `knowledge_bases`.
+#[derive(Debug, Clone, Serialize, Deserialize, Described)]
 pub struct KnowledgeBase {
     pub id: KnowledgeBaseId,
     pub organization_id: OrganizationId,
@@ -19,12 +22,13 @@ pub struct KnowledgeBase {
     #[serde(default)]
     pub description: Option<String>,
     pub fields: Vec<Field>,
-    /// Changes with every change of the entries.
+    /// Rises with every change of the entries.
     #[serde(default)]
     pub version: u64,
+    /// How many there are.
     #[serde(default)]
     pub entries: u64,
-    /// Its deletion has begun; loading and searching are refused.
+    /// Its deletion has begun and is not finished; loading and searching are refused.
     #[serde(default)]
     pub deleting: bool,
     /// The tool made by attaching the base; ignored if deleted or now another base's.
@@ -66,13 +70,16 @@ impl KnowledgeBase {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A typed field of a knowledge base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[schema(name = "FieldDeclaration")]
 pub struct Field {
     pub name: FieldName,
     #[serde(rename = "type")]
     pub kind: FieldType,
-    /// The label for people and models; the name unless given.
+    /// Label for people and models; by default the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maxLength = 60)]
     pub label: Option<String>,
 }
 
@@ -82,7 +89,7 @@ impl Field {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldType {
     Text,
@@ -143,7 +150,8 @@ impl fmt::Display for FieldName {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A row of `knowledge_entries`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
 pub struct KnowledgeEntry {
     pub knowledge_base_id: KnowledgeBaseId,
     pub id: EntryId,
@@ -183,9 +191,9 @@ impl fmt::Display for FieldValue {
 pub struct EntryId(String);
 
 crate::described! {
-    EntryId => {"$ref": "#/components/schemas/EntryId"},
-    KnowledgeBase => {"$ref": "#/components/schemas/KnowledgeBase"},
-    KnowledgeEntry => {"$ref": "#/components/schemas/KnowledgeEntry"},
+    EntryId => {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$"},
+    FieldName => {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$", "not": {"enum": ["id", "text"]}},
+    FieldValue => {"type": ["string", "number", "boolean"]},
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use crate::{
     described::{Described, Json, Schemas, nullable},
     error::Problems,
     fields::Fields,
-    models::{E164, KnowledgeBaseId, Role, ToolId, UserId},
+    models::{AutomationId, E164, KnowledgeBaseId, Role, ToolId, UserId},
     store::ErasureCursor,
 };
 
@@ -276,7 +276,7 @@ macro_rules! parsed {
     )+};
 }
 
-parsed!(E164, ErasureCursor, KnowledgeBaseId, ToolId, UserId);
+parsed!(AutomationId, E164, ErasureCursor, KnowledgeBaseId, ToolId, UserId);
 
 impl Given for Role {
     const MUST: &'static str = "must be viewer, member, admin or owner";
