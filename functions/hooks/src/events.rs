@@ -59,6 +59,9 @@ impl From<Event> for EventView {
             EventStatus::Received if !event.waiting.is_empty() => Some(
                 "The filters of the automations in waiting compare much, which takes long: they are looked at from a queue.",
             ),
+            EventStatus::Received if event.hook_id.is_none() => {
+                Some("It has not been dispatched; that is tried again.")
+            }
             EventStatus::Received => Some("It has not been dispatched; the service sends it again."),
             EventStatus::Dispatched if event.matched.is_empty() && event.unmatched.is_empty() => {
                 Some("No active automation listens to this event.")

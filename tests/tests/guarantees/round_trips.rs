@@ -423,6 +423,21 @@ async fn an_event_of_vapis_waits_for_two_reads_and_one_write() {
     }
 }
 
+#[tokio::test]
+async fn the_end_of_a_call_is_queued_once_and_reads_nothing_more() {
+    let world = World::start().await;
+    world.incoming_call(&world.home, "call-1", "+14155550101");
+    let message = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": "call-1"}}});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
+    let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
+    for _ in 0..2 {
+        let Asked { answer, waited, .. } = measured(&world, "calls", &event).await;
+        answer.expect(200);
+        assert_eq!(summary(&waited), [["GetItem calls"], ["GetItem organizations"], ["UpdateItem calls"]]);
+        assert_eq!(world.aws.messages("scheduled").len(), 1);
+    }
+}
+
 /// The budget check is part of the transaction that stores the run.
 #[tokio::test]
 async fn a_run_waits_for_access_and_its_row_and_nothing_for_its_budgets() {
