@@ -296,6 +296,12 @@ fn clause(
     let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
     let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
     let value = compared_with(operator, given, pointer, diagnostics)?;
+    if operator.is_about_items() && case_insensitive {
+        let message = format!("{} compares no text itself.", operator.as_str());
+        let hint = "Write \"case_insensitive\" into the condition about item.";
+        diagnostics.push(Diagnostic::error(Code::OperatorMisfit, child(pointer, "case_insensitive"), message, hint));
+        return None;
+    }
     let of_item = if operator.is_about_items() {
         Some(Box::new(about_items(operator, &value, &child(pointer, "value"), nesting, count, diagnostics)?))
     } else {

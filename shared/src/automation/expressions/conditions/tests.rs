@@ -365,6 +365,12 @@ fn new_operators_refuse_values_that_never_hold() {
     }
 }
 
+#[test]
+fn the_case_of_letters_belongs_to_the_comparison_of_an_item() {
+    let any = json!({"path": "a", "op": "any", "value": {"path": "item", "op": "exists"}, "case_insensitive": true});
+    assert_eq!(condition(&any).1, [("/case_insensitive".to_owned(), Code::OperatorMisfit)]);
+}
+
 /// A pattern that takes exponential time with back-tracking.
 #[test]
 fn a_hostile_pattern_is_linear() {
