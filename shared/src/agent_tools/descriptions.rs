@@ -2,6 +2,8 @@
 
 mod automations;
 mod definition_schema;
+#[cfg(test)]
+mod schema_and_reader;
 
 use std::sync::LazyLock;
 

@@ -2,11 +2,12 @@
 //!
 //! Every repetition is the same request and reads the tables.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tests::{
     Event, Options, World, ai_sms,
     automation::{self, RunSpec},
-    aws::TABLE_PREFIX,
     phone,
     standins::{llm::Turn, twilio::IncomingCall},
 };
@@ -104,31 +105,17 @@ impl Setting {
         Ok(setting)
     }
 
-    /// A function's environment, with the template's variables of all functions.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
-        vec![
+    /// A function's environment: the world's, with AWS's own variables and only the measured hosts open.
+    pub(crate) fn environment(&self) -> BTreeMap<&'static str, String> {
+        let mut variables = self.world.variables();
+        variables.extend([
             ("AWS_REGION", "eu-central-1".to_owned()),
             ("AWS_ACCESS_KEY_ID", "bench".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "bench".to_owned()),
             ("AWS_SESSION_TOKEN", "bench".to_owned()),
-            ("AWS_ENDPOINT_URL", self.world.aws.url.clone()),
-            ("TABLE_PREFIX", TABLE_PREFIX.to_owned()),
-            ("PUBLIC_URL", "https://api.switchboard.example".to_owned()),
-            ("TOOL_TOKEN_SECRET", "switchboard/tool-token".to_owned()),
-            ("VAPI_SECRET", "switchboard/vapi".to_owned()),
-            ("PIPEDREAM_SECRET", "switchboard/pipedream".to_owned()),
-            ("VAPI_URL", self.world.vapi.url.clone()),
-            ("TWILIO_URL", self.world.twilio.url.clone()),
-            ("PIPEDREAM_URL", self.world.pipedream.url.clone()),
-            ("LLM_SECRET", "switchboard/llm".to_owned()),
             ("OUTBOUND_OPEN_HOSTS", format!("{},{}", self.service.address, self.world.llm.address())),
-            ("ORGANIZATION_SECRET_PREFIX", "switchboard/organizations/".to_owned()),
-            ("TWILIO_SECRET_PREFIX", "switchboard/twilio/".to_owned()),
-            ("EXECUTIONS_QUEUE_URL", self.world.aws.queue_url("executions")),
-            ("RUNS_QUEUE_URL", self.world.aws.queue_url("runs")),
-            ("HISTORY_DAYS", "30".to_owned()),
-            ("SETTLE_QUEUE_URL", self.world.aws.queue_url("settle")),
-        ]
+        ]);
+        variables
     }
 
     /// The jobs; a function's start is measured with its first job.
