@@ -5,7 +5,7 @@
 
 extern crate self as shared; // the macros of `declare` name it
 
-pub mod agent_tools;
+pub mod authoring_tools;
 pub mod automation;
 pub mod chat;
 pub mod clients;

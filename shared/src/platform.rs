@@ -15,10 +15,10 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use crate::{
     accounts::Accounts,
     actions::{ActionClients, ToolTokens, query::Knowledge},
-    agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
+    authoring_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
         AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EndedCallQueue, EndedCalls, EventFilters,
-        EventHooks, EventReplays, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+        EventHooks, EventReplays, FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -34,7 +34,9 @@ use crate::{
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
     injection::{LlmAccess, built_in_tools, llm_tools, well_described},
-    lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
+    lifecycle::{
+        Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
+    },
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     receipts::Receipts,
@@ -280,7 +282,7 @@ impl Platform {
 
     /// Watches the ends of runs. With `ALERT_HOOK_URL` owners hear of a pause there, signed with the key in
     /// `ALERT_SECRET`.
-    pub fn watch(&self) -> Result<Watch> {
+    pub fn watch(&self) -> Result<FailurePause> {
         let hook = match self.environment.optional("ALERT_HOOK_URL") {
             Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
             None => None,
@@ -288,12 +290,12 @@ impl Platform {
         let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
         let database = self.database()?;
         let intents = Intents::new(database);
-        Ok(Watch { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
+        Ok(FailurePause { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
     }
 
     /// The queue that wakes `settle` before its schedule (`SETTLE_QUEUE_URL`).
-    pub fn settling(&self) -> Result<Settling> {
-        Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    pub fn settling(&self) -> Result<SettleWaker> {
+        Ok(SettleWaker::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
     }
 
     /// The queue of `schedule` (`SCHEDULED_QUEUE_URL`).
@@ -422,7 +424,7 @@ impl Platform {
 
     /// The same for a function that offers these tools without calling them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
+        self.catalogue_and_by_name(llm_tools(None), authoring_tools::described())
     }
 
     fn catalogue_and_by_name(

@@ -321,6 +321,14 @@ impl Aws {
         self.database.put_item(read(json!({"TableName": full(table), "Item": row}))).expect("the row can be written");
     }
 
+    /// Deletes a part of the row with this `id`, in a table whose sort key is `part`.
+    pub fn delete_part(&self, table: &str, id: &str, part: &str) {
+        let key = json!({"id": {"S": id}, "part": {"S": part}});
+        self.database
+            .delete_item(read(json!({"TableName": full(table), "Key": key})))
+            .expect("the part can be deleted");
+    }
+
     pub fn delete(&self, table: &str, id: &str) {
         let key = Map::from_iter([("id".to_owned(), json!({"S": id}))]);
         self.database.delete_item(read(json!({"TableName": full(table), "Key": key}))).expect("the row can be deleted");

@@ -246,7 +246,7 @@ impl Part for IfMatch {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let doc = "The `ETag` of the automation that was read; a change of another one is a 409.";
-        operation.may_say("If-Match", doc, json!({"type": "string"}));
+        operation.request_header("If-Match", doc, json!({"type": "string"}));
     }
 }
 

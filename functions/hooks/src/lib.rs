@@ -4,8 +4,8 @@
 
 mod body;
 mod events;
-mod replay;
-mod replays;
+mod replay_plans;
+mod single_replay;
 
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
@@ -34,13 +34,13 @@ shared::routes!(
     delete_hook,
     events::list_events,
     // Before the events: their ids would match "replays".
-    replays::plan_event_replay,
-    replays::list_event_replays,
-    replays::get_event_replay,
-    replays::start_event_replay,
-    replays::cancel_event_replay,
+    replay_plans::plan_event_replay,
+    replay_plans::list_event_replays,
+    replay_plans::get_event_replay,
+    replay_plans::start_event_replay,
+    replay_plans::cancel_event_replay,
     events::get_event,
-    replay::replay_event,
+    single_replay::replay_event,
 );
 
 pub struct Deps {

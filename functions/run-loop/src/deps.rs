@@ -5,7 +5,7 @@ use std::time::Duration;
 use shared::{
     Deadline, Platform,
     accounts::Accounts,
-    automation::Watch,
+    automation::FailurePause,
     catalogue::Catalogue,
     clients::{Llm, Queue},
     execution::Executor,
@@ -36,7 +36,7 @@ pub struct Deps {
     /// Ceilings of a run on the platform's key.
     pub ceilings: RunCeilings,
     /// Counts failed runs of automations.
-    pub watch: Watch,
+    pub watch: FailurePause,
     pub approvals: Approvals,
     pub automations: Automations,
     /// The least time left for a step to begin; tests need less.

@@ -20,8 +20,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, RunCause, RunStarter, ScheduleRule,
-        Trigger, Triggers, Watch,
+        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailurePause, RunCause, RunStarter,
+        ScheduleRule, Trigger, Triggers,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -35,7 +35,7 @@ pub struct Deps {
     pub starter: RunStarter,
     /// Asks sources.
     pub deployment: Deployment,
-    pub watch: Watch,
+    pub watch: FailurePause,
     pub dispatch: Dispatch,
     pub event_replays: EventReplays,
     pub ended_calls: EndedCalls,
@@ -86,7 +86,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
     };
     let Some(automation) = automation.filter(runs) else {
         // The automation was paused, changed or deleted, and its schedule does not show it yet.
-        return Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await;
+        return Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
     let definition = definition_of(&version)?;
@@ -103,7 +103,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
             let source = poll::Source { automation: &automation, version: &version, definition: &definition, polling };
             Box::pin(poll::poll(deps, &source, schedule, now, deadline)).await
         }
-        _ => Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await,
+        _ => Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await,
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn poll(
             let run = RunId::of_cause(organization, automation.id, &due);
             let version = (automation.id, automation.active_version);
             deps.watch.pause_for(organization, version, &reason, run).await?;
-            Box::pin(deps.triggers.schedule_follows(organization, automation.id)).await
+            Box::pin(deps.triggers.update_schedule(organization, automation.id)).await
         }
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);

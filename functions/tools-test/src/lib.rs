@@ -167,7 +167,7 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
 async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, deadline: Deadline) -> Result<()> {
     if !dry_run {
         deps.executor.budgets.usage(organization, deadline).await?;
-        deps.executor.budgets.has_executions(organization)?;
+        deps.executor.budgets.check_execution_budget(organization)?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ pub(super) mod alerts;
 pub(super) mod automation_view;
 pub(super) mod difference;
 pub(super) mod duplicates;
+pub(super) mod failure_pause;
 pub(super) mod look_up;
-pub(super) mod watch;
 
 use std::{
     borrow::Cow,

@@ -62,6 +62,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
 /// Reserved to put the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
+/// Retries in a chain that are followed.
+const MOST_RETRIES: usize = 10;
 
 #[derive(Clone)]
 pub struct AutomationRuns {
@@ -194,20 +196,37 @@ impl AutomationRuns {
         visible(self.table.owned(organization, row(id), RUN).await?)
     }
 
-    /// The statuses of runs that are kept; a status of a newer version is left out.
-    pub async fn statuses(
+    /// The statuses of runs that are kept, of each its last retry's; a status of a newer version is left out.
+    pub async fn last_statuses(
         &self,
         organization: OrganizationId,
         ids: &[RunId],
         deadline: Deadline,
     ) -> Result<HashMap<RunId, RunStatus>> {
-        let keys = ids.iter().copied().map(row).collect();
-        let items = self.table.batch_get(keys, Some("#id, #organization_id, #status"), deadline).await?;
-        let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-        let known = items.iter().filter(|item| is_of(item, organization));
-        Ok(known
-            .filter_map(|item| Some((text_of(item, "id")?.parse().ok()?, text_of(item, "status")?.parse().ok()?)))
-            .collect())
+        let mut statuses = HashMap::new();
+        // By the run whose status is read, the runs that it retries.
+        let mut wanted: HashMap<RunId, Vec<RunId>> = ids.iter().map(|id| (*id, vec![*id])).collect();
+        for _ in 0..=MOST_RETRIES {
+            let keys: Vec<Item> = wanted.keys().copied().map(row).collect();
+            if keys.is_empty() {
+                break;
+            }
+            let items =
+                self.table.batch_get(keys, Some("#id, #organization_id, #status, #retried_by"), deadline).await?;
+            let mut next: HashMap<RunId, Vec<RunId>> = HashMap::new();
+            for item in items.iter().filter(|item| is_of(item, organization)) {
+                let text_of = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
+                let Some(first) = text_of("id").and_then(|id| wanted.remove(&id.parse().ok()?)) else { continue };
+                if let Some(status) = text_of("status").and_then(|status| status.parse().ok()) {
+                    statuses.extend(first.iter().map(|id| (*id, status)));
+                }
+                if let Some(retry) = text_of("retried_by").and_then(|id| id.parse().ok()) {
+                    next.entry(retry).or_default().extend(first);
+                }
+            }
+            wanted = next;
+        }
+        Ok(statuses)
     }
 
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {

@@ -186,6 +186,12 @@ impl Events {
         Ok((keys, next.as_ref().and_then(Cursor::after)))
     }
 
+    /// False if the organization has no such event.
+    pub(super) async fn delete(&self, organization: OrganizationId, event: EventId) -> Result<bool> {
+        let deleted = self.table.delete(id(event)).when("#organization_id = :organization");
+        deleted.with([(":organization", text(organization))]).unless_refused().await
+    }
+
     pub(super) fn table(&self) -> &Table {
         &self.table
     }

@@ -93,20 +93,28 @@ impl Executions {
                 (":unknown", text(ExecutionStatus::Unknown.as_str())),
             ]),
         };
-        if put.unless_refused().await? { self.note_failed(execution).await } else { Ok(()) }
+        let Some(before) = put.replaced_item().await? else { return Ok(()) };
+        let had_failed = before
+            .get("status")
+            .and_then(|status| status.as_s().ok())
+            .is_some_and(|status| ExecutionStatus::NOT_SUCCEEDED.iter().any(|failed| failed.as_str() == status));
+        self.note_failed(execution, had_failed).await
     }
 
-    /// Notes an execution that did not succeed in its call, once. A call that did not come in through us has no row.
-    async fn note_failed(&self, execution: &Execution) -> Result<()> {
-        let Some(call) =
-            execution.call_id.as_ref().filter(|_| ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status))
-        else {
-            return Ok(());
+    /// Notes an execution that did not succeed in its call, once, and takes that back if it turns out that it succeeded. A call that did
+    /// not come in through us has no row.
+    async fn note_failed(&self, execution: &Execution, had_failed: bool) -> Result<()> {
+        let has_failed = ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status);
+        let change = match has_failed {
+            true => "ADD #failed_executions :execution",
+            false if had_failed => "DELETE #failed_executions :execution",
+            false => return Ok(()),
         };
-        let noted =
-            self.calls.update(id(call), "ADD #failed_executions :failed").when("#organization_id = :organization");
-        let failed = AttributeValue::Ss(vec![execution.id.to_string()]);
-        let noted = noted.with([(":failed", failed), (":organization", text(execution.organization_id))]);
+        let Some(call) = &execution.call_id else { return Ok(()) };
+        let noted = self.calls.update(id(call), change).when("#organization_id = :organization").with([
+            (":execution", AttributeValue::Ss(vec![execution.id.to_string()])),
+            (":organization", text(execution.organization_id)),
+        ]);
         noted.unless_refused().await.map(drop)
     }
 
@@ -136,7 +144,7 @@ impl Executions {
             .unless_refused()
             .await?;
         match was_queued {
-            true => self.note_failed(ended).await,
+            true => self.note_failed(ended, false).await,
             false if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
             false => Ok(()),
         }

@@ -314,7 +314,7 @@ const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Waits until an index shows a change, so that later reads agree with our answer. `shows` is `None` if the index could not be
 /// read.
-pub(super) async fn index_follows<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
+pub(super) async fn wait_for_index<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
     let mut backoff = Backoff::new(APART, APART, Deadline::after(FOLLOWS_WITHIN));
     while shows().await == Some(false) && backoff.pause().await {}
 }

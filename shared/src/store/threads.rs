@@ -124,7 +124,7 @@ impl Threads {
     }
 
     /// The messages after the summary, oldest first, which the model gets verbatim. One query.
-    pub async fn told(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
+    pub async fn unsummarized(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
             (":id", text(thread.id)),

@@ -142,7 +142,7 @@ impl Budgets {
     ///
     /// # Errors
     /// [`Error::OverBudget`]
-    pub fn has_executions(&self, organization: OrganizationId) -> Result<()> {
+    pub fn check_execution_budget(&self, organization: OrganizationId) -> Result<()> {
         let seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(&organization).filter(|usage| usage.is_used_up(Timestamp::now())) {
             Some(used_up) => Err(over(used_up).into()),

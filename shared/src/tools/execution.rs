@@ -272,7 +272,7 @@ impl Executor {
         if let Some(sentence) = request.too_late {
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }
-        if self.budgets.has_executions(context.organization).is_err() {
+        if self.budgets.check_execution_budget(context.organization).is_err() {
             return Ok(over_budget(tool));
         }
         let taken = match self.take_room(tool, context).await? {

@@ -5,8 +5,8 @@ mod dry_run;
 mod expressions;
 mod faults;
 mod models;
-mod retries;
-mod retry;
+mod repeated_actions;
+mod run_retry;
 mod withdrawn;
 mod without_output;
 

@@ -3,7 +3,7 @@
 import { mostUrgent, recipientsIn, titleOf, wordsOf } from './asked.js';
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
-import { isField } from '../shell/keys.js';
+import { isField } from '../shell/shortcuts.js';
 import { Choices, Failed, List, Nothing, Skeleton } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
-import { keys } from './keys.js';
+import { keys } from './shortcuts.js';
 import { useLive } from './live.js';
 import { Main } from './main.js';
 import { Notice } from './notice.js';

@@ -199,11 +199,7 @@ impl<'a> ActionRun<'a> {
             ActionStatus::Skipped => {}
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
                 let why = result.error.clone().unwrap_or_else(|| "it failed".to_owned());
-                if output.as_ref().is_some_and(is_usage_limit) {
-                    self.stopped = Some(format!("the usage limit of {} is exceeded", result.tool));
-                } else if action.on_error == OnError::Stop {
-                    self.stopped = Some(format!("the run was to stop if {} fails", result.action_id));
-                }
+                self.stopped = stop_reason(action, result, output.as_ref());
                 self.own_failures += usize::from(!result.outage);
                 self.failed.push((result.action_id.clone(), why));
             }
@@ -225,18 +221,22 @@ impl<'a> ActionRun<'a> {
         Ending { status, result: None, error: self.summary() }
     }
 
+    /// Hides the secrets and marked fields of the results so far.
+    pub(super) fn transcript(&self) -> Transcript {
+        Transcript::of(self.calls.iter().map(|(marks, arguments, result)| MarkedCall {
+            marks,
+            arguments: arguments.as_ref(),
+            result,
+        }))
+    }
+
     fn summary(&self) -> Option<String> {
         if self.failed.is_empty() {
             return None;
         }
         let named = self.failed.iter().take(MOST_NAMED);
         // The summary is shown where the tools' marks are unknown, so it is redacted here.
-        let calls = self.calls.iter().map(|(marks, arguments, result)| MarkedCall {
-            marks,
-            arguments: arguments.as_ref(),
-            result,
-        });
-        let transcript = Transcript::of(calls);
+        let transcript = self.transcript();
         let shown = |why: &str| cut(transcript.text(why, LONGEST_ERROR), LONGEST_REASON);
         let named: Vec<String> = named.map(|(id, why)| format!("{id} ({})", shown(why))).collect();
         let more = self.failed.len().saturating_sub(MOST_NAMED);
@@ -249,6 +249,17 @@ impl<'a> ActionRun<'a> {
         };
         Some(format!("{failed} of {all} actions failed: {}{more}.{stopped}", named.join(", ")))
     }
+}
+
+/// The reason for which a result of the action ends its run; `None` if the next action follows.
+pub(super) fn stop_reason(action: &Action, result: &ActionResult, output: Option<&Value>) -> Option<String> {
+    if !matches!(result.status, ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused) {
+        return None;
+    }
+    if output.is_some_and(is_usage_limit) {
+        return Some(format!("the usage limit of {} is exceeded", result.tool));
+    }
+    (action.on_error == OnError::Stop).then(|| format!("the run was to stop if {} fails", result.action_id))
 }
 
 impl PlannedAction<'_> {

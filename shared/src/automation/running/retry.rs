@@ -3,13 +3,16 @@
 //! Claims alone do not protect a retry: a completed one is free again after its window. So an action acts again only if its
 //! result says that certainly nothing happened, or if a person says so.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    action_run::{ActionRun, Next, id_of},
+    action_run::{ActionRun, Next, id_of, stop_reason},
     manual_run::version_to_run,
     run_data::RunData,
     run_starter::RunStarter,
@@ -23,7 +26,6 @@ use crate::{
     models::{
         ActionResult, ActionStatus, AutomationRun, KeptAction, Member, RunId, RunPlan, RunStatus, Timestamp, WholeRun,
     },
-    redaction::arguments_for_reader,
     store::{AutomationRuns, Automations},
 };
 
@@ -33,8 +35,8 @@ const LATEST: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 const MOST_RETRIES: usize = 10;
 /// Starts of a retry that never began, because of a limit or an outage.
 const MOST_STARTS: u32 = 20;
-/// Bytes per displayed argument.
-const SHOWN_EACH: usize = 2_048;
+/// Bytes of displayed arguments.
+const SHOWN: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct RetryRequest {
@@ -64,7 +66,7 @@ pub struct RetryAction {
     pub step: RetryStep,
     /// A sentence.
     pub reason: String,
-    /// Redacted, of the first action that runs; those of later actions depend on its output.
+    /// Redacted, of the first action that runs, if it ran before; those of later actions depend on its output.
     #[schema(of = "Option<serde_json::Map<String, Value>>")]
     pub arguments: Option<Value>,
 }
@@ -121,7 +123,9 @@ impl RunStarter {
             return Ok(Retry { version: number, actions: planned, run: None });
         }
         unconfirmed(&planned, &request.confirmed)?;
-        let next = RunPlan { kept, confirmed: request.confirmed.clone(), ..plan.clone() };
+        // A confirmation holds in later retries, where the action runs because it failed without an effect.
+        let confirmed: BTreeSet<String> = plan.confirmed.iter().chain(&request.confirmed).cloned().collect();
+        let next = RunPlan { kept, confirmed: confirmed.into_iter().collect(), ..plan.clone() };
         let first = run.first_run.unwrap_or(run.id);
         for start in 0..MOST_STARTS {
             let id = RunId::of_cause(organization, automation.id, &format!("retry:{}:{start}", run.id));
@@ -222,6 +226,8 @@ fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
 
 struct Step {
     kept: Option<KeptAction>,
+    /// Hidden fields of its tool, as far as an earlier result tells them.
+    marks: Option<Vec<String>>,
     step: RetryStep,
     reason: String,
 }
@@ -232,7 +238,10 @@ fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionR
         let status = results.get(&index).map(|result| result.status);
         (!matches!(status, Some(ActionStatus::Succeeded | ActionStatus::Skipped))).then_some(index)
     });
-    let step = |(index, action): (usize, &Action)| {
+    // The run may have ended between an effect and its record.
+    let unrecorded = earlier.iter().zip(0_u32..).map(|(_, index)| index).find(|index| !results.contains_key(index));
+    let unrecorded = unrecorded.filter(|_| !was_stopped(earlier, results));
+    let step_of = |(index, action): (usize, &Action)| {
         let id = id_of(action, index);
         let before = earlier.iter().enumerate().find(|(at, before)| id_of(before, *at) == id);
         let Some((from, before)) = before else { return runs("It is new in this version.") };
@@ -240,20 +249,18 @@ fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionR
         let same =
             Action { pointer: String::new(), ..before.clone() } == Action { pointer: String::new(), ..action.clone() };
         let Some(result) = results.get(&from) else {
-            // The run may have ended between an effect and its record.
-            return match first_failed {
-                Some(first) if first == from => unknown("The run ended here without a result; it may have acted."),
+            return match unrecorded {
+                Some(unrecorded) if unrecorded == from => {
+                    unknown("The run ended here without a result; it may have acted.")
+                }
                 _ => runs("It was not reached."),
             };
         };
-        let kept = KeptAction { index: u32::try_from(index).unwrap_or(u32::MAX), from };
-        match result.status {
-            ActionStatus::Succeeded if same => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It succeeded.".to_owned() }
-            }
-            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
-            }
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let kept = |reason: &str| Step { kept: Some(KeptAction { index, from }), ..step(RetryStep::Kept, reason) };
+        let step = match result.status {
+            ActionStatus::Succeeded if same => kept("It succeeded."),
+            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => kept("It was skipped."),
             ActionStatus::Succeeded => {
                 unknown("It succeeded, and this version defines it differently; it would act again.")
             }
@@ -265,20 +272,34 @@ fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionR
             }
             ActionStatus::Failed => unknown("It failed, and may have acted in part."),
             ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
-        }
+        };
+        Step { marks: (before.tool == action.tool).then(|| result.redact.clone()), ..step }
     };
-    actions.iter().enumerate().map(step).collect()
+    actions.iter().enumerate().map(step_of).collect()
+}
+
+/// Whether the last result ended the run, so that no later action began.
+fn was_stopped(actions: &[Action], results: &BTreeMap<u32, ActionResult>) -> bool {
+    let Some((index, result)) = results.last_key_value() else { return false };
+    let Some(action) = usize::try_from(*index).ok().and_then(|index| actions.get(index)) else { return false };
+    let output = result.output.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    stop_reason(action, result, output.as_ref()).is_some()
+}
+
+fn step(step: RetryStep, reason: &str) -> Step {
+    Step { kept: None, marks: None, step, reason: reason.to_owned() }
 }
 
 fn runs(reason: &str) -> Step {
-    Step { kept: None, step: RetryStep::Runs, reason: reason.to_owned() }
+    step(RetryStep::Runs, reason)
 }
 
 fn unknown(reason: &str) -> Step {
-    Step { kept: None, step: RetryStep::Unknown, reason: reason.to_owned() }
+    step(RetryStep::Unknown, reason)
 }
 
-/// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output.
+/// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output. They are shown
+/// where the hidden fields of their tool are known; the outputs that flow into them are hidden as in the run's transcript.
 fn planned(
     actions: &[Action],
     definition: &Definition,
@@ -295,8 +316,8 @@ fn planned(
             Some((kept, result)) if is_known => run.record(&ActionResult { index: kept.index, ..result.clone() })?,
             None if is_known => {
                 is_known = false;
-                if let Next::Call(next) = run.next(Timestamp::now()) {
-                    arguments = Some(Value::Object(arguments_for_reader(&next.arguments, SHOWN_EACH)));
+                if let (Next::Call(next), Some(marks)) = (run.next(Timestamp::now()), &step.marks) {
+                    arguments = Some(run.transcript().arguments(marks, &Value::Object(next.arguments), SHOWN));
                 }
             }
             _ => {}

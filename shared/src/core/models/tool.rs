@@ -133,7 +133,7 @@ impl Tool {
     }
 
     /// Continues the version count of the previous row.
-    pub fn follows(&mut self, before: &Self) {
+    pub fn continue_version_of(&mut self, before: &Self) {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
         self.unchanged = Some(Unchanged { version: self.version, since });

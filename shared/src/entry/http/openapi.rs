@@ -164,7 +164,7 @@ impl Operation {
         self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
     }
 
-    pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
+    pub fn request_header(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("header", name, doc, schema));
     }
 

@@ -6,7 +6,9 @@ use lambda_http::{Request, RequestExt};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
+use super::{
+    Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, paging::page, route as segments,
+};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Json, Schemas, reference},
@@ -281,7 +283,7 @@ impl Part for Repeated {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
-        operation.may_say("Idempotency-Key", "A repeated key is the same request.", schema);
+        operation.request_header("Idempotency-Key", "A repeated key is the same request.", schema);
         operation.refuses(422);
     }
 }

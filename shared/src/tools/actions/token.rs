@@ -86,7 +86,7 @@ impl ToolTokens {
             return Ok(true);
         }
         // The key may be newer than the copy in this process.
-        let master: MasterSecret = self.secrets.standing_now(&self.secret).await.map_err(unavailable)?;
+        let master: MasterSecret = self.secrets.of_deployment_now(&self.secret).await.map_err(unavailable)?;
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
 
@@ -96,7 +96,7 @@ impl ToolTokens {
     }
 
     async fn master(&self) -> Result<MasterSecret> {
-        let master: MasterSecret = self.secrets.standing(&self.secret).await.map_err(unavailable)?;
+        let master: MasterSecret = self.secrets.of_deployment(&self.secret).await.map_err(unavailable)?;
         if master.current.expose_secret().is_empty() {
             return Err(Error::internal("the tool token secret has an empty current version"));
         }

@@ -47,7 +47,7 @@ impl References {
                 })
             }
             ToolAction::PipedreamAction(action) => {
-                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let (found, account) = try_join!(
                     self.pipedream.action(&project, action.key(), deadline),
                     self.pipedream.account(&project, organization, action.account(), deadline),

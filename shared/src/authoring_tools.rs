@@ -348,7 +348,7 @@ mod tests {
         ] {
             assert_eq!(AgentToolAnswer::of(answer.clone().told(Told::Both)), answer);
             let text = answer.clone().told(Told::Text);
-            assert_eq!((text.is_failed(), text.into_told()), (answer.failed, json!(answer.text)));
+            assert_eq!((text.is_failed(), text.into_model_value()), (answer.failed, json!(answer.text)));
         }
         assert_eq!(AgentToolAnswer::of(ToolOutcome::failed("Too late.")), AgentToolAnswer::failed("Too late."));
     }

@@ -39,7 +39,7 @@ function link(of) {
 function show({ problem = '', everywhere = null }) {
   document.title = 'Sign in · Switchboard';
   at('app').hidden = true;
-  at('door').hidden = false;
+  at('sign-in').hidden = false;
   tell(problem);
   at('everywhere').hidden = !everywhere;
   at('sign-out-everywhere').href = everywhere ?? '';

@@ -13,7 +13,7 @@ use super::{
 };
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Without {
+pub(super) struct RejectedParameters {
     pub(super) temperature: bool,
     pub(super) max_tokens: bool,
     /// Send `max_completion_tokens` instead of `max_tokens`.
@@ -21,10 +21,10 @@ pub(super) struct Without {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct WithoutBy(Arc<Mutex<HashMap<(String, String), Without>>>);
+pub(super) struct RejectedByModel(Arc<Mutex<HashMap<(String, String), RejectedParameters>>>);
 
-impl WithoutBy {
-    pub(super) fn of(&self, account: &Account, model: &str) -> Without {
+impl RejectedByModel {
+    pub(super) fn of(&self, account: &Account, model: &str) -> RejectedParameters {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
     }

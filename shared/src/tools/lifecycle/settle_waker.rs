@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[derive(Clone)]
-pub struct Settling(Queue<Unfinished>);
+pub struct SettleWaker(Queue<Unfinished>);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Unfinished {
@@ -17,7 +17,7 @@ pub struct Unfinished {
 
 impl QueueMessage for Unfinished {}
 
-impl Settling {
+impl SettleWaker {
     pub fn new(queue: Queue<Unfinished>) -> Self {
         Self(queue)
     }

@@ -20,9 +20,9 @@ use crate::{Error, Result, cors::Cors};
 const LARGEST_BODY: usize = 10 * 1024 * 1024;
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
-/// A running front door; it closes on drop.
+/// A running HTTP API; it closes on drop.
 #[derive(Debug)]
-pub struct FrontDoor {
+pub struct HttpApi {
     task: JoinHandle<()>,
 }
 
@@ -36,7 +36,7 @@ struct Behind {
     cors: Option<Cors>,
 }
 
-impl FrontDoor {
+impl HttpApi {
     /// Serves the HTTP API `api_id` of the AWS at `endpoint` on `listener`; `cors` is the API's CORS configuration.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl FrontDoor {
     }
 }
 
-impl Drop for FrontDoor {
+impl Drop for HttpApi {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -152,13 +152,13 @@ mod tests {
     use super::*;
     use crate::ports;
 
-    async fn door_to(router: Router) -> (FrontDoor, String) {
+    async fn api_to(router: Router) -> (HttpApi, String) {
         let behind = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", behind.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(behind, router).await });
         let listener = ports::listen(0, "the API").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        (FrontDoor::open(listener, shared::clients::http_client().unwrap(), &endpoint, "abc123", None).unwrap(), url)
+        (HttpApi::open(listener, shared::clients::http_client().unwrap(), &endpoint, "abc123", None).unwrap(), url)
     }
 
     #[tokio::test]
@@ -169,7 +169,7 @@ mod tests {
             let text = format!("{method} {uri} {} {} {body}", host.split(':').next().unwrap(), of("authorization"));
             (StatusCode::IM_A_TEAPOT, [("x-answer", "yes")], text).into_response()
         }
-        let (_door, url) = door_to(Router::new().fallback(any(echo))).await;
+        let (_api, url) = api_to(Router::new().fallback(any(echo))).await;
         let answer = shared::clients::http_client()
             .unwrap()
             .put(format!("{url}/api/a%20b/tools?limit=2"))
@@ -190,7 +190,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let nobody = format!("http://127.0.0.1:{}", ports::free(0, "nobody").unwrap());
         let http = shared::clients::http_client().unwrap();
-        let _door = FrontDoor::open(listener, http.clone(), &nobody, "abc123", None).unwrap();
+        let _api = HttpApi::open(listener, http.clone(), &nobody, "abc123", None).unwrap();
         let answer = http.get(url).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
         assert!(answer.text().await.unwrap().contains("ministack.log"));

@@ -67,7 +67,7 @@ impl ToolCaller {
         };
         let outcome = bound.call(context).await?;
         let failed = outcome.is_failed();
-        let told = outcome.into_told();
+        let told = outcome.into_model_value();
         let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
         Ok(AgentToolAnswer { failed, text, data: told })
     }

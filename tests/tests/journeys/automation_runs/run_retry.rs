@@ -96,6 +96,33 @@ async fn an_action_that_may_have_acted_acts_again_only_after_its_confirmation() 
 }
 
 #[tokio::test]
+async fn an_action_without_a_record_acts_again_only_after_its_confirmation_also_behind_a_failed_one() {
+    let (world, books) = books().await;
+    let actions = json!([
+        and(post("first", "refused"), json!({"on_error": "continue"})),
+        post("second", "one"),
+        post("third", "two"),
+    ]);
+    let run = carried_out(&world, &actions, &json!({})).await;
+    assert_eq!(entered(&books), ["refused", "one", "two"]);
+    // The process died between the second action's effect and its record, and the run was cancelled.
+    let id = run.id.to_string();
+    for part in ["0001#action", "0002#action"] {
+        world.aws.delete_part("automation_runs", &id, part);
+    }
+    let mut row = whole_row(&world, &id);
+    row["status"] = json!("cancelled");
+    world.aws.put("automation_runs", &row);
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(steps(&plan)[1..], ["second unknown", "third runs"], "{plan}");
+}
+
+fn whole_row(world: &World, id: &str) -> Value {
+    let rows = world.aws.rows("automation_runs");
+    rows.into_iter().find(|row| row["id"] == id && row["part"] == "run").unwrap()
+}
+
+#[tokio::test]
 async fn a_retry_that_dies_or_fails_again_keeps_all_that_succeeded() {
     let (world, books) = books().await;
     let actions =

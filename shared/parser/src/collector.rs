@@ -7,13 +7,13 @@ use crate::{Entry, Malformed, Parsed, ToolCall, place::Place};
 /// Characters of the text at a mistake; enough to find it.
 const LONGEST_TEXT: usize = 48;
 
-pub(crate) struct Report<'t> {
+pub(crate) struct Collector<'t> {
     text: &'t str,
     place: Place<'t>,
     pub(crate) parsed: Parsed,
 }
 
-impl<'t> Report<'t> {
+impl<'t> Collector<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, place: Place::new(text), parsed: Parsed::default() }
     }

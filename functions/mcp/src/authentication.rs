@@ -25,7 +25,7 @@ pub struct Settings {
 /// The address of an organization's server in the one spelling in which tokens name it (RFC 8707): scheme and host in small
 /// letters, no slash at the end.
 pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
-    format!("{}/api/{slug}/mcp", origin(&deps.door.public_url))
+    format!("{}/api/{slug}/mcp", origin(&deps.authentication.public_url))
 }
 
 /// Scheme, host and path of an address.
@@ -37,15 +37,16 @@ fn origin(url: &str) -> String {
 
 /// The host of this API's address, with its port where it has one.
 pub(crate) fn host(deps: &Deps) -> String {
-    let origin = origin(&deps.door.public_url);
+    let origin = origin(&deps.authentication.public_url);
     let (_, rest) = origin.split_once("://").unwrap_or_default();
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
 /// RFC 9728: the protected resource and its authorization servers.
 pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
-    let resource = slug.map_or_else(|| origin(&deps.door.public_url), |slug| resource(deps, slug));
-    let scopes: Option<Vec<&str>> = deps.door.mcp.scopes.as_deref().map(|scopes| scopes.split_whitespace().collect());
+    let resource = slug.map_or_else(|| origin(&deps.authentication.public_url), |slug| resource(deps, slug));
+    let scopes: Option<Vec<&str>> =
+        deps.authentication.mcp.scopes.as_deref().map(|scopes| scopes.split_whitespace().collect());
     let mut metadata = json!({
         "resource": resource,
         "resource_name": "Switchboard",
@@ -64,7 +65,7 @@ pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     let resource = resource(deps, slug);
     let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
     let token = token.map_err(|refused| unauthenticated(deps, slug, refused))?;
-    if let Some(scopes) = deps.door.mcp.scopes.as_deref().filter(|scopes| !token.has_scopes(scopes)) {
+    if let Some(scopes) = deps.authentication.mcp.scopes.as_deref().filter(|scopes| !token.has_scopes(scopes)) {
         return Err(insufficient(deps, slug, scopes, &token));
     }
     deps.access.member_by_token(found, &token).await
@@ -92,8 +93,9 @@ fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -
 
 fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>) -> Error {
     // Where the path comes behind: some clients take no other address.
-    let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.door.public_url));
-    let scope = deps.door.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
+    let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.authentication.public_url));
+    let scope =
+        deps.authentication.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
     let why = why.map(|(code, why)| format!(", error=\"{code}\", error_description=\"{why}\"")).unwrap_or_default();
     let challenge = format!("Bearer resource_metadata=\"{metadata}\"{scope}{why}");
     error.with_headers(vec![("www-authenticate", challenge)])
@@ -106,8 +108,8 @@ fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>)
 pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static str, String)>> {
     let Some(origin) = request.headers().get("origin") else { return Ok(Vec::new()) };
     let origin = origin.to_str().unwrap_or_default();
-    let own = self::origin(&deps.door.public_url);
-    let allowed = &deps.door.mcp.origins;
+    let own = self::origin(&deps.authentication.public_url);
+    let allowed = &deps.authentication.mcp.origins;
     if origin != own && !allowed.iter().any(|allowed| allowed == origin || allowed == "*") {
         return Err(Error::Forbidden("pages of this origin may not ask; the operator names those that may"));
     }

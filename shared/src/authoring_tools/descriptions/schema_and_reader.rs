@@ -81,8 +81,11 @@ fn mistakes(schema: &Value, value: &Value, pointer: &str) -> Vec<(String, Value)
     }
     if let (Some(Value::Object(parts)), Value::Object(members)) = (schema.get("properties"), value) {
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-            let without: Map<String, Value> =
-                members.iter().filter(|(member, _)| *member != name).map(|(name, value)| (name.clone(), value.clone())).collect();
+            let without: Map<String, Value> = members
+                .iter()
+                .filter(|(member, _)| *member != name)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
             mistakes.push((format!("{pointer}/{name}"), Value::Object(without)));
         }
         if schema.get("additionalProperties") == Some(&json!(false)) {
@@ -109,7 +112,8 @@ fn mistakes(schema: &Value, value: &Value, pointer: &str) -> Vec<(String, Value)
         }
     }
     if let Some(forms) = schema.get("anyOf").and_then(Value::as_array) {
-        let form = forms.iter().find(|form| JsonSchema::compile(form).is_ok_and(|form| form.validate(value).is_empty()));
+        let form =
+            forms.iter().find(|form| JsonSchema::compile(form).is_ok_and(|form| form.validate(value).is_empty()));
         mistakes.extend(form.into_iter().flat_map(|form| self::mistakes(form, value, pointer)));
     }
     mistakes

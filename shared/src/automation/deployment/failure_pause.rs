@@ -11,7 +11,7 @@ use crate::{
     Error, Result,
     automation::Alerts,
     error,
-    lifecycle::{Settling, open},
+    lifecycle::{SettleWaker, open},
     models::{
         Automation, AutomationId, AutomationRun, AutomationStatus, Change, Intent, OrganizationId, RunId, RunStatus,
         RunTrigger,
@@ -28,14 +28,14 @@ const PAUSED_WITHIN: Duration = Duration::from_secs(60);
 const TRIES: usize = 5;
 
 #[derive(Clone)]
-pub struct Watch {
+pub struct FailurePause {
     pub automations: Automations,
     pub alerts: Alerts,
     pub intents: Intents,
-    pub settling: Settling,
+    pub settling: SettleWaker,
 }
 
-impl Watch {
+impl FailurePause {
     /// Counts the outcome of a run. Must be called before the end is saved, so that no outcome is lost. Errors are only logged:
     /// they must not keep a run from ending.
     pub async fn run_ends(&self, run: &AutomationRun, status: RunStatus) {

@@ -91,7 +91,7 @@ fn nullable(mut schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent_tools::AGENT_TOOLS;
+    use crate::authoring_tools::AGENT_TOOLS;
 
     #[test]
     fn a_schema_is_strict_where_it_can_be_said_so() {
