@@ -36,6 +36,7 @@ mod knowledge;
 mod knowledge_attach;
 mod limits;
 mod list;
+mod list_bounds;
 mod list_filters;
 mod mcp;
 mod members;
