@@ -1,5 +1,6 @@
 //! Journeys through the handlers, over DynamoDB's semantics and the template's tables.
 
+mod after_call;
 mod agent_automations;
 mod agents;
 mod api_request;
