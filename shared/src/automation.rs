@@ -17,6 +17,7 @@ pub use definition::diagnostics::{
 };
 pub use definition::schedule::ScheduleRule;
 pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
+pub use definition::steps::{Branch, Choose, DEEPEST_STEPS, ForEach, MOST_ITEMS, Step, all_actions};
 pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};
@@ -27,7 +28,7 @@ pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause,
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
 pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
-pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
+pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction};
 pub use running::approval_rules::{Standing, asking_rule, recipients, standing};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};

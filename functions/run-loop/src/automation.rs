@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     automation::{
-        Action, ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, drifted, kept_results,
-        pinned_tools,
+        ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, Step as DefinedStep, drifted,
+        kept_results, pinned_tools,
     },
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
@@ -82,7 +82,7 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
 async fn carry_out(
     held: Held<'_>,
     Planned { definition, data, tools: pinned }: &Planned,
-    actions: &[Action],
+    actions: &[DefinedStep],
     whole: &WholeRun,
     spent: &mut Spent,
 ) -> Result<Ended<Stop>> {

@@ -7,6 +7,7 @@ pub(super) mod diagnostics;
 pub(super) mod fields;
 pub(super) mod limits;
 pub(super) mod schedule;
+pub(super) mod steps;
 pub(super) mod trigger;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use self::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     fields::{Members, wrong_type},
+    steps::{Step, StepReader, all_actions},
     trigger::Trigger,
 };
 use super::expressions::{conditions::Condition, data};
@@ -65,7 +67,7 @@ pub struct Definition {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum AutomationBody {
-    Actions(Vec<Action>),
+    Actions(Vec<Step>),
     /// The body of `POST /api/{slug}/runs`: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
     Prompt(Map<String, Value>),
 }
@@ -163,18 +165,7 @@ impl Definition {
                 items.iter_mut().for_each(drop_nulls);
             }
         }
-        if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
-            actions.iter_mut().for_each(drop_nulls);
-            for action in actions.iter_mut().filter_map(Value::as_object_mut) {
-                action.get_mut("condition").into_iter().for_each(without_nulls);
-                action.get_mut("approval").into_iter().for_each(drop_nulls);
-                for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
-                    if let Some(value) = action.remove(alias) {
-                        action.entry(name).or_insert(value);
-                    }
-                }
-            }
-        }
+        value.get_mut("actions").into_iter().for_each(canonical_steps);
         if let Some(members) = value.as_object_mut() {
             members.remove("dry_run");
         }
@@ -189,8 +180,8 @@ impl Definition {
             tools.insert(polling.source_tool.clone(), "/trigger_config/source_tool".to_owned());
         }
         match &self.body {
-            AutomationBody::Actions(actions) => {
-                for action in actions {
+            AutomationBody::Actions(steps) => {
+                for action in all_actions(steps) {
                     if let Some(tool) = &action.tool {
                         tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
                     }
@@ -215,6 +206,29 @@ fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, Str
         // An entry that is no name has its own diagnostic.
         if let Some(name) = name.filter(|name| !name.is_empty() && !name.contains("{{")) {
             tools.entry(name.to_owned()).or_insert_with(|| child(place, index.to_string()));
+        }
+    }
+}
+
+/// The canonical form of a list of steps and of the steps within them.
+fn canonical_steps(steps: &mut Value) {
+    let Some(steps) = steps.as_array_mut() else { return };
+    steps.iter_mut().for_each(drop_nulls);
+    for step in steps.iter_mut().filter_map(Value::as_object_mut) {
+        step.get_mut("condition").into_iter().for_each(without_nulls);
+        step.get_mut("approval").into_iter().for_each(drop_nulls);
+        for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
+            if let Some(value) = step.remove(alias) {
+                step.entry(name).or_insert(value);
+            }
+        }
+        for branch in step.get_mut("choose").and_then(Value::as_array_mut).into_iter().flatten() {
+            drop_nulls(branch);
+            branch.get_mut("when").into_iter().for_each(without_nulls);
+            branch.get_mut("actions").into_iter().for_each(canonical_steps);
+        }
+        for name in ["actions", "otherwise"] {
+            step.get_mut(name).into_iter().for_each(canonical_steps);
         }
     }
 }
@@ -390,97 +404,7 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Automa
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
             let place = members.path("actions");
-            AutomationBody::Actions(read_actions(actions, &place, variables, members.report))
+            AutomationBody::Actions(StepReader::of(variables).read(actions, &place, members.report))
         }
     }
-}
-
-fn read_actions(
-    value: &Value,
-    pointer: &str,
-    variables: &Map<String, Value>,
-    diagnostics: &mut Diagnostics,
-) -> Vec<Action> {
-    let list = match value.as_array() {
-        Some(list) if !list.is_empty() => list,
-        Some(_) => {
-            let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}].";
-            diagnostics.push(Diagnostic::error(Code::WrongBody, pointer, "There are no actions.", hint));
-            return Vec::new();
-        }
-        None => {
-            diagnostics.push(wrong_type(pointer, value, "a list of actions", "[{\"id\", \"tool\", \"parameters\"}]"));
-            return Vec::new();
-        }
-    };
-    let (mut actions, mut ids, mut outputs) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-    for (index, value) in list.iter().enumerate() {
-        let pointer = child(pointer, index.to_string());
-        let Some(action) = read_action(value, pointer, index, diagnostics) else { continue };
-        if let Some(id) = &action.id
-            && !ids.insert(id.clone())
-        {
-            let place = child(&action.pointer, "id");
-            let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
-            let message = format!("An earlier action already has the id {id}.");
-            diagnostics.push(Diagnostic::error(Code::DuplicateId, place, message, hint).found(&id.as_str().into()));
-        }
-        if let Some(output) = &action.output_as {
-            let place = child(&action.pointer, "output_as");
-            check_name(output, &place, "output", diagnostics);
-            let taken = if variables.contains_key(output) { Some("a variable") } else { None };
-            let taken = if outputs.insert(output.clone()) { taken } else { Some("the output of an earlier action") };
-            if let Some(taken) = taken {
-                let message = format!("{output} is already the name of {taken}.");
-                let hint = format!("Choose another name, for example \"{output}_{}\".", index + 1);
-                diagnostics.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
-            }
-        }
-        actions.push(action);
-    }
-    actions
-}
-
-fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut Diagnostics) -> Option<Action> {
-    let mut members = Members::of(value, &pointer, diagnostics)?;
-    let example = format!("\"step_{}\"", index + 1);
-    let (field, id) = members.get_either("id", "action_id");
-    let id = if let Some(id) = id {
-        members.as_text(field, id, LONGEST_ID, &example)
-    } else {
-        members.missing("id", &example);
-        None
-    };
-    let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
-    let (parameters_field, parameters) = members.get_either("parameters", "params");
-    let parameters = parameters
-        .and_then(|value| members.as_object(parameters_field, value, "{\"channel\": \"C024BE91L\"}"))
-        .cloned()
-        .unwrap_or_default();
-    let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
-    let condition = members.get("condition");
-    let place = members.path("condition");
-    let condition = condition.and_then(|condition| Condition::read(condition, &place, members.report));
-    let approval = limits::approval(&mut members);
-    let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
-    let on_error = match members.one_of("on_error", &["continue", "stop"]) {
-        Some("stop") => OnError::Stop,
-        _ => OnError::Continue,
-    };
-    let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
-    let retries = u32::try_from(retries).unwrap_or_default();
-    members.finish();
-    Some(Action {
-        pointer,
-        id,
-        tool,
-        parameters_field,
-        parameters,
-        output_as,
-        condition,
-        approval,
-        timeout_seconds,
-        on_error,
-        retries,
-    })
 }

@@ -5,6 +5,7 @@ mod dry_run;
 mod expressions;
 mod faults;
 mod models;
+mod nested;
 mod retries;
 mod retry;
 mod withdrawn;

@@ -32,11 +32,11 @@ export function stepsOf(run) {
   const began = Date.parse(run.started_at ?? run.created_at);
   const since = (at) => Date.parse(at) - began;
   const actions = (run.actions ?? []).map((action) => ({
-    id: action.action_id,
-    title: action.tool,
-    note: [action.action_id, action.kept_from && 'kept from an earlier run', action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
+    id: `${action.place ?? action.action_id}${action.kind === 'for_each_end' ? '-end' : ''}`,
+    title: { for_each: 'Loop', for_each_end: 'End of the loop', choose: 'Choice' }[action.kind] ?? action.tool,
+    note: [action.place ?? action.action_id, action.note, action.kept_from && 'kept from an earlier run', action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
     status: action.status,
-    level: 0,
+    level: Math.min((action.place ?? '').split('].').length - 1, 3),
     from: since(action.started_at),
     took: action.attempts === 0 ? null : action.duration_ms,
     given: action.arguments,

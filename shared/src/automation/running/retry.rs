@@ -3,6 +3,8 @@
 //! Claims alone do not protect a retry: a completed one is free again after its window. So an action acts again only if its
 //! result says that certainly nothing happened, or if a person says so.
 
+mod nested;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
@@ -16,7 +18,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    automation::{Action, AutomationBody, Definition},
+    automation::{AutomationBody, Definition, Step as DefinedStep},
     described::Described,
     error::Problems,
     injection::LLM_AGENT,
@@ -113,10 +115,15 @@ impl RunStarter {
             }
         };
         let results = all_results(runs, &whole, plan).await?;
-        let steps = steps(actions, &earlier, &results);
-        let kept: Vec<KeptAction> = steps.iter().filter_map(|step| step.kept).collect();
         let data = RunData::of(run, plan, &version)?;
-        let planned = planned(actions, &definition, &data, &steps, &results)?;
+        let (planned, kept) = if actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
+            let stopped_at = nested::stopped_at(&earlier, &definition.variables, &data, &whole.actions)?;
+            nested::plan(actions, &earlier, &results, stopped_at.as_deref())
+        } else {
+            let steps = steps(actions, &earlier, &results);
+            let kept = steps.iter().filter_map(|step| step.kept).collect();
+            (planned(actions, &definition, &data, &steps, &results)?, kept)
+        };
         if request.dry_run {
             return Ok(Retry { version: number, actions: planned, run: None });
         }
@@ -227,18 +234,17 @@ struct Step {
 }
 
 /// What becomes of each action. An earlier result is that of the same action: the same definition under the same id.
-fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionResult>) -> Vec<Step> {
+fn steps(actions: &[DefinedStep], earlier: &[DefinedStep], results: &BTreeMap<u32, ActionResult>) -> Vec<Step> {
     let first_failed = earlier.iter().zip(0_u32..).find_map(|(_, index)| {
         let status = results.get(&index).map(|result| result.status);
         (!matches!(status, Some(ActionStatus::Succeeded | ActionStatus::Skipped))).then_some(index)
     });
-    let step = |(index, action): (usize, &Action)| {
+    let step = |(index, action): (usize, &DefinedStep)| {
         let id = id_of(action, index);
         let before = earlier.iter().enumerate().find(|(at, before)| id_of(before, *at) == id);
         let Some((from, before)) = before else { return runs("It is new in this version.") };
         let from = u32::try_from(from).unwrap_or(u32::MAX);
-        let same =
-            Action { pointer: String::new(), ..before.clone() } == Action { pointer: String::new(), ..action.clone() };
+        let same = nested::is_same(before, action);
         let Some(result) = results.get(&from) else {
             // The run may have ended between an effect and its record.
             return match first_failed {
@@ -247,27 +253,30 @@ fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionR
             };
         };
         let kept = KeptAction { index: u32::try_from(index).unwrap_or(u32::MAX), from };
-        match result.status {
-            ActionStatus::Succeeded if same => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It succeeded.".to_owned() }
-            }
-            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
-            }
-            ActionStatus::Succeeded => {
-                unknown("It succeeded, and this version defines it differently; it would act again.")
-            }
-            ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
-            ActionStatus::NotSent => runs("It was not sent."),
-            ActionStatus::Refused => runs("It was refused; it asks again."),
-            ActionStatus::Failed if result.had_no_effect && action.tool.as_deref() != Some(LLM_AGENT) => {
-                runs("It failed, and nothing happened.")
-            }
-            ActionStatus::Failed => unknown("It failed, and may have acted in part."),
-            ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
-        }
+        again(result, same, first_failed.is_some_and(|first| from < first), kept)
     };
     actions.iter().enumerate().map(step).collect()
+}
+
+/// What becomes of an action with a result. `before_failures`: no earlier action failed.
+fn again(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
+    match result.status {
+        ActionStatus::Succeeded if same => {
+            Step { kept: Some(kept), step: RetryStep::Kept, reason: "It succeeded.".to_owned() }
+        }
+        ActionStatus::Skipped if same && before_failures => {
+            Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
+        }
+        ActionStatus::Succeeded => unknown("It succeeded, and this version defines it differently; it would act again."),
+        ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
+        ActionStatus::NotSent => runs("It was not sent."),
+        ActionStatus::Refused => runs("It was refused; it asks again."),
+        ActionStatus::Failed if result.had_no_effect && result.tool != LLM_AGENT => {
+            runs("It failed, and nothing happened.")
+        }
+        ActionStatus::Failed => unknown("It failed, and may have acted in part."),
+        ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
+    }
 }
 
 fn runs(reason: &str) -> Step {
@@ -280,7 +289,7 @@ fn unknown(reason: &str) -> Step {
 
 /// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output.
 fn planned(
-    actions: &[Action],
+    actions: &[DefinedStep],
     definition: &Definition,
     data: &RunData,
     steps: &[Step],
@@ -303,7 +312,7 @@ fn planned(
         }
         shown.push(RetryAction {
             action_id: id_of(action, index),
-            tool: action.tool.clone(),
+            tool: nested::tool_of(action),
             step: step.step,
             reason: step.reason.clone(),
             arguments,

@@ -15,6 +15,7 @@ pub struct RunData {
     user: Value,
     now: Timestamp,
     zone: TimeZone,
+    dry_run: bool,
 }
 
 impl RunData {
@@ -28,7 +29,11 @@ impl RunData {
         let definition = read(&version.definition)?;
         let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
         let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
-        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
+        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC), dry_run: run.dry_run })
+    }
+
+    pub const fn is_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Outputs) -> Data<'a> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     automation::expressions::{
-        data::{Data, Lacking, lowered},
+        data::{Data, ITEM, Lacking, lowered},
         templates::{Template, Unfilled, filled_in_within, texts_of},
     },
     cut::{SLACK, cut, cut_to, fit},
@@ -70,6 +70,22 @@ impl Data<'_> {
 }
 
 impl Condition {
+    /// Whether the condition might hold if the outputs were there that failed actions did not give. An output that its author did
+    /// not want decides as a missing value does.
+    pub(in crate::automation) fn is_undecided(&self, data: &Data<'_>) -> bool {
+        data.lacks_outputs() && !data.explain(self).holds && self.may_hold(data)
+    }
+
+    fn may_hold(&self, data: &Data<'_>) -> bool {
+        match self {
+            Self::Clause(clause) => {
+                clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted()) || data.explain(self).holds
+            }
+            Self::All(conditions) => conditions.iter().all(|condition| condition.may_hold(data)),
+            Self::Any(conditions) => conditions.iter().any(|condition| condition.may_hold(data)),
+        }
+    }
+
     /// # Errors
     /// If the comparison exceeds the meter's limit.
     pub(in crate::automation) fn explained<M: Meter>(
@@ -155,7 +171,7 @@ impl Clause {
         };
         let decides = self.operator != Operator::All;
         for (place, item) in items.iter().enumerate() {
-            let about = Data { item: Some(item), ..data.clone() };
+            let about = Data { item: Some((ITEM, item)), ..data.clone() };
             let explained = of_item.explained_within(&about, meter, budget)?;
             if explained.holds() == decides {
                 let was = format!("item {} of {}: {}", place + 1, items.len(), explained.reason());
