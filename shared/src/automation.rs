@@ -17,7 +17,7 @@ pub use definition::diagnostics::{
 };
 pub use definition::schedule::ScheduleRule;
 pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
-pub use definition::steps::{Branch, Choose, DEEPEST_STEPS, ForEach, MOST_ITEMS, Step, all_actions};
+pub use definition::steps::{Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions};
 pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};

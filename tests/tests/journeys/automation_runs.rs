@@ -6,6 +6,7 @@ mod expressions;
 mod faults;
 mod models;
 mod nested;
+mod pauses;
 mod retries;
 mod retry;
 mod withdrawn;

@@ -23,15 +23,16 @@ export function Flow({ definition, diagnostics, name }) {
 }
 
 function Action({ action, all }) {
-  const { id, tool, parameters, condition, output, approval, stops, loop, lists } = action;
+  const { id, tool, parameters, condition, output, approval, stops, loop, pause, lists } = action;
   const diagnostics = diagnosticsAt(all, action.pointer, lists);
-  const title = tool ?? (loop ? 'Loop' : 'Choice');
+  const title = tool ?? (loop ? 'Loop' : pause ? 'Pause' : 'Choice');
   return html`<li class="node ${diagnostics.some(({ severity }) => severity === 'error') ? 'haserr' : ''}" data-action=${id}>
-    <div class="nh"><${Icon} name=${tool ? 'tool' : 'flow'} /><h3><bdi>${title}</bdi></h3><code class="quiet">${id}</code></div>
+    <div class="nh"><${Icon} name=${tool ? 'tool' : pause ? 'wait' : 'flow'} /><h3><bdi>${title}</bdi></h3><code class="quiet">${id}</code></div>
     <dl class="pairs">
       ${condition && html`<div><dt>Only if</dt><dd><${Condition} of=${condition} /></dd></div>`}
       ${loop && html`<div><dt>Goes through</dt><dd dir="auto"><${Text} of=${typeof loop.list === 'string' ? loop.list : JSON.stringify(loop.list)} /></dd></div>
         <div><dt>Each item</dt><dd>is <var>${loop.item}</var>${loop.key && html`, known by <${Text} of=${loop.key} />`}; at most ${loop.most}</dd></div>`}
+      ${pause && html`<div><dt>Waits</dt><dd dir="auto">${pause.minutes ? `${pause.minutes} minutes` : html`until <${Text} of=${pause.until ?? ''} />`}</dd></div>`}
       ${Object.entries(parameters).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto"><${Text} of=${typeof value === 'string' ? value : JSON.stringify(value)} /></dd></div>`)}
       ${output && html`<div><dt>Result</dt><dd>kept as <var>${output}</var></dd></div>`}
       ${stops && html`<div><dt>If it fails</dt><dd>the run ends</dd></div>`}

@@ -42,7 +42,7 @@ export function templated(text) {
 }
 
 /**
- * The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, stops, loop, lists}`. `lists` are the
+ * The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, stops, loop, pause, lists}`. `lists` are the
  * steps within a loop or a choice, each `{title, when, steps}`; a deeper list than a definition can have is left out.
  */
 export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
@@ -61,6 +61,7 @@ export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
       approval: action.approval ?? null,
       stops: action.on_error === 'stop',
       loop: action.for_each === undefined ? null : { list: action.for_each, item: action.as ?? 'item', key: action.key ?? null, most: action.max_items ?? 100 },
+      pause: action.wait ?? null,
       lists: [
         ...(action.for_each === undefined ? [] : [{ title: 'For each item', when: null, steps: inner(action.actions, 'actions') }]),
         ...branches,

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    automation::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES},
+    automation::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, LONGEST_WAIT, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES},
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
 
@@ -39,7 +39,7 @@ fn any_object(description: &str) -> Value {
 pub(super) fn definition_schema() -> Value {
     let actions = json!({
         "type": "array", "minItems": 1, "maxItems": MOST_ACTIONS, "items": action(),
-        "description": "The actions, in this order; instead of prompt. Each calls a tool, or is a loop (for_each) or a choice (choose) with actions of its own",
+        "description": "The actions, in this order; instead of prompt. Each calls a tool, or is a loop (for_each) or a choice (choose) with actions of its own, or a pause (wait)",
     });
     let approvals = json!({
         "type": "array", "items": approval_rule(), "description": "The effects of actions that ask a person first",
@@ -69,8 +69,8 @@ pub(super) fn definition_schema() -> Value {
         "The definition of an automation. {{path}} in a parameter stands for a value of trigger_data ({{event.text}}), of an earlier \
          action's output_as ({{found.rows[0].name}}), of variables, of the user ({{user.email}}), or for a time ({{now}}, {{today}}). \
          A template may also be a Jinja expression: {{(total / 100) | round(2)}}, {{rows | map(attribute=\"name\") | join(\", \")}}, \
-         {{today | plus_days(7)}}, {{name | default(\"there\")}}. fetch_tool_data([\"for_each\", \"choose\"]) explains loops and \
-         choices, each with a definition.",
+         {{today | plus_days(7)}}, {{name | default(\"there\")}}. fetch_tool_data([\"for_each\", \"choose\", \"wait\"]) \
+         explains loops, choices and pauses, each with a definition.",
         &properties,
         &["name", "trigger_type"],
     )
@@ -122,7 +122,7 @@ fn action() -> Value {
     });
     let properties = json!({
         "id": text("A name of its own"),
-        "tool": text("The tool's name, or the id of a tool of the organization's; required unless for_each or choose is given"),
+        "tool": text("The tool's name, or the id of a tool of the organization's; required unless for_each, choose or wait is given"),
         "parameters": parameters,
         "output_as": text("The name of the tool's output, for later actions"),
         "condition": condition("The action is skipped unless this holds"),
@@ -140,8 +140,12 @@ fn action() -> Value {
         "actions": inner_actions("for_each: the actions for each item"),
         "choose": choose,
         "otherwise": inner_actions("choose: the actions if no when holds"),
+        "wait": object("In place of tool: a pause, during which the run costs nothing; one of minutes and until", &json!({
+            "minutes": number(1..=LONGEST_WAIT, "How long"),
+            "until": text("A moment within 30 days in ISO 8601, or a template for one; without an offset in the trigger's time zone, else the user's"),
+        }), &[]),
     });
-    object("One call of a tool, a loop or a choice", &properties, &["id"])
+    object("One call of a tool, a loop, a choice or a pause", &properties, &["id"])
 }
 
 /// Described in words, since some clients reject recursive schemas.
@@ -228,7 +232,7 @@ mod tests {
             named.keys().map(|name| (name.clone(), Value::Null)).collect()
         };
         let mut unknown: Option<BTreeSet<String>> = None;
-        let kinds = [("tool", json!("t")), ("for_each", json!("{{rows}}")), ("choose", json!([members("/properties/actions/items/properties/choose/items/properties")]))];
+        let kinds = [("tool", json!("t")), ("for_each", json!("{{rows}}")), ("wait", json!(members("/properties/actions/items/properties/wait/properties"))), ("choose", json!([members("/properties/actions/items/properties/choose/items/properties")]))];
         for (trigger_type, (field, value)) in TRIGGER_TYPES.iter().flat_map(|of| kinds.iter().map(move |kind| (of, kind))) {
             let mut definition = members("/properties");
             let mut action = members("/properties/actions/items/properties");

@@ -6,6 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use jiff::{
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -14,7 +18,10 @@ use super::{
     fields::{Members, wrong_type},
     limits,
 };
-use crate::automation::expressions::{conditions::Condition, path::Path, templates::Template};
+use crate::{
+    automation::expressions::{conditions::Condition, path::Path, templates::Template},
+    models::Timestamp,
+};
 
 /// How many steps may be around a step.
 pub const DEEPEST_STEPS: usize = 4;
@@ -22,6 +29,8 @@ pub const DEEPEST_STEPS: usize = 4;
 const USUAL_ITEMS: u64 = 100;
 pub const MOST_ITEMS: u64 = 1_000;
 const MOST_BRANCHES: usize = 20;
+/// In minutes: 30 days.
+pub const LONGEST_WAIT: u64 = 30 * 24 * 60;
 const LONGEST_KEY: usize = 500;
 /// The item's name in a loop without `as`.
 const USUAL_ITEM: &str = "item";
@@ -31,6 +40,7 @@ pub enum Step {
     Action(Action),
     ForEach(ForEach),
     Choose(Choose),
+    Wait(Wait),
 }
 
 /// A loop: its actions run for each item of a list, one item after the other.
@@ -63,6 +73,23 @@ pub struct Choose {
     pub otherwise: Vec<Step>,
 }
 
+/// A pause, during which the run costs nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub id: String,
+    pub until: WaitUntil,
+    pub condition: Option<Condition>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum WaitUntil {
+    Minutes(u64),
+    /// A day or moment of ISO 8601, or a template for one.
+    Moment(String),
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
     pub when: Condition,
@@ -75,6 +102,7 @@ impl Step {
             Self::Action(action) => &action.pointer,
             Self::ForEach(each) => &each.pointer,
             Self::Choose(choose) => &choose.pointer,
+            Self::Wait(wait) => &wait.pointer,
         }
     }
 
@@ -83,6 +111,7 @@ impl Step {
             Self::Action(action) => action.id.as_deref(),
             Self::ForEach(each) => Some(&each.id),
             Self::Choose(choose) => Some(&choose.id),
+            Self::Wait(wait) => Some(&wait.id),
         }
     }
 
@@ -90,14 +119,14 @@ impl Step {
         match self {
             Self::Action(action) => action.output_as.as_deref(),
             Self::ForEach(each) => each.output_as.as_deref(),
-            Self::Choose(_) => None,
+            Self::Choose(_) | Self::Wait(_) => None,
         }
     }
 
     /// The lists of steps within this one.
     pub fn inner(&self) -> Vec<&[Self]> {
         match self {
-            Self::Action(_) => Vec::new(),
+            Self::Action(_) | Self::Wait(_) => Vec::new(),
             Self::ForEach(each) => vec![&each.steps],
             Self::Choose(choose) => {
                 let branches = choose.branches.iter().map(|branch| branch.steps.as_slice());
@@ -106,7 +135,7 @@ impl Step {
         }
     }
 
-    /// Whether it contains other steps.
+    /// Whether it is no call of a tool.
     pub const fn is_nested(&self) -> bool {
         !matches!(self, Self::Action(_))
     }
@@ -128,7 +157,7 @@ pub(in crate::automation) fn all_steps(steps: &[Step]) -> Vec<&Step> {
 pub fn all_actions(steps: &[Step]) -> impl Iterator<Item = &Action> {
     all_steps(steps).into_iter().filter_map(|step| match step {
         Step::Action(action) => Some(action),
-        Step::ForEach(_) | Step::Choose(_) => None,
+        Step::ForEach(_) | Step::Choose(_) | Step::Wait(_) => None,
     })
 }
 
@@ -147,7 +176,7 @@ pub(in crate::automation) fn outputs_of(steps: &[Step]) -> Vec<(&str, &str)> {
 }
 
 /// Fields of other languages, as a hint.
-const OTHER_STEPS: [(&str, &str); 14] = [
+const OTHER_STEPS: [(&str, &str); 17] = [
     ("foreach", "for_each"),
     ("forEach", "for_each"),
     ("for", "for_each"),
@@ -162,11 +191,16 @@ const OTHER_STEPS: [(&str, &str); 14] = [
     ("case", "choose"),
     ("cases", "choose"),
     ("when", "choose"),
+    ("sleep", "wait"),
+    ("delay", "wait"),
+    ("pause", "wait"),
 ];
 
 const A_LOOP: &str = "{\"id\": \"each\", \"for_each\": \"{{rows}}\", \"as\": \"row\", \"actions\": [{\"id\", \"tool\", \"parameters\"}]}";
 const A_CHOICE: &str =
     "{\"id\": \"decide\", \"choose\": [{\"when\": {\"path\", \"op\", \"value\"}, \"actions\": [...]}], \"otherwise\": [...]}";
+
+const A_PAUSE: &str = "{\"id\": \"pause\", \"wait\": {\"minutes\": 30}}";
 
 /// Reads the steps of one definition.
 pub(super) struct StepReader<'v> {
@@ -241,11 +275,15 @@ impl<'v> StepReader<'v> {
         diagnostics: &mut Diagnostics,
     ) -> Option<Step> {
         let has = |name: &str| value.get(name).is_some_and(|value| !value.is_null());
-        if !has("tool") && !has("for_each") && !has("choose") {
+        if !["tool", "for_each", "choose", "wait"].into_iter().any(has) {
             let other = OTHER_STEPS.iter().find(|(other, _)| has(other));
             if let Some((other, meant)) = other {
                 let message = format!("There is no field {other} here.");
-                let example = if *meant == "for_each" { A_LOOP } else { A_CHOICE };
+                let example = match *meant {
+                    "for_each" => A_LOOP,
+                    "wait" => A_PAUSE,
+                    _ => A_CHOICE,
+                };
                 let error =
                     Diagnostic::error(Code::UnknownField, child(&pointer, other), message, format!("A step of this kind is {example}."));
                 diagnostics.push(error.meaning(Some(meant)));
@@ -253,7 +291,7 @@ impl<'v> StepReader<'v> {
                 diagnostics.push(Diagnostic::error(
                     Code::MissingField,
                     pointer,
-                    "The step has neither a tool nor for_each nor choose.",
+                    "The step has neither a tool nor for_each, choose or wait.",
                     "Write one of them.",
                 ));
                 return None;
@@ -264,6 +302,8 @@ impl<'v> StepReader<'v> {
             self.for_each(members, pointer, index, depth, names).map(Step::ForEach)
         } else if has("choose") {
             self.choose(members, pointer, index, depth, names).map(Step::Choose)
+        } else if has("wait") {
+            self.wait(members, pointer, index).map(Step::Wait)
         } else {
             let action = Self::action(members, pointer, index);
             if let Some(id) = &action.id {
@@ -453,6 +493,57 @@ impl<'v> StepReader<'v> {
         members.finish();
         Some(Choose { pointer, id: id?, branches: read, otherwise })
     }
+}
+
+impl StepReader<'_> {
+    fn wait(&mut self, mut members: Members<'_, '_>, pointer: String, index: usize) -> Option<Wait> {
+        let id = Self::id(&mut members, index);
+        let condition = condition(&mut members);
+        for field in ["tool", "parameters", "params", "output_as"] {
+            members.refuse(field, "a pause calls no tool");
+        }
+        let place = members.path("wait");
+        let until = members.required("wait", "{\"minutes\": 30}").and_then(|value| wait_until(value, &place, members.report));
+        if let Some(id) = &id {
+            self.take_id(id, &pointer, index, members.report);
+        }
+        members.finish();
+        Some(Wait { pointer, id: id?, until: until?, condition })
+    }
+}
+
+/// `wait: {"minutes"} or {"until"}`
+fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<WaitUntil> {
+    let mut members = Members::of(value, place, diagnostics)?;
+    let minutes = members.whole("minutes", &(1..=LONGEST_WAIT), "30");
+    let until = members.text("until", LONGEST_KEY, "\"2027-01-31T09:00\"");
+    if let Some(until) = until.as_ref().filter(|until| !until.contains("{{") && moment(until, &TimeZone::UTC).is_none()) {
+        let message = format!("{until} is no moment.");
+        let hint = "Write a day or moment of ISO 8601, 2027-01-31T09:00, or one template for it, {{event.due}}.";
+        members.error(Code::InvalidValue, "until", message, hint);
+    }
+    let (has_minutes, has_until) = (members.given("minutes").is_some(), members.given("until").is_some());
+    if has_minutes == has_until {
+        let message = if has_minutes { "minutes and until are both given." } else { "Neither minutes nor until is given." };
+        let hint = "Write one of them: {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}.";
+        members.report.push(Diagnostic::error(Code::MissingField, place, message, hint));
+    }
+    members.finish();
+    match (minutes, until) {
+        (Some(minutes), None) => Some(WaitUntil::Minutes(minutes)),
+        (None, Some(until)) => Some(WaitUntil::Moment(until)),
+        _ => None,
+    }
+}
+
+/// A day or moment of ISO 8601; without an offset it is in `zone`.
+pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Some(Timestamp::from_millis(at.as_millisecond()));
+    }
+    let local = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|day| day.at(0, 0, 0, 0))).ok()?;
+    Some(Timestamp::from_millis(local.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond()))
 }
 
 fn condition(members: &mut Members<'_, '_>) -> Option<Condition> {

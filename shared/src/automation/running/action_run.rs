@@ -11,6 +11,7 @@
 mod choices;
 mod ending;
 mod loops;
+mod pauses;
 mod planned;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ use crate::{
     },
     cut::cut,
     injection::Ending,
-    models::{ActionResult, ActionStatus, StepKind, Timestamp},
+    models::{ActionResult, ActionStatus, RunPause, StepKind, Timestamp},
 };
 
 pub use self::planned::PlannedAction;
@@ -92,6 +93,8 @@ pub enum Next<'a> {
     /// No tool is called: the condition is false, the action cannot run, or the step is no call of a tool. The result is to be
     /// saved.
     Settled(Box<ActionResult>),
+    /// The run goes on at a later time.
+    Pause(RunPause),
     Over(Ending),
 }
 
@@ -184,6 +187,7 @@ impl<'a> ActionRun<'a> {
             Step::Action(action) => self.plan(action, id, place, now),
             Step::ForEach(each) => Next::Settled(Box::new(self.begin_loop(each, place, now))),
             Step::Choose(choose) => Next::Settled(Box::new(self.choose(choose, place, now))),
+            Step::Wait(wait) => self.pause(wait, place, now),
         }
     }
 
@@ -291,6 +295,8 @@ impl<'a> ActionRun<'a> {
             Step::Action(action) => self.record_action(action, result, output),
             Step::ForEach(each) => self.enter_loop(each, result, output),
             Step::Choose(choose) => self.enter_branch(choose, result, output.as_ref()),
+            Step::Wait(_) if result.status == ActionStatus::Failed => self.failed(result),
+            Step::Wait(_) => {}
         }
         self.go_on();
         Ok(())
@@ -394,6 +400,7 @@ pub(super) const fn kind_of(step: &Step) -> StepKind {
         Step::Action(_) => StepKind::Action,
         Step::ForEach(_) => StepKind::ForEach,
         Step::Choose(_) => StepKind::Choose,
+        Step::Wait(_) => StepKind::Wait,
     }
 }
 

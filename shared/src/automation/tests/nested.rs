@@ -81,8 +81,33 @@ fn mistakes_in_nested_steps_are_told_at_their_place() {
 }
 
 #[test]
+fn a_pause_has_one_time_within_thirty_days() {
+    let pause = |wait: Value| with(base(), &[("/actions/-", json!({"id": "pause", "wait": wait}))]);
+    for wait in [json!({"minutes": 1}), json!({"minutes": 43_200}), json!({"until": "2027-01-31"}), json!({"until": "{{event.text}}"})] {
+        let found = report(&pause(wait), &known());
+        assert!(found.diagnostics.is_empty(), "{}", found.to_text());
+    }
+    for (wait, pointer, code) in [
+        (json!({"minutes": 0}), "/actions/2/wait/minutes", "invalid_value"),
+        (json!({"minutes": 43_201}), "/actions/2/wait/minutes", "invalid_value"),
+        (json!({"minutes": "5"}), "/actions/2/wait/minutes", "wrong_type"),
+        (json!({}), "/actions/2/wait", "missing_field"),
+        (json!({"minutes": 5, "until": "2027-01-31"}), "/actions/2/wait", "missing_field"),
+        (json!({"until": "soon"}), "/actions/2/wait/until", "invalid_value"),
+        (json!({"until": "2026-11-01T09:00"}), "/actions/2/wait/until", "in_the_past"),
+        (json!({"until": "{{event.txt}}"}), "/actions/2/wait/until", "unknown_path"),
+        (json!({"for_event": {}}), "/actions/2/wait/for_event", "unknown_field"),
+        (json!(30), "/actions/2/wait", "wrong_type"),
+    ] {
+        let found = report(&pause(wait), &known());
+        assert!(told(&found).contains(&(pointer.to_owned(), code)), "{}", found.to_text());
+    }
+}
+
+#[test]
 fn a_field_of_another_language_is_explained() {
     for (step, meant) in [
+        (json!({"id": "x", "sleep": 5}), "wait"),
         (json!({"id": "x", "foreach": "{{found.rows}}", "do": []}), "for_each"),
         (json!({"id": "x", "if": {"path": "found.count", "op": "exists"}, "then": []}), "choose"),
     ] {

@@ -1,12 +1,13 @@
 //! Validates steps: each with the outputs that it can see, at any depth.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{
     check_condition,
-    known::{Known, KnownTool},
+    known::{Known, KnownTool, Purpose},
     parameters,
     scope::{Item, Knowledge, Output, Scope},
 };
@@ -14,10 +15,13 @@ use crate::{
     automation::definition::{
         Action, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
-        steps::{Choose, ForEach, Step, outputs_of},
+        steps::{Choose, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
     },
     injection::LLM_AGENT,
 };
+
+/// No zone is further from UTC.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The output of a loop.
 static OF_A_LOOP: LazyLock<Value> = LazyLock::new(|| {
@@ -69,6 +73,7 @@ impl<'a> Checks<'a, '_> {
                 Step::Action(action) => self.action(action, scope),
                 Step::ForEach(each) => self.for_each(each, scope),
                 Step::Choose(choose) => self.choose(choose, scope),
+                Step::Wait(wait) => self.wait(wait, scope),
             }
         }
         scope.later = after;
@@ -163,6 +168,21 @@ impl<'a> Checks<'a, '_> {
             }
         }
         scope.outputs.extend(given);
+    }
+
+    fn wait(&mut self, wait: &'a Wait, scope: &Scope<'a>) {
+        if let Some(condition) = &wait.condition {
+            check_condition(condition, scope, self.diagnostics);
+        }
+        let WaitUntil::Moment(text) = &wait.until else { return };
+        let place = child(&child(&wait.pointer, "wait"), "until");
+        parameters::check_text(text, &place, scope, self.diagnostics);
+        let is_over = moment(text, &TimeZone::UTC).is_some_and(|at| at.plus(A_DAY) < self.known.now);
+        if is_over && self.known.purpose != Purpose::Resumption {
+            let message = format!("{text} is over, so no run would wait for it.");
+            let hint = "Write a moment in the future, or a template for one.";
+            self.diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint));
+        }
     }
 
     /// Reports a name of a field of the trigger: later actions could no longer reach the field.

@@ -47,6 +47,9 @@ pub struct AutomationRun {
     pub waits_for_approval: Option<ApprovalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
+    /// A pause that it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<RunPause>,
     /// The start of its time, if it waited after it was first processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
@@ -125,6 +128,7 @@ impl AutomationRun {
             retried_by: None,
             waits_for_approval: None,
             waits_for_run: None,
+            pause: None,
             time_from: None,
             status: RunStatus::Queued,
             actions_executed: 0,
@@ -166,6 +170,14 @@ impl Owned for AutomationRun {
     fn owner(&self) -> OrganizationId {
         self.organization_id
     }
+}
+
+/// A pause of a run, by the place of its step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPause {
+    pub place: String,
+    pub since: Timestamp,
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
@@ -426,6 +438,7 @@ pub enum StepKind {
     ForEach,
     ForEachEnd,
     Choose,
+    Wait,
 }
 
 impl StepKind {

@@ -22,6 +22,10 @@ stop ends loop and run after a failed item. output_as gathers [{key, succeeded, 
 const CHOOSE: &str = "A choice: an action with choose in place of tool. The first branch whose when holds runs, and no other; otherwise runs \
 if none holds. If a when is about the output of a failed action, no branch runs. Branches may use the same output_as.";
 
+const WAIT: &str = "A pause: an action with wait in place of tool, {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}, at most 30 days. \
+until is a day or moment of ISO 8601; without an offset it is in the trigger's time zone, else the user's. The run lets go and costs nothing \
+meanwhile; a moment that is over is not waited for. A dry run does not wait.";
+
 impl LanguagePart {
     pub(super) fn named(name: &str) -> Option<Self> {
         let now = json!({"id": "now", "tool": "current_time"});
@@ -43,6 +47,7 @@ impl LanguagePart {
                     "otherwise": [{"id": "later", "tool": "current_time"}],
                 }]),
             ),
+            "wait" => ("wait", WAIT, json!([{"id": "pause", "wait": {"minutes": 30}}, now])),
             _ => return None,
         };
         let example = json!({

@@ -388,3 +388,36 @@ fn a_result_of_another_step_is_refused() {
     let wrong = [results[1].clone()];
     assert!(ActionRun::resume(&steps, &variables, &data, &wrong).is_err());
 }
+
+// -------------------------------------------------------------------------------------------------------------- pauses
+
+#[test]
+fn a_pause_ends_at_its_time_and_is_the_same_whenever_the_run_resumes() {
+    let paused = |wait: Value| steps(&json!([{"id": "pause", "wait": wait}, action("after", json!({}))]));
+    let (variables, data) = (Map::new(), data(&json!({"due": "2026-11-24T09:00", "word": "soon"})));
+    // Berlin is an hour ahead of UTC.
+    for (wait, until) in [
+        (json!({"minutes": 30}), "2026-11-23T00:00:05.000Z"),
+        (json!({"until": "2026-11-24T09:00"}), "2026-11-24T08:00:00.000Z"),
+        (json!({"until": "2026-11-24T09:00:00+02:00"}), "2026-11-24T07:00:00.000Z"),
+        (json!({"until": "2026-11-24"}), "2026-11-23T23:00:00.000Z"),
+        (json!({"until": "{{due}}"}), "2026-11-24T08:00:00.000Z"),
+    ] {
+        let steps = paused(wait);
+        let run = ActionRun::resume(&steps, &variables, &data, &[]).unwrap();
+        let Next::Pause(pause) = run.next(now()) else { panic!("it waits") };
+        assert_eq!((pause.place.as_str(), pause.until.to_string().as_str()), ("pause", until));
+    }
+    for (wait, status, said) in [
+        (json!({"until": "2026-11-20"}), ActionStatus::Succeeded, "It did not wait"),
+        (json!({"until": "2027-11-20"}), ActionStatus::Failed, "more than 30 days away"),
+        (json!({"until": "{{word}}"}), ActionStatus::Failed, "soon is no moment"),
+        (json!({"until": "{{no}}"}), ActionStatus::Failed, "is no moment"),
+    ] {
+        let steps = paused(wait);
+        let run = ActionRun::resume(&steps, &variables, &data, &[]).unwrap();
+        let Next::Settled(result) = run.next(now()) else { panic!("it does not wait") };
+        let told = result.note.clone().or(result.error.clone()).unwrap();
+        assert!(result.status == status && told.contains(said), "{result:?}");
+    }
+}

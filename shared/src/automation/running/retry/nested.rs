@@ -88,7 +88,11 @@ pub(super) fn plan(
 fn of_a_step_around(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
     match result.status {
         ActionStatus::Succeeded if same => {
-            let reason = if result.kind == StepKind::ForEach { "Its list is kept." } else { "Its branch is kept." };
+            let reason = match result.kind {
+                StepKind::ForEach => "Its list is kept.",
+                StepKind::Wait => "It has waited.",
+                _ => "Its branch is kept.",
+            };
             Step { kept: Some(kept), step: RetryStep::Kept, reason: reason.to_owned() }
         }
         ActionStatus::Skipped if same && before_failures => {
@@ -115,6 +119,9 @@ pub(super) fn is_same(one: &DefinedStep, other: &DefinedStep) -> bool {
             let placeless = |each: &ForEach| ForEach { pointer: String::new(), steps: Vec::new(), ..each.clone() };
             placeless(one) == placeless(other)
         }
+        (DefinedStep::Wait(one), DefinedStep::Wait(other)) => {
+            one.until == other.until && one.condition == other.condition
+        }
         (DefinedStep::Choose(one), DefinedStep::Choose(other)) => {
             let conditions = |choose: &Choose| -> Vec<_> {
                 choose.branches.iter().map(|Branch { when, .. }| when.clone()).collect()
@@ -131,5 +138,6 @@ pub(super) fn tool_of(step: &DefinedStep) -> Option<String> {
         DefinedStep::Action(action) => action.tool.clone(),
         DefinedStep::ForEach(_) => Some("for_each".to_owned()),
         DefinedStep::Choose(_) => Some("choose".to_owned()),
+        DefinedStep::Wait(_) => Some("wait".to_owned()),
     }
 }

@@ -16,11 +16,11 @@ use serde_json::Value;
 pub(super) struct ActionView {
     action_id: String,
     /// `action` calls a tool. `for_each` begins a loop, with the list that it goes through, and `for_each_end` ends it, with what its
-    /// items gave. `choose` decides for a branch.
+    /// items gave. `choose` decides for a branch. `wait` has waited.
     kind: StepKind,
     /// Its place: `each[42].notify` in a loop, else its id.
     place: String,
-    /// As the automation names it; `for_each` or `choose` for other steps.
+    /// As the automation names it; `for_each`, `choose` or `wait` for other steps.
     tool: String,
     /// `unknown`: it may have acted, and is not done again. `skipped`: its condition did not hold. `not_sent`: in a dry run.
     /// `refused`: somebody refused it, or nobody approved it in time.
