@@ -92,7 +92,8 @@ async fn carry_out(
         Some(plan) => kept_results(&deps.runs, run, plan).await?,
         None => Vec::new(),
     };
-    let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?.keeping(kept);
+    let left =
+        ActionRun::resume((actions, &definition.catch), &definition.variables, data, &whole.actions)?.keeping(kept);
     let used = |tool: &&OfferedTool| left.left_to_call().any(|action| action.tool.as_ref() == Some(&tool.name));
     let used: Vec<OfferedTool> = pinned.iter().filter(used).cloned().collect();
     let toolbox = deps.catalogue.toolbox(run.organization_id, &used, &deps.executor, run.dry_run, deadline);

@@ -61,6 +61,8 @@ pub struct Definition {
     pub quotas: AutomationQuotas,
     /// Rules that require approval, for all actions.
     pub approvals: Vec<ApprovalRule>,
+    /// Run if an action failed.
+    pub catch: Vec<Step>,
     /// Pointers of fields with errors: mistakes that only follow from these are not reported.
     pub(super) unreadable: BTreeSet<String>,
 }
@@ -89,6 +91,8 @@ pub struct Action {
     pub on_error: OnError,
     /// Further attempts after a failure without effect.
     pub retries: u32,
+    /// Run if it failed.
+    pub catch: Vec<Step>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +126,7 @@ impl Definition {
         let trigger = Trigger::read(&mut members);
         let variables = variables(&mut members);
         let fingerprints = fingerprints(&mut members);
-        let body = body(&mut members, &variables);
+        let (body, catch) = body(&mut members, &variables);
         let quotas = limits::quotas(&mut members);
         let approvals = limits::approvals(&mut members, matches!(body, AutomationBody::Prompt(_)));
         // An option of the request, not stored.
@@ -130,7 +134,7 @@ impl Definition {
         members.finish();
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
-        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
+        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, catch, unreadable })
     }
 
     /// Parses a saved version.
@@ -165,7 +169,9 @@ impl Definition {
                 items.iter_mut().for_each(drop_nulls);
             }
         }
-        value.get_mut("actions").into_iter().for_each(canonical_steps);
+        for name in ["actions", "catch"] {
+            value.get_mut(name).into_iter().for_each(canonical_steps);
+        }
         if let Some(members) = value.as_object_mut() {
             members.remove("dry_run");
         }
@@ -181,7 +187,7 @@ impl Definition {
         }
         match &self.body {
             AutomationBody::Actions(steps) => {
-                for action in all_actions(steps) {
+                for action in all_actions(steps).chain(all_actions(&self.catch)) {
                     if let Some(tool) = &action.tool {
                         tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
                     }
@@ -227,7 +233,7 @@ fn canonical_steps(steps: &mut Value) {
             branch.get_mut("when").into_iter().for_each(without_nulls);
             branch.get_mut("actions").into_iter().for_each(canonical_steps);
         }
-        for name in ["actions", "otherwise"] {
+        for name in ["actions", "otherwise", "catch"] {
             step.get_mut(name).into_iter().for_each(canonical_steps);
         }
     }
@@ -378,8 +384,13 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     fingerprints
 }
 
-fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> AutomationBody {
+/// The actions or the prompt, and the actions after a failure.
+fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (AutomationBody, Vec<Step>) {
     let actions = members.get("actions");
+    if actions.is_none() {
+        members.refuse("catch", "a prompt has no actions that could fail");
+    }
+    let catch = members.get("catch");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
         .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))
@@ -390,11 +401,11 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Automa
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
             members.report.push(Diagnostic::error(Code::WrongBody, "", message, hint));
             // Keeps an empty body, so that mistakes elsewhere are still reported.
-            AutomationBody::Actions(Vec::new())
+            (AutomationBody::Actions(Vec::new()), Vec::new())
         }
         None => {
             members.unlist(["actions"]);
-            AutomationBody::Prompt(prompt)
+            (AutomationBody::Prompt(prompt), Vec::new())
         }
         Some(actions) => {
             members.unlist(PROMPT_FIELDS);
@@ -403,8 +414,10 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Automa
                     format!("An automation has either actions or a prompt, but this one has actions and {name}.");
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
-            let place = members.path("actions");
-            AutomationBody::Actions(StepReader::of(variables).read(actions, &place, members.report))
+            let (place, catch_place) = (members.path("actions"), members.path("catch"));
+            let catch = catch.map(|catch| (catch, catch_place.as_str()));
+            let (steps, catch) = StepReader::of(variables).read((actions, &place), catch, members.report);
+            (AutomationBody::Actions(steps), catch)
         }
     }
 }

@@ -42,8 +42,8 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     models::{
-        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPause, RunPlan, RunPrompt,
-        RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
+        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPause, RunPlan,
+        RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
     },
 };
 

@@ -96,7 +96,8 @@ impl World {
             (None, Some(row)) => format!("v{}", row["version"]).into(),
             (None, None) => "built-in".into(),
         };
-        let fingerprints: Map<String, Value> = tools.into_iter().map(|name| (name.to_owned(), fingerprint(name))).collect();
+        let fingerprints: Map<String, Value> =
+            tools.into_iter().map(|name| (name.to_owned(), fingerprint(name))).collect();
         json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})
     }
 

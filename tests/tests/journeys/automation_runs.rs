@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod dry_run;
+mod examples;
 mod expressions;
 mod faults;
 mod models;

@@ -8,7 +8,7 @@ import { actionsOf, beginningOf, conditionLines, diagnosticsAt, templated } from
 export function Flow({ definition, diagnostics, name }) {
   const actions = actionsOf(definition);
   const filters = definition.trigger_config?.filters ?? definition.trigger_config?.filter;
-  const elsewhere = diagnostics.filter(({ pointer }) => !pointer.startsWith('/actions/') && !pointer.startsWith('/trigger_config'));
+  const elsewhere = diagnostics.filter(({ pointer }) => !pointer.startsWith('/actions/') && !pointer.startsWith('/catch/') && !pointer.startsWith('/trigger_config'));
   return html`
     <${Diagnostics} of=${elsewhere} />
     <ol class="flow" aria-label=${`Definition of ${name}`}>
@@ -18,6 +18,8 @@ export function Flow({ definition, diagnostics, name }) {
       ${definition.prompt && html`<li class="node"><div class="nh"><${Icon} name="agent" /><h3>A model works on a prompt</h3></div><p dir="auto"><${Text} of=${definition.prompt} /></p>
         ${definition.tools?.length > 0 && html`<p class="small quiet">With the tools ${definition.tools.map((tool) => (typeof tool === 'string' ? tool : (tool.name ?? tool.tool_id))).join(', ')}.</p>`}</li>`}
       ${actions.map((action) => html`<${Action} key=${action.pointer} action=${action} all=${diagnostics} />`)}
+      ${definition.catch && html`<li class="node"><div class="nh"><${Icon} name="part" /><h3>If something failed</h3></div>
+        <ol class="flow">${actionsOf({ actions: definition.catch }, '/catch').map((action) => html`<${Action} key=${action.pointer} action=${action} all=${diagnostics} />`)}</ol></li>`}
       <li class="fin"><span><${Icon} name="stop" />The run ends</span></li>
     </ol>`;
 }

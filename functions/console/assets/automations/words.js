@@ -65,6 +65,7 @@ export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
       lists: [
         ...(action.for_each === undefined ? [] : [{ title: 'For each item', when: null, steps: inner(action.actions, 'actions') }]),
         ...branches,
+        ...(action.catch ? [{ title: 'If it fails', when: null, steps: inner(action.catch, 'catch') }] : []),
         ...(action.otherwise ? [{ title: 'Otherwise', when: null, steps: inner(action.otherwise, 'otherwise') }] : []),
       ],
     };

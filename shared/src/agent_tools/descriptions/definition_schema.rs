@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    automation::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, LONGEST_WAIT, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES},
+    automation::{
+        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES,
+    },
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
 
@@ -64,6 +66,7 @@ pub(super) fn definition_schema() -> Value {
         "fingerprints": fingerprints,
         "quotas": quotas(),
         "approvals": approvals,
+        "catch": inner_actions("With actions: run at the end if one failed; {{error.message}} sums up"),
     });
     object(
         "The definition of an automation. {{path}} in a parameter stands for a value of trigger_data ({{event.text}}), of an earlier \
@@ -133,6 +136,7 @@ fn action() -> Value {
             "Whether later actions are carried out after it failed; continue unless given. In a loop, stop ends the item; of a loop, it ends loop and run after the first failed item",
         ),
         "retries": number(0..=3, "How often the tool is called again after a failure that did nothing; 0 unless given"),
+        "catch": inner_actions("The actions if it failed; {{error.message}} says why"),
         "for_each": {"description": "In place of tool: the list of a loop, {{found.rows}}"},
         "as": text("for_each: the name of the item in its actions; item unless given"),
         "key": text("for_each: what identifies an item, {{row.id}}; its content unless given"),
@@ -232,8 +236,15 @@ mod tests {
             named.keys().map(|name| (name.clone(), Value::Null)).collect()
         };
         let mut unknown: Option<BTreeSet<String>> = None;
-        let kinds = [("tool", json!("t")), ("for_each", json!("{{rows}}")), ("wait", json!(members("/properties/actions/items/properties/wait/properties"))), ("choose", json!([members("/properties/actions/items/properties/choose/items/properties")]))];
-        for (trigger_type, (field, value)) in TRIGGER_TYPES.iter().flat_map(|of| kinds.iter().map(move |kind| (of, kind))) {
+        let kinds = [
+            ("tool", json!("t")),
+            ("for_each", json!("{{rows}}")),
+            ("wait", json!(members("/properties/actions/items/properties/wait/properties"))),
+            ("choose", json!([members("/properties/actions/items/properties/choose/items/properties")])),
+        ];
+        for (trigger_type, (field, value)) in
+            TRIGGER_TYPES.iter().flat_map(|of| kinds.iter().map(move |kind| (of, kind)))
+        {
             let mut definition = members("/properties");
             let mut action = members("/properties/actions/items/properties");
             action.insert((*field).into(), value.clone());

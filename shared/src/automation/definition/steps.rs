@@ -4,36 +4,24 @@
 //! the whole definition. Names of outputs are unique where they can be seen: a loop's are its own, and the branches of one choice
 //! may share them, because only one of them runs.
 
-use std::collections::BTreeSet;
+mod reader;
 
 use jiff::{
     civil::{Date, DateTime},
     tz::TimeZone,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{
-    Action, LONGEST_ID, LONGEST_TOOL, LONGEST_TIMEOUT, MOST_ACTIONS, MOST_RETRIES, OnError, USUAL_TIMEOUT, check_name,
-    diagnostics::{Code, Diagnostic, Diagnostics, child},
-    fields::{Members, wrong_type},
-    limits,
-};
-use crate::{
-    automation::expressions::{conditions::Condition, path::Path, templates::Template},
-    models::Timestamp,
-};
+pub(in crate::automation::definition) use self::reader::StepReader;
+use super::{Action, OnError};
+use crate::{automation::expressions::conditions::Condition, models::Timestamp};
 
 /// How many steps may be around a step.
 pub const DEEPEST_STEPS: usize = 4;
-/// Items of a loop unless `max_items` says otherwise, and the highest value of it.
-const USUAL_ITEMS: u64 = 100;
+/// The highest value of `max_items`.
 pub const MOST_ITEMS: u64 = 1_000;
-const MOST_BRANCHES: usize = 20;
 /// In minutes: 30 days.
 pub const LONGEST_WAIT: u64 = 30 * 24 * 60;
-const LONGEST_KEY: usize = 500;
-/// The item's name in a loop without `as`.
-const USUAL_ITEM: &str = "item";
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
@@ -126,7 +114,8 @@ impl Step {
     /// The lists of steps within this one.
     pub fn inner(&self) -> Vec<&[Self]> {
         match self {
-            Self::Action(_) | Self::Wait(_) => Vec::new(),
+            Self::Action(action) => vec![&action.catch],
+            Self::Wait(_) => Vec::new(),
             Self::ForEach(each) => vec![&each.steps],
             Self::Choose(choose) => {
                 let branches = choose.branches.iter().map(|branch| branch.steps.as_slice());
@@ -135,9 +124,12 @@ impl Step {
         }
     }
 
-    /// Whether it is no call of a tool.
+    /// Whether it has other results than that of one call of a tool.
     pub const fn is_nested(&self) -> bool {
-        !matches!(self, Self::Action(_))
+        match self {
+            Self::Action(action) => !action.catch.is_empty(),
+            _ => true,
+        }
     }
 }
 
@@ -175,366 +167,8 @@ pub(in crate::automation) fn outputs_of(steps: &[Step]) -> Vec<(&str, &str)> {
     outputs
 }
 
-/// Fields of other languages, as a hint.
-const OTHER_STEPS: [(&str, &str); 17] = [
-    ("foreach", "for_each"),
-    ("forEach", "for_each"),
-    ("for", "for_each"),
-    ("loop", "for_each"),
-    ("each", "for_each"),
-    ("iterate", "for_each"),
-    ("if", "choose"),
-    ("switch", "choose"),
-    ("branch", "choose"),
-    ("branches", "choose"),
-    ("choice", "choose"),
-    ("case", "choose"),
-    ("cases", "choose"),
-    ("when", "choose"),
-    ("sleep", "wait"),
-    ("delay", "wait"),
-    ("pause", "wait"),
-];
-
-const A_LOOP: &str = "{\"id\": \"each\", \"for_each\": \"{{rows}}\", \"as\": \"row\", \"actions\": [{\"id\", \"tool\", \"parameters\"}]}";
-const A_CHOICE: &str =
-    "{\"id\": \"decide\", \"choose\": [{\"when\": {\"path\", \"op\", \"value\"}, \"actions\": [...]}], \"otherwise\": [...]}";
-
-const A_PAUSE: &str = "{\"id\": \"pause\", \"wait\": {\"minutes\": 30}}";
-
-/// Reads the steps of one definition.
-pub(super) struct StepReader<'v> {
-    variables: &'v Map<String, Value>,
-    ids: BTreeSet<String>,
-    count: usize,
-}
-
-impl<'v> StepReader<'v> {
-    pub(super) const fn of(variables: &'v Map<String, Value>) -> Self {
-        Self { variables, ids: BTreeSet::new(), count: 0 }
-    }
-
-    /// The actions of the definition.
-    pub(super) fn read(&mut self, value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Vec<Step> {
-        let steps = self.list(value, pointer, false, 0, &mut BTreeSet::new(), diagnostics);
-        if self.count > MOST_ACTIONS {
-            let message =
-                format!("The definition has {} actions with those in loops and branches; the limit is {MOST_ACTIONS}.", self.count);
-            let hint = "Split the automation, or let a prompt with tools do the work.";
-            diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
-        }
-        steps
-    }
-
-    /// `depth`: the number of steps around the list. `names`: outputs and items that can be seen there.
-    fn list(
-        &mut self,
-        value: &Value,
-        pointer: &str,
-        may_be_empty: bool,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Vec<Step> {
-        let list = match value.as_array() {
-            Some(list) if !list.is_empty() => list,
-            Some(_) if may_be_empty => return Vec::new(),
-            Some(_) => {
-                let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}].";
-                diagnostics.push(Diagnostic::error(Code::WrongBody, pointer, "There are no actions.", hint));
-                return Vec::new();
-            }
-            None => {
-                let example = "[{\"id\", \"tool\", \"parameters\"}]";
-                diagnostics.push(wrong_type(pointer, value, "a list of actions", example));
-                return Vec::new();
-            }
-        };
-        if depth > DEEPEST_STEPS {
-            let message = format!("There are {depth} loops and branches around these actions; the limit is {DEEPEST_STEPS}.");
-            let hint = "Move them out: let an earlier action prepare the list, or split the automation.";
-            diagnostics.push(Diagnostic::error(Code::TooLarge, pointer, message, hint));
-            return Vec::new();
-        }
-        self.count += list.len();
-        let mut steps = Vec::new();
-        for (index, value) in list.iter().enumerate() {
-            let pointer = child(pointer, index.to_string());
-            steps.extend(self.step(value, pointer, index, depth, names, diagnostics));
-        }
-        steps
-    }
-
-    fn step(
-        &mut self,
-        value: &Value,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Step> {
-        let has = |name: &str| value.get(name).is_some_and(|value| !value.is_null());
-        if !["tool", "for_each", "choose", "wait"].into_iter().any(has) {
-            let other = OTHER_STEPS.iter().find(|(other, _)| has(other));
-            if let Some((other, meant)) = other {
-                let message = format!("There is no field {other} here.");
-                let example = match *meant {
-                    "for_each" => A_LOOP,
-                    "wait" => A_PAUSE,
-                    _ => A_CHOICE,
-                };
-                let error =
-                    Diagnostic::error(Code::UnknownField, child(&pointer, other), message, format!("A step of this kind is {example}."));
-                diagnostics.push(error.meaning(Some(meant)));
-                // The step as a whole was not understood.
-                diagnostics.push(Diagnostic::error(
-                    Code::MissingField,
-                    pointer,
-                    "The step has neither a tool nor for_each, choose or wait.",
-                    "Write one of them.",
-                ));
-                return None;
-            }
-        }
-        let members = Members::of(value, &pointer, diagnostics)?;
-        if has("for_each") {
-            self.for_each(members, pointer, index, depth, names).map(Step::ForEach)
-        } else if has("choose") {
-            self.choose(members, pointer, index, depth, names).map(Step::Choose)
-        } else if has("wait") {
-            self.wait(members, pointer, index).map(Step::Wait)
-        } else {
-            let action = Self::action(members, pointer, index);
-            if let Some(id) = &action.id {
-                self.take_id(id, &action.pointer, index, diagnostics);
-            }
-            if let Some(output) = &action.output_as {
-                let place = child(&action.pointer, "output_as");
-                self.take_name(output, (&place, "output"), index, names, diagnostics);
-            }
-            Some(Step::Action(action))
-        }
-    }
-
-    fn id(members: &mut Members<'_, '_>, index: usize) -> Option<String> {
-        let example = format!("\"step_{}\"", index + 1);
-        let (field, id) = members.get_either("id", "action_id");
-        if let Some(id) = id {
-            return members.as_text(field, id, LONGEST_ID, &example);
-        }
-        members.missing("id", &example);
-        None
-    }
-
-    /// Reports an id that another step has.
-    fn take_id(&mut self, id: &str, pointer: &str, index: usize, diagnostics: &mut Diagnostics) {
-        if self.ids.insert(id.to_owned()) {
-            return;
-        }
-        let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
-        let message = format!("An earlier action already has the id {id}.");
-        let error = Diagnostic::error(Code::DuplicateId, child(pointer, "id"), message, hint);
-        diagnostics.push(error.found(&id.into()));
-    }
-
-    /// Reports a name of an output or item that is reserved or taken.
-    fn take_name(
-        &self,
-        name: &str,
-        (pointer, what): (&str, &str),
-        index: usize,
-        names: &mut BTreeSet<String>,
-        diagnostics: &mut Diagnostics,
-    ) {
-        check_name(name, pointer, what, diagnostics);
-        let taken = if self.variables.contains_key(name) { Some("a variable") } else { None };
-        let taken = if names.insert(name.to_owned()) { taken } else { Some("the output of an earlier action") };
-        if let Some(taken) = taken {
-            let message = format!("{name} is already the name of {taken}.");
-            let hint = format!("Choose another name, for example \"{name}_{}\".", index + 1);
-            diagnostics.push(Diagnostic::error(Code::DuplicateName, pointer, message, hint));
-        }
-    }
-
-    fn action(mut members: Members<'_, '_>, pointer: String, index: usize) -> Action {
-        let id = Self::id(&mut members, index);
-        let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
-        let (parameters_field, parameters) = members.get_either("parameters", "params");
-        let parameters = parameters
-            .and_then(|value| members.as_object(parameters_field, value, "{\"channel\": \"C024BE91L\"}"))
-            .cloned()
-            .unwrap_or_default();
-        let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
-        let condition = condition(&mut members);
-        let approval = limits::approval(&mut members);
-        let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
-        let on_error = on_error(&mut members);
-        let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
-        let retries = u32::try_from(retries).unwrap_or_default();
-        members.finish();
-        Action {
-            pointer,
-            id,
-            tool,
-            parameters_field,
-            parameters,
-            output_as,
-            condition,
-            approval,
-            timeout_seconds,
-            on_error,
-            retries,
-        }
-    }
-
-    fn for_each(
-        &mut self,
-        mut members: Members<'_, '_>,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-    ) -> Option<ForEach> {
-        let id = Self::id(&mut members, index);
-        let list = list_of_items(&mut members);
-        let item = members.text("as", LONGEST_ID, "\"row\"");
-        let key = members.text("key", LONGEST_KEY, "\"{{row.id}}\"");
-        if let Some(key) = key.as_ref().filter(|key| !key.contains("{{")) {
-            let message = format!("{key} is the same for every item, so it identifies none.");
-            let hint = format!("Write a template, for example \"key\": \"{{{{{}.id}}}}\".", item.as_deref().unwrap_or(USUAL_ITEM));
-            members.error(Code::InvalidValue, "key", message, hint);
-        }
-        let max_items = members.whole("max_items", &(1..=MOST_ITEMS), "100").unwrap_or(USUAL_ITEMS);
-        if members.whole("at_once", &(1..=5), "1").is_some_and(|at_once| at_once > 1) {
-            let message = "The items of a loop run one after the other, so at_once can only be 1.";
-            members.error(Code::InvalidValue, "at_once", message, "Leave it out.");
-        }
-        let on_error = on_error(&mut members);
-        let output_as = members.text("output_as", LONGEST_ID, "\"answers\"");
-        let condition = condition(&mut members);
-        for field in ["tool", "parameters", "params"] {
-            members.refuse(field, "a loop calls tools in its actions");
-        }
-        let steps = members.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
-        let mut inner = names.clone();
-        let as_place = child(&pointer, "as");
-        let item = item.unwrap_or_else(|| USUAL_ITEM.to_owned());
-        self.take_name(&item, (&as_place, "item"), index, &mut inner, members.report);
-        if let Some(output) = &output_as {
-            let place = child(&pointer, "output_as");
-            self.take_name(output, (&place, "output"), index, names, members.report);
-            inner.insert(output.clone());
-        }
-        let place = members.path("actions");
-        let steps =
-            steps.map(|steps| self.list(steps, &place, false, depth + 1, &mut inner, members.report)).unwrap_or_default();
-        members.finish();
-        let max_items = usize::try_from(max_items).unwrap_or_default();
-        Some(ForEach { pointer, id: id?, list: list?, item, key, steps, max_items, on_error, output_as, condition })
-    }
-
-    fn choose(
-        &mut self,
-        mut members: Members<'_, '_>,
-        pointer: String,
-        index: usize,
-        depth: usize,
-        names: &mut BTreeSet<String>,
-    ) -> Option<Choose> {
-        const BRANCHES: &str = "[{\"when\": {\"path\", \"op\", \"value\"}, \"actions\": [...]}]";
-        let id = Self::id(&mut members, index);
-        for field in ["tool", "parameters", "params", "output_as"] {
-            members.refuse(field, "a choice has them in its actions");
-        }
-        members.refuse("condition", "each branch has its own condition in when");
-        let branches = members.required("choose", BRANCHES);
-        let otherwise = members.get("otherwise");
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
-        let before = names.clone();
-        let place = members.path("choose");
-        let listed = match branches.map(|branches| (branches, branches.as_array())) {
-            Some((_, Some(list))) if !list.is_empty() && list.len() <= MOST_BRANCHES => list.as_slice(),
-            Some((branches, _)) => {
-                let expected = format!("a list of 1 to {MOST_BRANCHES} branches");
-                members.report.push(wrong_type(&place, branches, &expected, BRANCHES));
-                return None;
-            }
-            None => return None,
-        };
-        let mut read = Vec::new();
-        for (number, branch) in listed.iter().enumerate() {
-            let pointer = child(&place, number.to_string());
-            let mut inner = before.clone();
-            let Some(mut branch) = Members::of(branch, &pointer, members.report) else { continue };
-            let when = branch.required("when", "{\"path\": \"event.kind\", \"op\": \"==\", \"value\": \"bug\"}");
-            let when_place = branch.path("when");
-            let when = when.and_then(|when| Condition::read(when, &when_place, branch.report));
-            let steps = branch.required("actions", "[{\"id\", \"tool\", \"parameters\"}]");
-            let steps_place = branch.path("actions");
-            let steps = steps
-                .map(|steps| self.list(steps, &steps_place, true, depth + 1, &mut inner, branch.report))
-                .unwrap_or_default();
-            branch.finish();
-            names.extend(inner);
-            read.extend(when.map(|when| Branch { when, steps }));
-        }
-        let place = members.path("otherwise");
-        let mut inner = before;
-        let otherwise = otherwise
-            .map(|steps| self.list(steps, &place, true, depth + 1, &mut inner, members.report))
-            .unwrap_or_default();
-        names.extend(inner);
-        members.finish();
-        Some(Choose { pointer, id: id?, branches: read, otherwise })
-    }
-}
-
-impl StepReader<'_> {
-    fn wait(&mut self, mut members: Members<'_, '_>, pointer: String, index: usize) -> Option<Wait> {
-        let id = Self::id(&mut members, index);
-        let condition = condition(&mut members);
-        for field in ["tool", "parameters", "params", "output_as"] {
-            members.refuse(field, "a pause calls no tool");
-        }
-        let place = members.path("wait");
-        let until = members.required("wait", "{\"minutes\": 30}").and_then(|value| wait_until(value, &place, members.report));
-        if let Some(id) = &id {
-            self.take_id(id, &pointer, index, members.report);
-        }
-        members.finish();
-        Some(Wait { pointer, id: id?, until: until?, condition })
-    }
-}
-
-/// `wait: {"minutes"} or {"until"}`
-fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<WaitUntil> {
-    let mut members = Members::of(value, place, diagnostics)?;
-    let minutes = members.whole("minutes", &(1..=LONGEST_WAIT), "30");
-    let until = members.text("until", LONGEST_KEY, "\"2027-01-31T09:00\"");
-    if let Some(until) = until.as_ref().filter(|until| !until.contains("{{") && moment(until, &TimeZone::UTC).is_none()) {
-        let message = format!("{until} is no moment.");
-        let hint = "Write a day or moment of ISO 8601, 2027-01-31T09:00, or one template for it, {{event.due}}.";
-        members.error(Code::InvalidValue, "until", message, hint);
-    }
-    let (has_minutes, has_until) = (members.given("minutes").is_some(), members.given("until").is_some());
-    if has_minutes == has_until {
-        let message = if has_minutes { "minutes and until are both given." } else { "Neither minutes nor until is given." };
-        let hint = "Write one of them: {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}.";
-        members.report.push(Diagnostic::error(Code::MissingField, place, message, hint));
-    }
-    members.finish();
-    match (minutes, until) {
-        (Some(minutes), None) => Some(WaitUntil::Minutes(minutes)),
-        (None, Some(until)) => Some(WaitUntil::Moment(until)),
-        _ => None,
-    }
-}
+/// The name of the failure in a `catch`.
+pub(in crate::automation) const ERROR: &str = "error";
 
 /// A day or moment of ISO 8601; without an offset it is in `zone`.
 pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
@@ -544,43 +178,4 @@ pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Times
     }
     let local = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|day| day.at(0, 0, 0, 0))).ok()?;
     Some(Timestamp::from_millis(local.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond()))
-}
-
-fn condition(members: &mut Members<'_, '_>) -> Option<Condition> {
-    let condition = members.get("condition");
-    let place = members.path("condition");
-    condition.and_then(|condition| Condition::read(condition, &place, members.report))
-}
-
-fn on_error(members: &mut Members<'_, '_>) -> OnError {
-    match members.one_of("on_error", &["continue", "stop"]) {
-        Some("stop") => OnError::Stop,
-        _ => OnError::Continue,
-    }
-}
-
-/// `for_each`: a template that is the whole text, or a list.
-fn list_of_items(members: &mut Members<'_, '_>) -> Option<Value> {
-    const EXAMPLE: &str = "\"{{rows}}\"";
-    let value = members.required("for_each", EXAMPLE)?;
-    match value {
-        Value::Array(_) => Some(value.clone()),
-        Value::String(text) => {
-            let (template, faults) = Template::parse(text);
-            if !faults.is_empty() || template.lone().is_some() || template.is_expression() {
-                return Some(value.clone());
-            }
-            let message = "for_each is text, not a list.";
-            let meant = Path::parse(text.trim()).ok().map(|path| format!("{{{{{}}}}}", path.as_str()));
-            let hint = "Write one template that is the whole text, for example \"for_each\": \"{{found.rows}}\".";
-            let error = Diagnostic::error(Code::WrongType, members.path("for_each"), message, hint);
-            members.report.push(error.found(value).meaning(meant.as_deref()));
-            None
-        }
-        value => {
-            let place = members.path("for_each");
-            members.report.push(wrong_type(&place, value, "a template for a list, or a list", EXAMPLE));
-            None
-        }
-    }
 }

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::{ending::Tally, loops::OpenLoop};
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         RunData,
         definition::{
             Action, OnError,
-            steps::{Choose, Step, all_actions, outputs_of},
+            steps::{Choose, ERROR, Step, all_actions, outputs_of},
         },
         expressions::{
             conditions::{Condition, Explanation},
@@ -49,12 +49,16 @@ pub const LARGEST_OUTPUT: usize = 64 * 1024;
 /// Results of one run, and bytes of all of them: a run that resumes reads them all.
 pub const MOST_RESULTS: usize = 5_000;
 const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Results beyond the limit for the automation's `catch`.
+const ROOM_TO_CATCH: usize = 50;
 /// Bytes, per action.
 const LONGEST_ERROR: usize = 2_000;
 
 #[derive(Debug, Clone)]
 pub struct ActionRun<'a> {
     steps: &'a [Step],
+    /// Run after the others if one failed.
+    catch: &'a [Step],
     variables: &'a Map<String, Value>,
     data: &'a RunData,
     outputs: Outputs,
@@ -67,6 +71,8 @@ pub struct ActionRun<'a> {
     bytes: usize,
     tally: Tally,
     stopped: Option<String>,
+    /// Steps at the end that were not started, once the automation's `catch` has begun.
+    catching: Option<usize>,
 }
 
 /// A list of steps, and the next one in it.
@@ -76,6 +82,23 @@ struct Frame<'a> {
     next: usize,
     /// If the list is that of a loop's item.
     item_of: Option<Box<OpenLoop<'a>>>,
+    /// If the list is the `catch` of an action.
+    caught: Option<Caught>,
+}
+
+/// What happens at the end of an action's `catch`.
+#[derive(Debug, Clone)]
+struct Caught {
+    /// Why the run or the item is to stop then.
+    stops: Option<String>,
+    /// The failure that is caught around it.
+    before: Option<Value>,
+}
+
+impl<'a> Frame<'a> {
+    const fn of(steps: &'a [Step]) -> Self {
+        Self { steps, next: 0, item_of: None, caught: None }
+    }
 }
 
 /// The next thing to do.
@@ -104,22 +127,24 @@ impl<'a> ActionRun<'a> {
     /// # Errors
     /// If a saved output is not JSON.
     pub fn resume(
-        steps: &'a [Step],
+        (steps, catch): (&'a [Step], &'a [Step]),
         variables: &'a Map<String, Value>,
         data: &'a RunData,
         results: &[ActionResult],
     ) -> Result<Self> {
         let mut run = Self {
             steps,
+            catch,
             variables,
             data,
             outputs: Outputs::default(),
-            frames: vec![Frame { steps, next: 0, item_of: None }],
+            frames: vec![Frame::of(steps)],
             kept: HashMap::new(),
             results: 0,
             bytes: 0,
             tally: Tally::default(),
             stopped: None,
+            catching: None,
         };
         run.outputs.await_those_of(steps);
         results.iter().try_for_each(|result| run.record(result))?;
@@ -146,6 +171,9 @@ impl<'a> ActionRun<'a> {
                 }
             }
         }
+        if self.catching.is_none() {
+            left.extend(all_actions(self.catch));
+        }
         left.into_iter()
     }
 
@@ -166,7 +194,7 @@ impl<'a> ActionRun<'a> {
 
     /// `now` becomes the start time of the step.
     pub fn next(&self, now: Timestamp) -> Next<'a> {
-        if self.stopped.is_some() {
+        if self.stopped.is_some() && self.catching.is_none() {
             return Next::Over(self.ending());
         }
         let (step, at) = match self.position() {
@@ -262,7 +290,11 @@ impl<'a> ActionRun<'a> {
     fn unless_held(&self, condition: Option<&Condition>, result: ActionResult) -> Result<ActionResult, ActionResult> {
         let Some(explained) = condition.map(|condition| self.data().explain(condition)) else { return Ok(result) };
         let result = ActionResult { condition_result: Some(in_json(&explained)), ..result };
-        if explained.holds { Ok(result) } else { Err(with_error(ActionStatus::Skipped, does_not_hold(&explained), result)) }
+        if explained.holds {
+            Ok(result)
+        } else {
+            Err(with_error(ActionStatus::Skipped, does_not_hold(&explained), result))
+        }
     }
 
     /// Records a saved result.
@@ -302,7 +334,7 @@ impl<'a> ActionRun<'a> {
         Ok(())
     }
 
-    fn record_action(&mut self, action: &Action, result: &ActionResult, output: Option<Value>) {
+    fn record_action(&mut self, action: &'a Action, result: &ActionResult, output: Option<Value>) {
         self.tally.saw(result, output.as_ref());
         self.give(action.output_as.as_deref(), result, output.clone());
         match result.status {
@@ -310,10 +342,14 @@ impl<'a> ActionRun<'a> {
             ActionStatus::Skipped => {}
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
                 self.failed(result);
+                let stops = (action.on_error == OnError::Stop)
+                    .then(|| format!("the run was to stop if {} fails", result.place()));
                 if output.as_ref().is_some_and(planned::is_usage_limit) {
-                    self.stopped = Some(format!("the usage limit of {} is exceeded", result.tool));
-                } else if action.on_error == OnError::Stop {
-                    self.stop(format!("the run was to stop if {} fails", result.place()));
+                    self.stop_run(format!("the usage limit of {} is exceeded", result.tool));
+                } else if !action.catch.is_empty() {
+                    self.catch(&action.catch, result, stops);
+                } else if let Some(why) = stops {
+                    self.stop(why);
                 }
             }
         }
@@ -336,6 +372,48 @@ impl<'a> ActionRun<'a> {
         }
     }
 
+    /// Begins the `catch` of a failed action.
+    fn catch(&mut self, steps: &'a [Step], result: &ActionResult, stops: Option<String>) {
+        let status = without_output(result.status).unwrap_or("failed");
+        let message = result.error.clone().unwrap_or_else(|| format!("The action {} {status}.", result.action_id));
+        let error = json!({
+            "message": message, "action": result.action_id, "place": result.place(), "tool": result.tool, "status": result.status,
+        });
+        let before = self.outputs.given(ERROR).cloned();
+        self.outputs.give(ERROR, error);
+        for (name, _) in outputs_of(steps) {
+            self.outputs.forget(name);
+        }
+        self.outputs.await_those_of(steps);
+        self.frames.push(Frame { caught: Some(Caught { stops, before }), ..Frame::of(steps) });
+    }
+
+    /// Begins the automation's `catch`, if something failed and the actions are over.
+    fn catch_all(&mut self) {
+        let is_over = self.stopped.is_some() || matches!(self.position(), Position::Over);
+        if self.catch.is_empty() || self.catching.is_some() || !is_over {
+            return;
+        }
+        let Some(message) = self.summary() else { return };
+        self.catching = Some(self.left());
+        self.outputs.give(ERROR, json!({"message": message, "places": self.tally.places()}));
+        self.outputs.await_those_of(self.catch);
+        self.frames = vec![Frame::of(self.catch)];
+    }
+
+    /// Top-level steps that were not started.
+    fn left(&self) -> usize {
+        self.frames.first().map_or(0, |frame| frame.steps.len().saturating_sub(frame.next))
+    }
+
+    fn stop_run(&mut self, why: String) {
+        if self.catching.is_some() {
+            self.frames.clear();
+        } else {
+            self.stopped = Some(why);
+        }
+    }
+
     /// Ends the item around a failed step, or else the run.
     fn stop(&mut self, why: String) {
         match self.frames.iter().rposition(|frame| frame.item_of.is_some()) {
@@ -345,7 +423,7 @@ impl<'a> ActionRun<'a> {
                     frame.next = frame.steps.len();
                 }
             }
-            None => self.stopped = Some(why),
+            None => self.stop_run(why),
         }
     }
 
@@ -364,19 +442,34 @@ impl<'a> ActionRun<'a> {
                     frame.next = 0;
                 }
                 None if is_outermost => break,
-                None => drop(self.frames.pop()),
+                None => {
+                    let caught = self.frames.pop().and_then(|frame| frame.caught);
+                    if let Some(Caught { stops, before }) = caught {
+                        self.outputs.forget(ERROR);
+                        if let Some(before) = before {
+                            self.outputs.give(ERROR, before);
+                        }
+                        if let Some(why) = stops {
+                            self.stop(why);
+                        }
+                    }
+                }
             }
         }
-        let is_full = self.results >= MOST_RESULTS || self.bytes >= MOST_BYTES;
-        if is_full && self.stopped.is_none() && !matches!(self.position(), Position::Over) {
+        // The automation's catch still tells of the limit.
+        let extra = if self.catching.is_some() { ROOM_TO_CATCH } else { 0 };
+        let is_full = self.results >= MOST_RESULTS + extra || self.bytes >= MOST_BYTES + extra * LARGEST_OUTPUT;
+        if is_full && (self.stopped.is_none() || self.catching.is_some()) && !matches!(self.position(), Position::Over)
+        {
             let most = if self.results >= MOST_RESULTS {
                 format!("{MOST_RESULTS} steps")
             } else {
                 format!("{} MB of results", MOST_BYTES / (1024 * 1024))
             };
             self.tally.refuse(format!("a run has at most {most}; split the automation"));
-            self.stopped = Some(format!("a run has at most {most}"));
+            self.stop_run(format!("a run has at most {most}"));
         }
+        self.catch_all();
     }
 }
 

@@ -104,21 +104,24 @@ impl RunStarter {
         let version = automations.version(organization, automation.id, number).await?;
         let definition = Definition::stored(&version)?;
         let AutomationBody::Actions(actions) = &definition.body else { return Err(no_actions()) };
-        let earlier = match run.automation_version.filter(|earlier| *earlier != number) {
-            None => actions.clone(),
+        let (earlier, earlier_catch) = match run.automation_version.filter(|earlier| *earlier != number) {
+            None => (actions.clone(), definition.catch.clone()),
             Some(earlier) => {
                 let earlier = automations.version(organization, automation.id, earlier).await?;
-                match Definition::stored(&earlier)?.body {
-                    AutomationBody::Actions(actions) => actions,
+                let earlier = Definition::stored(&earlier)?;
+                match earlier.body {
+                    AutomationBody::Actions(actions) => (actions, earlier.catch),
                     AutomationBody::Prompt(_) => return Err(no_actions()),
                 }
             }
         };
         let results = all_results(runs, &whole, plan).await?;
         let data = RunData::of(run, plan, &version)?;
-        let (planned, kept) = if actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
-            let stopped_at = nested::stopped_at(&earlier, &definition.variables, &data, &whole.actions)?;
-            nested::plan(actions, &earlier, &results, stopped_at.as_deref())
+        let has_catch = !definition.catch.is_empty() || !earlier_catch.is_empty();
+        let (planned, kept) = if has_catch || actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
+            let earlier = (earlier.as_slice(), earlier_catch.as_slice());
+            let stopped_at = nested::stopped_at(earlier, &definition.variables, &data, &whole.actions)?;
+            nested::plan(actions, earlier.0, &results, stopped_at.as_deref())
         } else {
             let steps = steps(actions, &earlier, &results);
             let kept = steps.iter().filter_map(|step| step.kept).collect();
@@ -267,7 +270,9 @@ fn again(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAct
         ActionStatus::Skipped if same && before_failures => {
             Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
         }
-        ActionStatus::Succeeded => unknown("It succeeded, and this version defines it differently; it would act again."),
+        ActionStatus::Succeeded => {
+            unknown("It succeeded, and this version defines it differently; it would act again.")
+        }
         ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
         ActionStatus::NotSent => runs("It was not sent."),
         ActionStatus::Refused => runs("It was refused; it asks again."),
@@ -295,7 +300,7 @@ fn planned(
     steps: &[Step],
     results: &BTreeMap<u32, ActionResult>,
 ) -> Result<Vec<RetryAction>> {
-    let mut run = ActionRun::resume(actions, &definition.variables, data, &[])?;
+    let mut run = ActionRun::resume((actions, &[]), &definition.variables, data, &[])?;
     let mut is_known = true;
     let mut shown = Vec::new();
     for ((index, action), step) in actions.iter().enumerate().zip(steps) {

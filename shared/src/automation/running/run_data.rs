@@ -30,7 +30,14 @@ impl RunData {
         let definition = read(&version.definition)?;
         let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
         let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
-        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC), dry_run: run.dry_run, pause: run.pause.clone() })
+        Ok(Self {
+            trigger_data: trigger_data.into(),
+            user,
+            now: run.created_at,
+            zone: zone.unwrap_or(TimeZone::UTC),
+            dry_run: run.dry_run,
+            pause: run.pause.clone(),
+        })
     }
 
     pub(super) const fn zone(&self) -> &TimeZone {

@@ -59,8 +59,16 @@ fn mistakes_in_nested_steps_are_told_at_their_place() {
         (("/actions/1/actions/0/id", json!("look")), "/actions/1/actions/0/id", "duplicate_id"),
         (("/actions/1/actions/0/tol", json!(1)), "/actions/1/actions/0/tol", "unknown_field"),
         (("/actions/1/actions/0/tool", json!("slack_post_mesage")), "/actions/1/actions/0/tool", "unknown_tool"),
-        (("/actions/1/actions/0/parameters/sheet", json!("{{row.nme}}")), "/actions/1/actions/0/parameters/sheet", "unknown_path"),
-        (("/actions/1/actions/0/parameters/sheet", json!("{{seen.count}}")), "/actions/1/actions/0/parameters/sheet", "output_not_yet"),
+        (
+            ("/actions/1/actions/0/parameters/sheet", json!("{{row.nme}}")),
+            "/actions/1/actions/0/parameters/sheet",
+            "unknown_path",
+        ),
+        (
+            ("/actions/1/actions/0/parameters/sheet", json!("{{seen.count}}")),
+            "/actions/1/actions/0/parameters/sheet",
+            "output_not_yet",
+        ),
         (("/actions/4/parameters/sheet", json!("{{row.name}}")), "/actions/4/parameters/sheet", "unknown_path"),
         (("/actions/4/parameters/sheet", json!("{{noted.count}}")), "/actions/4/parameters/sheet", "unknown_path"),
         (("/actions/2/choose", json!([])), "/actions/2/choose", "wrong_type"),
@@ -70,7 +78,11 @@ fn mistakes_in_nested_steps_are_told_at_their_place() {
         (("/actions/2/otherwise/0/id", json!("much")), "/actions/2/otherwise/0/id", "duplicate_id"),
         (("/actions/2/otherwise/0/output_as", json!("found")), "/actions/2/otherwise/0/output_as", "duplicate_name"),
         (("/actions/2/output_as", json!("x")), "/actions/2/output_as", "unknown_field"),
-        (("/actions/2/condition", json!({"path": "found.count", "op": "exists"})), "/actions/2/condition", "unknown_field"),
+        (
+            ("/actions/2/condition", json!({"path": "found.count", "op": "exists"})),
+            "/actions/2/condition",
+            "unknown_field",
+        ),
     ] {
         let definition = with(nested(), std::slice::from_ref(&places));
         let found = report(&definition, &known);
@@ -83,7 +95,12 @@ fn mistakes_in_nested_steps_are_told_at_their_place() {
 #[test]
 fn a_pause_has_one_time_within_thirty_days() {
     let pause = |wait: Value| with(base(), &[("/actions/-", json!({"id": "pause", "wait": wait}))]);
-    for wait in [json!({"minutes": 1}), json!({"minutes": 43_200}), json!({"until": "2027-01-31"}), json!({"until": "{{event.text}}"})] {
+    for wait in [
+        json!({"minutes": 1}),
+        json!({"minutes": 43_200}),
+        json!({"until": "2027-01-31"}),
+        json!({"until": "{{event.text}}"}),
+    ] {
         let found = report(&pause(wait), &known());
         assert!(found.diagnostics.is_empty(), "{}", found.to_text());
     }
@@ -119,6 +136,33 @@ fn a_field_of_another_language_is_explained() {
 }
 
 #[test]
+fn a_catch_sees_the_failure_as_error() {
+    let tell =
+        |path: &str| json!([{"id": "told", "tool": "read_rows", "parameters": {"sheet": format!("{{{{{path}}}}}")}}]);
+    for (place, path, found) in [
+        ("/actions/0/catch", "error.message", None),
+        ("/actions/0/catch", "error.place", None),
+        ("/actions/0/catch", "error.places", Some("/actions/0/catch/0/parameters/sheet unknown_path")),
+        ("/actions/0/catch", "found.count", Some("/actions/0/catch/0/parameters/sheet output_not_yet")),
+        ("/catch", "error.places[0]", None),
+        ("/catch", "found.rows[0].name", None),
+        ("/catch", "error.tool", Some("/catch/0/parameters/sheet unknown_path")),
+        ("/actions/1/parameters/text", "", Some("/actions/1/parameters/text unknown_path")),
+    ] {
+        let value = if path.is_empty() { json!("{{error.message}}") } else { tell(path) };
+        let report = report(&with(base(), &[(place, value)]), &known());
+        let told: Vec<String> = told(&report).into_iter().map(|(place, code)| format!("{place} {code}")).collect();
+        assert_eq!(told.first().map(String::as_str), found, "{}", report.to_text());
+    }
+    let taken = with(base(), &[("/variables/error", json!("x")), ("/catch", tell("error.message"))]);
+    assert!(told(&report(&taken, &known())).contains(&("/catch".to_owned(), "duplicate_name")));
+    let prompted = with(prompt(), &[("/catch", tell("error.message"))]);
+    assert!(told(&report(&prompted, &known())).contains(&("/catch".to_owned(), "unknown_field")));
+    let twice = with(base(), &[("/catch", json!([{"id": "look", "tool": "read_rows", "parameters": {"sheet": "a"}}]))]);
+    assert!(told(&report(&twice, &known())).contains(&("/catch/0/id".to_owned(), "duplicate_id")));
+}
+
+#[test]
 fn steps_are_nested_four_deep_at_most() {
     let around = |depth: usize| {
         (0..depth).fold(json!({"id": "in", "tool": "read_rows", "parameters": {"sheet": "a"}}), |step, level| {
@@ -129,7 +173,9 @@ fn steps_are_nested_four_deep_at_most() {
     assert!(found.diagnostics.is_empty(), "{}", found.to_text());
     let found = report(&with(base(), &[("/actions/-", around(5))]), &known());
     assert_eq!(found.diagnostics[0].code, Code::TooLarge, "{}", found.to_text());
-    let many: Vec<Value> = (0..150).map(|place| json!({"id": format!("a{place}"), "tool": "read_rows", "parameters": {"sheet": "a"}})).collect();
+    let many: Vec<Value> = (0..150)
+        .map(|place| json!({"id": format!("a{place}"), "tool": "read_rows", "parameters": {"sheet": "a"}}))
+        .collect();
     let twice = json!({"id": "decide", "choose": [{"when": {"path": "found.count", "op": "exists"}, "actions": many}], "otherwise": [
         {"id": "each", "for_each": ["a"], "actions": many.iter().map(|one| with(one.clone(), &[("/id", json!(format!("b{}", one["id"])))])).collect::<Vec<Value>>()},
     ]});

@@ -22,7 +22,7 @@ pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
         diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
     }
     if let AutomationBody::Actions(steps) = &definition.body {
-        for step in all_steps(steps) {
+        for step in all_steps(steps).into_iter().chain(all_steps(&definition.catch)) {
             let item = if let Step::ForEach(each) = step { Some(each.item.as_str()) } else { None };
             for (field, name) in [("id", step.id()), ("output_as", step.output_as()), ("as", item)] {
                 let Some(name) = name else { continue };

@@ -15,7 +15,7 @@ use crate::{
     automation::definition::{
         Action, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
-        steps::{Choose, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
+        steps::{Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
     },
     injection::LLM_AGENT,
 };
@@ -28,6 +28,19 @@ static OF_A_LOOP: LazyLock<Value> = LazyLock::new(|| {
     json!({"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
         "key": {"type": "string"}, "succeeded": {"type": "boolean"}, "error": {"type": "string"}, "outputs": {"type": "object"},
     }}})
+});
+
+/// The failure in the `catch` of an action, and in that of the automation.
+static OF_A_FAILURE: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    json!({"type": "object", "additionalProperties": false, "properties": {
+        "message": text, "action": text, "place": text, "tool": text, "status": text,
+    }})
+});
+static OF_A_FAILED_RUN: LazyLock<Value> = LazyLock::new(|| {
+    json!({"type": "object", "additionalProperties": false, "properties": {
+        "message": {"type": "string"}, "places": {"type": "array", "items": {"type": "string"}},
+    }})
 });
 
 struct Checks<'a, 'd> {
@@ -45,14 +58,16 @@ pub(super) fn check_steps<'a>(
 ) {
     // A step that could not be parsed may define an output.
     scope.unsure |= definition.unreadable.iter().any(|place| may_hold_steps(place) || place.ends_with("/output_as"));
-    Checks { definition, known, diagnostics }.steps(steps, &mut scope);
+    let mut checks = Checks { definition, known, diagnostics };
+    checks.steps(steps, &mut scope);
+    checks.catch(&definition.catch, &OF_A_FAILED_RUN, &scope);
 }
 
 /// Whether steps may be at this pointer: `/actions`, `/actions/0`, `/actions/0/choose/1/actions/2`.
 pub(super) fn may_hold_steps(place: &str) -> bool {
-    let Some(below) = place.strip_prefix("/actions") else { return false };
+    let Some(below) = place.strip_prefix("/actions").or_else(|| place.strip_prefix("/catch")) else { return false };
     let number = |step: &str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
-    below.split('/').skip(1).all(|step| number(step) || ["actions", "choose", "otherwise"].contains(&step))
+    below.split('/').skip(1).all(|step| number(step) || ["actions", "choose", "otherwise", "catch"].contains(&step))
 }
 
 impl<'a> Checks<'a, '_> {
@@ -104,7 +119,18 @@ impl<'a> Checks<'a, '_> {
         let returns = usable
             .map(|(_, tool)| &tool.returns)
             .filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
+        // A failed action has no output.
+        self.catch(&action.catch, &OF_A_FAILURE, scope);
         add_output(action.output_as.as_deref(), returns, scope);
+    }
+
+    /// Actions after a failure.
+    fn catch(&mut self, steps: &'a [Step], error: &'static Value, scope: &Scope<'a>) {
+        if !steps.is_empty() {
+            let mut within = scope.clone();
+            within.items.push((ERROR, Item::Schema(error)));
+            self.steps(steps, &mut within);
+        }
     }
 
     fn for_each(&mut self, each: &'a ForEach, scope: &mut Scope<'a>) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, Timestamp, WaitingEvent, QueuedRun};
+use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

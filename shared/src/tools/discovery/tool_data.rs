@@ -129,7 +129,9 @@ pub(super) async fn read(
         discovery.connections.of(organization, &services, deadline).await
     };
     let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
-        !is_too_long(name) && LanguagePart::named(name).is_none() && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
+        !is_too_long(name)
+            && LanguagePart::named(name).is_none()
+            && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
     // The full index is needed only for unknown names.
     let index = async {

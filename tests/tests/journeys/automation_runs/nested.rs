@@ -70,10 +70,14 @@ async fn a_loop_acts_for_each_item_and_shows_its_place() {
     let run = carried_out(&world, &actions, &json!({"rows": rows(2)})).await;
     assert_eq!((run.status, run.actions_executed, run.error.as_ref()), (RunStatus::Completed, 3, None));
     let shown = shown(&world, &run).await;
-    let expected = ["each succeeded", "each[1].enter succeeded", "each[2].enter succeeded", "each succeeded", "last succeeded"];
+    let expected =
+        ["each succeeded", "each[1].enter succeeded", "each[2].enter succeeded", "each succeeded", "last succeeded"];
     assert_eq!(places(&shown), expected);
     assert_eq!(shown["actions"][1]["action_id"], "enter");
-    assert_eq!((&shown["actions"][3]["kind"], &shown["actions"][3]["note"]), (&json!("for_each_end"), &json!("2 of 2 items were done.")));
+    assert_eq!(
+        (&shown["actions"][3]["kind"], &shown["actions"][3]["note"]),
+        (&json!("for_each_end"), &json!("2 of 2 items were done."))
+    );
     assert_eq!(entered(&books), ["e1", "e2", "2"]);
 }
 
@@ -187,9 +191,18 @@ async fn a_retry_does_only_the_items_that_failed_without_effect() {
     let path = format!("/api/{}/runs/{}/retry", world.home.slug, run.id);
     let ask = |body: Value| Event::post(&path, &body).user(&world.home.user_id);
     let plan = world.send("runs", &ask(json!({}))).await.expect(200);
-    let steps: Vec<String> = plan["actions"].as_array().unwrap().iter().map(|one| format!("{} {}", one["action_id"].as_str().unwrap(), one["step"].as_str().unwrap())).collect();
+    let steps: Vec<String> = plan["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| format!("{} {}", one["action_id"].as_str().unwrap(), one["step"].as_str().unwrap()))
+        .collect();
     let failed = steps.iter().find(|step| step.starts_with("each[2].enter")).unwrap().clone();
-    assert_eq!((steps.len(), &steps[..2]), (5, &["each kept".to_owned(), "each[1].enter kept".to_owned()][..]), "{steps:?}");
+    assert_eq!(
+        (steps.len(), &steps[..2]),
+        (5, &["each kept".to_owned(), "each[1].enter kept".to_owned()][..]),
+        "{steps:?}"
+    );
     let confirmed = if failed.ends_with("unknown") { json!(["each[2].enter"]) } else { json!([]) };
     let begun = world.send("runs", &ask(json!({"dry_run": false, "confirm_unknown": confirmed}))).await;
     assert_eq!(begun.status, 202, "{}", begun.body);
@@ -210,9 +223,12 @@ async fn a_retry_does_only_the_items_that_failed_without_effect() {
 async fn a_choice_runs_one_branch_and_none_after_an_outage() {
     let (world, books) = books().await;
     let branch = |kind: &str| json!({"when": {"path": "trigger_data.kind", "op": "==", "value": kind}, "actions": [post(kind, kind)]});
-    let actions = json!([{"id": "decide", "choose": [branch("bug"), branch("wish")], "otherwise": [post("other", "other")]}]);
+    let actions =
+        json!([{"id": "decide", "choose": [branch("bug"), branch("wish")], "otherwise": [post("other", "other")]}]);
     for (kind, expected) in [("bug", "bug"), ("wish", "wish"), ("praise", "other")] {
-        let run = carried_out(&world, &actions, &json!({"kind": kind})).await;
+        let automation = world.activate(&world.manual(&actions)).await;
+        let run = world.start_automation(&automation, kind, &json!({"kind": kind})).await;
+        deliver(&world).await;
         let shown = shown(&world, &run).await;
         assert_eq!(places(&shown), ["decide succeeded".to_owned(), format!("{expected} succeeded")]);
     }
@@ -231,7 +247,8 @@ async fn a_choice_runs_one_branch_and_none_after_an_outage() {
 #[tokio::test]
 async fn a_huge_list_is_refused_whole() {
     let (world, books) = books().await;
-    let actions = json!([each(json!({"for_each": "{{trigger_data.rows | batch(1)}}", "key": null})), post("last", "end")]);
+    let actions =
+        json!([each(json!({"for_each": "{{trigger_data.rows | batch(1)}}", "key": null})), post("last", "end")]);
     let rows: Value = (0..20_000).map(Value::from).collect();
     let run = carried_out(&world, &actions, &json!({"rows": rows})).await;
     assert_eq!(run.status, RunStatus::PartialFailure);

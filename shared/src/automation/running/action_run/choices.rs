@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::{ActionRun, Choose, Frame, in_json, with_error};
 use crate::{
-    automation::{definition::steps::{Step, outputs_of}, expressions::data::NOT_TAKEN},
+    automation::{
+        definition::steps::{Step, outputs_of},
+        expressions::data::NOT_TAKEN,
+    },
     models::{ActionResult, ActionStatus, StepKind, Timestamp},
 };
 
@@ -37,7 +40,8 @@ impl<'a> ActionRun<'a> {
     }
 
     pub(super) fn enter_branch(&mut self, choose: &'a Choose, result: &ActionResult, output: Option<&Value>) {
-        let branch = output.filter(|_| result.status == ActionStatus::Succeeded).and_then(|output| output.get("branch"));
+        let branch =
+            output.filter(|_| result.status == ActionStatus::Succeeded).and_then(|output| output.get("branch"));
         let number = branch.and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
         let taken: &'a [Step] = match (branch, number) {
             (Some(Value::String(name)), _) if name == OTHERWISE => &choose.otherwise,
@@ -55,7 +59,7 @@ impl<'a> ActionRun<'a> {
         }
         self.outputs.await_those_of(taken);
         if !taken.is_empty() {
-            self.frames.push(Frame { steps: taken, next: 0, item_of: None });
+            self.frames.push(Frame::of(taken));
         }
     }
 }

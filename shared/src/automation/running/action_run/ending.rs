@@ -51,6 +51,11 @@ impl Tally {
         why
     }
 
+    /// The places of the first failures.
+    pub(super) fn places(&self) -> Vec<&str> {
+        self.named.iter().map(|(place, _)| place.as_str()).collect()
+    }
+
     /// Counts the step that a limit of the run stops.
     pub(super) fn refuse(&mut self, why: String) {
         self.own_failures += 1;
@@ -81,26 +86,23 @@ impl ActionRun<'_> {
         Ending { status, result: None, error: self.summary() }
     }
 
-    fn summary(&self) -> Option<String> {
+    pub(super) fn summary(&self) -> Option<String> {
         let Tally { acted, failures, named, calls, .. } = &self.tally;
         if *failures == 0 {
             return None;
         }
         // The summary is shown where the tools' marks are unknown, so it is redacted here.
-        let calls = calls.iter().map(|(marks, arguments, result)| MarkedCall {
-            marks,
-            arguments: arguments.as_ref(),
-            result,
-        });
+        let calls =
+            calls.iter().map(|(marks, arguments, result)| MarkedCall { marks, arguments: arguments.as_ref(), result });
         let transcript = Transcript::of(calls);
         let shown = |why: &str| cut(transcript.text(why, LONGEST_ERROR), LONGEST_REASON);
         let named: Vec<String> = named.iter().map(|(id, why)| format!("{id} ({})", shown(why))).collect();
         let more = failures.saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         // In a loop or a branch the number of actions is known only as far as the run came.
-        let is_flat = !self.steps.iter().any(super::Step::is_nested);
+        let is_flat = self.catching.is_none() && !self.steps.iter().any(super::Step::is_nested);
         let all = if is_flat { self.steps.len() } else { *acted };
-        let left = self.frames.first().map_or(0, |frame| frame.steps.len().saturating_sub(frame.next));
+        let left = self.catching.unwrap_or_else(|| self.left());
         let stopped = match &self.stopped {
             Some(why) if left > 0 => format!(" The last {left} were not started: {why}."),
             _ => String::new(),

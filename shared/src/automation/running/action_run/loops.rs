@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, without_output, with_error};
+use super::{ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, with_error, without_output};
 use crate::{
     automation::{
         definition::{
@@ -128,7 +128,7 @@ impl<'a> ActionRun<'a> {
             gathered: Gathered::default(),
         };
         going.begin_item(&mut self.outputs);
-        self.frames.push(Frame { steps: &each.steps, next: 0, item_of: Some(Box::new(going)) });
+        self.frames.push(Frame { item_of: Some(Box::new(going)), ..Frame::of(&each.steps) });
     }
 
     /// The result that ends a loop.
@@ -252,7 +252,8 @@ fn listed(each: &ForEach, data: &Data<'_>) -> Result<Vec<Value>, NoList> {
         }
         Err(Unfilled::Expression(why)) => return Err(NoList::Wrong(why)),
         Err(Unfilled::TooLarge) => {
-            let why = format!("The list has more than {LARGEST_LIST} bytes; let the loop go through fewer or smaller items.");
+            let why =
+                format!("The list has more than {LARGEST_LIST} bytes; let the loop go through fewer or smaller items.");
             return Err(NoList::Wrong(why));
         }
     };
@@ -291,7 +292,9 @@ fn keys(each: &ForEach, items: &[Value], data: &Data<'_>) -> Result<Vec<Option<S
             let key = match filled_in_within(&template, &data, LARGEST_KEY) {
                 Ok(Value::String(text)) => text,
                 Ok(other) => other.to_string(),
-                Err(Unfilled::Expression(why)) => return Err(NoList::Wrong(format!("The key of item {number}: {why}"))),
+                Err(Unfilled::Expression(why)) => {
+                    return Err(NoList::Wrong(format!("The key of item {number}: {why}")));
+                }
                 Err(Unfilled::TooLarge) => {
                     let why = format!("The key of item {number} has more than {LARGEST_KEY} bytes; use a short one.");
                     return Err(NoList::Wrong(why));

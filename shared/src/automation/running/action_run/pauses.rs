@@ -39,7 +39,9 @@ impl<'a> ActionRun<'a> {
             return settled(ActionResult { note, ..waited(until, result) });
         }
         if until > now.plus(Duration::from_secs(LONGEST_WAIT * 60)) {
-            let why = format!("{until} is more than 30 days away, the longest pause; let a schedule start an automation then.");
+            let why = format!(
+                "{until} is more than 30 days away, the longest pause; let a schedule start an automation then."
+            );
             return settled(with_error(ActionStatus::Failed, why, result));
         }
         if self.data.is_dry_run() {
@@ -59,9 +61,8 @@ impl<'a> ActionRun<'a> {
             return Err(format!("There is no moment to wait for: {}.", lacking.in_words()));
         }
         match filled_in_within(&Value::from(text.as_str()), &data, LONGEST_MOMENT) {
-            Ok(Value::String(written)) => moment(&written, self.data.zone()).ok_or_else(|| {
-                format!("{written} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")
-            }),
+            Ok(Value::String(written)) => moment(&written, self.data.zone())
+                .ok_or_else(|| format!("{written} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")),
             Ok(other) => Err(format!("{other} is no moment; write a day or moment of ISO 8601, 2027-01-31T09:00.")),
             Err(Unfilled::Expression(why)) => Err(why),
             Err(Unfilled::TooLarge) => Err(format!("{text} is no moment: it is too long.")),

@@ -51,10 +51,11 @@ fn carry_out(list: &Value, tool: impl Fn(&str, &Map<String, Value>) -> ToolOutco
     let mut results: Vec<ActionResult> = Vec::new();
     loop {
         // Resumes before each step, as a new process would.
-        let run = ActionRun::resume(&actions, &variables, &data, &results).unwrap();
+        let run = ActionRun::resume((&actions, &[]), &variables, &data, &results).unwrap();
         match run.next(now()) {
             Next::Over(ending) => return (results, ending),
             Next::Settled(result) => results.push(*result),
+            Next::Pause(_) => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id, &planned.arguments);
                 results.push(planned.finished(&outcome, false, now()));
@@ -138,7 +139,7 @@ fn a_run_ends_as_its_actions_did() {
 fn a_marked_value_is_not_in_the_summary() {
     let list = json!([action("a", json!({"parameters": {"guest": "Ada Lovelace"}}))]);
     let (actions, variables, data) = (steps(&list), Map::new(), data(&json!({})));
-    let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+    let mut run = ActionRun::resume((&actions, &[]), &variables, &data, &[]).unwrap();
     let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
     let failed = planned.failed("There is no room for Ada Lovelace.", now());
     run.record(&ActionResult { redact: vec!["guest".to_owned()], ..failed }).unwrap();
@@ -151,7 +152,7 @@ fn a_run_that_only_outages_stopped_is_told_apart() {
     let list = json!([action("a", json!({})), action("b", json!({}))]);
     let (actions, variables, data) = (steps(&list), Map::new(), data(&json!({})));
     for (outages, expected) in [([true, true], true), ([true, false], false)] {
-        let mut run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+        let mut run = ActionRun::resume((&actions, &[]), &variables, &data, &[]).unwrap();
         for outage in outages {
             let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
             let failed = planned.failed("No.", now());
@@ -165,10 +166,9 @@ fn a_run_that_only_outages_stopped_is_told_apart() {
 fn only_a_request_without_any_effect_is_repeated() {
     let (actions, variables, data) =
         (steps(&json!([action("a", json!({"retries": 2}))])), Map::new(), data(&json!({})));
-    let run = ActionRun::resume(&actions, &variables, &data, &[]).unwrap();
+    let run = ActionRun::resume((&actions, &[]), &variables, &data, &[]).unwrap();
     let Next::Call(planned) = run.next(now()) else { panic!("it is called") };
-    let because =
-        |failure| ToolOutcome::failed("No.").because(clients::Error::new(UpstreamService::Outbound, failure));
+    let because = |failure| ToolOutcome::failed("No.").because(clients::Error::new(UpstreamService::Outbound, failure));
     let busy = || because(Failure::RateLimited);
     for (outcome, acts, attempts, again) in [
         (busy(), true, 1, true),
@@ -235,17 +235,35 @@ fn a_list_that_is_none_or_too_long_fails_the_loop_before_its_first_item() {
     let cut = each(json!([{"name": "a"}, crate::cut::instead_of("5 more")]), json!({}));
     for (step, why) in [
         (each(json!("{{trigger_data.n}}"), json!({})), "{{trigger_data.n}} is a number, but for_each needs a list."),
-        (each(json!("{{trigger_data.no}}"), json!({})), "There is nothing at {{trigger_data.no}}, but for_each needs a list."),
-        (many, "The list has 101 items, and max_items is 100, so none was done; raise max_items (at most 1000), or let the loop go through fewer."),
+        (
+            each(json!("{{trigger_data.no}}"), json!({})),
+            "There is nothing at {{trigger_data.no}}, but for_each needs a list.",
+        ),
+        (
+            many,
+            "The list has 101 items, and max_items is 100, so none was done; raise max_items (at most 1000), or let the loop go through fewer.",
+        ),
         (key, "Item 1 has nothing at {{row.id}}, which is its key, so none was done."),
-        (cut, "The list is incomplete: the output that it is from was cut, because it has more than 65536 bytes. Let the tool return less."),
+        (
+            cut,
+            "The list is incomplete: the output that it is from was cut, because it has more than 65536 bytes. Let the tool return less.",
+        ),
     ] {
         let (results, ending) = carry_out(&json!([step]), echo);
         assert_eq!((places(&results), ending.status), (vec!["each failed".to_owned()], RunStatus::Failed));
         assert_eq!(results[0].error.as_deref(), Some(why));
     }
-    let (results, ending) = carry_out(&json!([each(json!([]), json!({"output_as": "all"})), action("after", json!({"parameters": {"n": "{{all}}"}}))]), echo);
-    assert_eq!((places(&results), ending.status), (vec!["each succeeded".to_owned(), "after succeeded".to_owned()], RunStatus::Completed));
+    let (results, ending) = carry_out(
+        &json!([
+            each(json!([]), json!({"output_as": "all"})),
+            action("after", json!({"parameters": {"n": "{{all}}"}}))
+        ]),
+        echo,
+    );
+    assert_eq!(
+        (places(&results), ending.status),
+        (vec!["each succeeded".to_owned(), "after succeeded".to_owned()], RunStatus::Completed)
+    );
     assert_eq!(results[0].note.as_deref(), Some("The list is empty, so nothing was done."));
     assert_eq!(results[1].arguments.as_deref(), Some(r#"{"n":[]}"#));
 }
@@ -255,7 +273,10 @@ fn a_list_that_is_none_or_too_long_fails_the_loop_before_its_first_item() {
 fn a_loop_over_a_missing_output_is_skipped() {
     let list = json!([action("look", json!({"output_as": "found"})), each(json!("{{found.rows}}"), json!({}))]);
     let (results, ending) = carry_out(&list, |_, _| ToolOutcome::failed("No."));
-    assert_eq!((places(&results), ending.status), (vec!["look failed".to_owned(), "each skipped".to_owned()], RunStatus::Failed));
+    assert_eq!(
+        (places(&results), ending.status),
+        (vec!["look failed".to_owned(), "each skipped".to_owned()], RunStatus::Failed)
+    );
     let why = "There is no list to go through: the action look failed, so its output proves nothing.";
     assert_eq!(results[1].error.as_deref(), Some(why));
 }
@@ -269,7 +290,10 @@ fn equal_items_have_places_of_their_own_and_equal_keys_are_done_once() {
     assert_eq!(results.len(), 5);
     let (results, _) = carry_out(&json!([each(rows, json!({"key": "{{row.id}}"}))]), echo);
     assert_eq!(results[0].keys.len(), 2);
-    assert_eq!(results[0].note.as_deref(), Some("2 items. 1 of the list's 3 have the key of an earlier one, and are left out."));
+    assert_eq!(
+        results[0].note.as_deref(),
+        Some("2 items. 1 of the list's 3 have the key of an earlier one, and are left out.")
+    );
     assert_eq!(results[0].keys[1].len(), 16, "a key with a blank is shown as its digest");
 }
 
@@ -280,20 +304,30 @@ fn a_failed_item_ends_the_loop_only_if_the_loop_says_so() {
         if arguments.get("to") == Some(&json!("bad")) { ToolOutcome::failed("No.") } else { ToolOutcome::succeeded(1) }
     };
     let two = json!([
-        action("notify", json!({"parameters": {"to": "{{row.name}}"}, "on_error": "stop"})), action("log", json!({})),
+        action("notify", json!({"parameters": {"to": "{{row.name}}"}, "on_error": "stop"})),
+        action("log", json!({})),
     ]);
     let key = json!({"key": "{{row.name}}", "actions": two, "output_as": "all"});
     let (results, ending) = carry_out(&json!([each(rows.clone(), key.clone()), action("after", json!({}))]), tool);
     assert_eq!(
         places(&results),
         [
-            "each succeeded", "each[a].notify succeeded", "each[a].log succeeded", "each[bad].notify failed",
-            "each[c].notify succeeded", "each[c].log succeeded", "each failed", "after succeeded",
+            "each succeeded",
+            "each[a].notify succeeded",
+            "each[a].log succeeded",
+            "each[bad].notify failed",
+            "each[c].notify succeeded",
+            "each[c].log succeeded",
+            "each failed",
+            "after succeeded",
         ]
     );
     assert_eq!(results[6].note.as_deref(), Some("3 of 3 items were done, 1 of them failed."));
     assert!(results[6].output.as_ref().unwrap().contains(r#""error":"No.","key":"bad""#), "{:?}", results[6].output);
-    assert_eq!((ending.status, ending.error.as_deref()), (RunStatus::PartialFailure, Some("1 of 6 actions failed: each[bad].notify (No.).")));
+    assert_eq!(
+        (ending.status, ending.error.as_deref()),
+        (RunStatus::PartialFailure, Some("1 of 6 actions failed: each[bad].notify (No.)."))
+    );
 
     let mut stops = each(rows, key);
     stops["on_error"] = json!("stop");
@@ -301,7 +335,9 @@ fn a_failed_item_ends_the_loop_only_if_the_loop_says_so() {
     assert_eq!(places(&results)[3..], ["each[bad].notify failed", "each failed"]);
     assert_eq!(
         ending.error.as_deref(),
-        Some("1 of 3 actions failed: each[bad].notify (No.). The last 1 were not started: the run was to stop if an item of each fails.")
+        Some(
+            "1 of 3 actions failed: each[bad].notify (No.). The last 1 were not started: the run was to stop if an item of each fails."
+        )
     );
 }
 
@@ -355,7 +391,8 @@ fn loops_in_loops_keep_their_items_apart() {
     let rows = json!([{"id": "x", "parts": ["a", "b"]}, {"id": "y", "parts": ["a"]}]);
     let outer = json!({"id": "outer", "for_each": rows, "as": "row", "key": "{{row.id}}", "actions": [inner]});
     let (results, _) = carry_out(&json!([outer]), echo);
-    let called: Vec<&str> = results.iter().filter(|result| result.kind == StepKind::Action).map(ActionResult::place).collect();
+    let called: Vec<&str> =
+        results.iter().filter(|result| result.kind == StepKind::Action).map(ActionResult::place).collect();
     assert_eq!(called, ["outer[x].inner[a].do", "outer[x].inner[b].do", "outer[y].inner[a].do"]);
     assert_eq!(results[2].arguments.as_deref(), Some(r#"{"of":"x-a"}"#));
 }
@@ -366,12 +403,13 @@ fn a_run_has_a_limit_of_steps() {
     let inner = json!({"id": "inner", "for_each": rows(500), "as": "part", "max_items": 1_000, "actions": [action("do", json!({}))]});
     let outer = json!({"id": "outer", "for_each": rows(1_000), "as": "row", "max_items": 1_000, "actions": [inner]});
     let (steps, variables, data) = (steps(&json!([outer])), Map::new(), data(&json!({})));
-    let mut run = ActionRun::resume(&steps, &variables, &data, &[]).unwrap();
+    let mut run = ActionRun::resume((&steps, &[]), &variables, &data, &[]).unwrap();
     let mut results = 0;
     let ending = loop {
         match run.next(now()) {
             Next::Over(ending) => break ending,
             Next::Settled(result) => run.record(&result).unwrap(),
+            Next::Pause(_) => panic!("nothing waits"),
             Next::Call(planned) => run.record(&planned.finished(&ToolOutcome::succeeded(1), false, now())).unwrap(),
         }
         results += 1;
@@ -386,7 +424,7 @@ fn a_result_of_another_step_is_refused() {
     let (results, _) = carry_out(&list, echo);
     let (steps, variables, data) = (steps(&list), Map::new(), data(&json!({})));
     let wrong = [results[1].clone()];
-    assert!(ActionRun::resume(&steps, &variables, &data, &wrong).is_err());
+    assert!(ActionRun::resume((&steps, &[]), &variables, &data, &wrong).is_err());
 }
 
 // -------------------------------------------------------------------------------------------------------------- pauses
@@ -404,7 +442,7 @@ fn a_pause_ends_at_its_time_and_is_the_same_whenever_the_run_resumes() {
         (json!({"until": "{{due}}"}), "2026-11-24T08:00:00.000Z"),
     ] {
         let steps = paused(wait);
-        let run = ActionRun::resume(&steps, &variables, &data, &[]).unwrap();
+        let run = ActionRun::resume((&steps, &[]), &variables, &data, &[]).unwrap();
         let Next::Pause(pause) = run.next(now()) else { panic!("it waits") };
         assert_eq!((pause.place.as_str(), pause.until.to_string().as_str()), ("pause", until));
     }
@@ -415,9 +453,113 @@ fn a_pause_ends_at_its_time_and_is_the_same_whenever_the_run_resumes() {
         (json!({"until": "{{no}}"}), ActionStatus::Failed, "is no moment"),
     ] {
         let steps = paused(wait);
-        let run = ActionRun::resume(&steps, &variables, &data, &[]).unwrap();
+        let run = ActionRun::resume((&steps, &[]), &variables, &data, &[]).unwrap();
         let Next::Settled(result) = run.next(now()) else { panic!("it does not wait") };
         let told = result.note.clone().or(result.error.clone()).unwrap();
         assert!(result.status == status && told.contains(said), "{result:?}");
     }
+}
+
+// ----------------------------------------------------------------------------------------------------------- failures
+
+/// Runs a whole definition, with `tool` answering every call.
+fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
+    let definition = json!({"name": "x", "trigger_type": "manual", "actions": list, "catch": catch});
+    let mut diagnostics = Diagnostics::default();
+    let definition = Definition::read(&definition, &mut diagnostics).unwrap();
+    assert_eq!(diagnostics.iter().count(), 0, "{diagnostics:?}");
+    let AutomationBody::Actions(steps) = &definition.body else { panic!("it has actions") };
+    let (variables, data) = (Map::new(), data(&json!({"n": 5})));
+    let mut results: Vec<ActionResult> = Vec::new();
+    loop {
+        let run = ActionRun::resume((steps, &definition.catch), &variables, &data, &results).unwrap();
+        match run.next(now()) {
+            Next::Over(ending) => return (results, ending),
+            Next::Settled(result) => results.push(*result),
+            Next::Pause(_) => panic!("nothing waits"),
+            Next::Call(planned) => {
+                let outcome = tool(&planned.id);
+                results.push(planned.finished(&outcome, false, now()));
+            }
+        }
+    }
+}
+
+fn only_bad(id: &str) -> ToolOutcome {
+    if id.ends_with("bad") { ToolOutcome::failed("No.") } else { ToolOutcome::succeeded(1) }
+}
+
+#[test]
+fn a_failure_is_caught_with_its_reason() {
+    let tell = action("tell", json!({"parameters": {"text": "{{error.place}}: {{error.message}}"}}));
+    let list = json!([
+        action("bad", json!({"catch": [tell]})),
+        action("after", json!({"parameters": {"gone": "{{error.message}}"}}))
+    ]);
+    let (results, ending) = carry_out_all(&list, &json!(null), only_bad);
+    assert_eq!(places(&results), ["bad failed", "tell succeeded", "after succeeded"]);
+    assert_eq!(results[1].arguments.as_deref(), Some(r#"{"text":"bad: No."}"#));
+    assert_eq!(results[2].arguments.as_deref(), Some(r#"{"gone":"[No available data]"}"#));
+    assert_eq!(
+        (ending.status, ending.error.as_deref()),
+        (RunStatus::PartialFailure, Some("1 of 3 actions failed: bad (No.)."))
+    );
+    // Nothing is caught where nothing failed.
+    let (results, _) = carry_out_all(&list, &json!(null), |_| ToolOutcome::succeeded(1));
+    assert_eq!(places(&results), ["bad succeeded", "after succeeded"]);
+}
+
+#[test]
+fn a_run_that_is_to_stop_stops_after_its_catch() {
+    let stops =
+        |catch: Value| json!([action("bad", json!({"on_error": "stop", "catch": catch})), action("after", json!({}))]);
+    let all =
+        json!([action("sum", json!({"parameters": {"text": "{{error.message}}", "first": "{{error.places[0]}}"}}))]);
+    let (results, ending) = carry_out_all(&stops(json!([action("tell", json!({}))])), &all, only_bad);
+    assert_eq!(places(&results), ["bad failed", "tell succeeded", "sum succeeded"]);
+    let said = "1 of 2 actions failed: bad (No.). The last 1 were not started: the run was to stop if bad fails.";
+    assert_eq!(results[2].arguments.as_deref(), Some(json!({"first": "bad", "text": said}).to_string().as_str()));
+    assert_eq!(ending.status, RunStatus::PartialFailure);
+    assert!(ending.error.unwrap().ends_with("The last 1 were not started: the run was to stop if bad fails."));
+    // A usage limit ends the run, and the catch of the automation says so.
+    let limit = |id: &str| match id {
+        "bad" => ToolOutcome::succeeded(json!({"error": "USAGE_LIMIT_EXCEEDED"})),
+        _ => ToolOutcome::succeeded(1),
+    };
+    let (results, _) = carry_out_all(&stops(json!([action("tell", json!({}))])), &all, limit);
+    assert_eq!(places(&results), ["bad failed", "sum succeeded"]);
+    // A failure of the catch itself is not caught again.
+    let (results, ending) = carry_out_all(
+        &json!([action("bad", json!({}))]),
+        &json!([action("too_bad", json!({})), action("last", json!({}))]),
+        only_bad,
+    );
+    assert_eq!(
+        (places(&results), ending.status),
+        (
+            vec!["bad failed".to_owned(), "too_bad failed".to_owned(), "last succeeded".to_owned()],
+            RunStatus::PartialFailure
+        )
+    );
+}
+
+#[test]
+fn a_failure_in_a_loop_is_caught_for_its_item() {
+    let tell = action("tell", json!({"parameters": {"of": "{{error.place}}"}}));
+    let inner = json!([action("bad", json!({"on_error": "stop", "catch": [tell]})), action("never", json!({}))]);
+    let each =
+        json!({"id": "each", "for_each": [{"k": "a"}, {"k": "b"}], "as": "row", "key": "{{row.k}}", "actions": inner});
+    let (results, _) = carry_out_all(&json!([each]), &json!(null), only_bad);
+    assert_eq!(
+        places(&results),
+        [
+            "each succeeded",
+            "each[a].bad failed",
+            "each[a].tell succeeded",
+            "each[b].bad failed",
+            "each[b].tell succeeded",
+            "each failed"
+        ]
+    );
+    assert_eq!(results[2].arguments.as_deref(), Some(r#"{"of":"each[a].bad"}"#));
 }

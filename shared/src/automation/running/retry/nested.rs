@@ -23,7 +23,7 @@ const KEPT: u32 = 1_000_000;
 
 /// The place where the earlier run ended without a result, if it ended in a call of a tool.
 pub(super) fn stopped_at(
-    earlier: &[DefinedStep],
+    earlier: (&[DefinedStep], &[DefinedStep]),
     variables: &Map<String, Value>,
     data: &RunData,
     results: &[ActionResult],
