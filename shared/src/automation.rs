@@ -16,6 +16,9 @@ pub use definition::diagnostics::{
     CheckReport, CheckResult, Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Severity,
 };
 pub use definition::schedule::ScheduleRule;
+pub use definition::steps::{
+    Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
+};
 pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
 pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
@@ -29,7 +32,7 @@ pub use expressions::conditions::{
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
 pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
-pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
+pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction};
 pub use running::approval_rules::{ApprovalVerdict, approval_verdict, asking_rule, recipients};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};

@@ -11,7 +11,7 @@ use shared::{
     error,
     injection::{Ended, Ending, LLM_AGENT},
     models::{ActionResult, ExecutionOrigin, OfferedTool, RunId, RunStatus, Spent, Timestamp},
-    store::{Saved, Step},
+    store::{Saved, Step, Waits},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
 
@@ -58,6 +58,7 @@ impl Actions<'_> {
                 Next::Over(ending) if actions.failed_by_outages() => return Ok(Ended::Stopped(Stop::GivenUp(ending))),
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
+                Next::Pause(pause) => return Ok(Ended::Stopped(Stop::Waits(Waits::ForTime(pause)))),
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
                     Ok(Came::Continue(result)) => *result,
                     Ok(Came::Break(ended)) => return Ok(ended),

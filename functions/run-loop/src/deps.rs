@@ -7,7 +7,7 @@ use shared::{
     accounts::Accounts,
     automation::FailurePause,
     catalogue::Catalogue,
-    clients::{Llm, Queue},
+    clients::{Llm, Queue, Scheduler},
     execution::Executor,
     idempotency::Idempotency,
     models::{AutomationRun, QueuedRun, RunCeilings},
@@ -39,6 +39,8 @@ pub struct Deps {
     pub watch: FailurePause,
     pub approvals: Approvals,
     pub automations: Automations,
+    /// Wakes runs after long pauses.
+    pub scheduler: Scheduler,
     /// The least time left for a step to begin; tests need less.
     pub step_needs: Duration,
     /// The pause before an action's first retry; it doubles each time. Tests need none.
@@ -60,6 +62,7 @@ impl Deps {
             watch: platform.watch()?,
             approvals: Approvals::new(database),
             automations: Automations::new(database),
+            scheduler: platform.scheduler()?,
             step_needs: STEP_NEEDS,
             retry_pause: RETRY_PAUSE,
         })

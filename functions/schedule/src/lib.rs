@@ -4,6 +4,7 @@
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
 //! `calls` sends ended calls: `{organization_id, call_id}`.
+//! `EventBridge` Scheduler sends runs whose pause is over: `{organization_id, run_id}`.
 //!
 //! Steps of an occurrence:
 //!
@@ -64,6 +65,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
+        Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }
 

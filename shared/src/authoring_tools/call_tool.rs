@@ -35,7 +35,7 @@ impl ToolCaller {
         };
         let (organization, deadline) = (context.organization, context.deadline);
 
-        let ToolData { tools, problems } = discovery.fetch_tool_data(organization, &[name], deadline).await?;
+        let ToolData { tools, problems, .. } = discovery.fetch_tool_data(organization, &[name], deadline).await?;
         let Some(tool) = tools.into_iter().next() else {
             let message = problems.first().map_or("There is no such tool.", |problem| problem.message.as_str());
             return Ok(AgentToolAnswer { data: json!({"problems": problems}), ..AgentToolAnswer::failed(message) });

@@ -145,7 +145,8 @@ fn fetch_tool_data() -> AgentTool {
             name: "fetch_tool_data".into(),
             description: "Gives tools in full: parameters as a JSON schema, what they return, their fingerprint, whether their \
                           service is connected, and an example call. Read every tool before you use it in an automation: \
-                          deploy_automation asks for its fingerprint."
+                          deploy_automation asks for its fingerprint. The names for_each, choose and wait explain loops, branches \
+                          and pauses of automations."
                 .into(),
             parameters: Parameters::new([("tool_names", names, true)]).closed(),
             returns: json!({}),

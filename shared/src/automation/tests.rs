@@ -2,6 +2,7 @@
 
 mod hints;
 mod mistakes;
+mod nested;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

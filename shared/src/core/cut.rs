@@ -49,6 +49,11 @@ pub fn is_cut(text: &str) -> bool {
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
 }
 
+/// Whether the value stands for items that were cut from the end of a list.
+pub fn is_marker(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.starts_with(MARKER) && text.ends_with(" more)"))
+}
+
 /// The marker for `what`, such as `12 more` items of a list or members of an object.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")

@@ -54,7 +54,8 @@ pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedToo
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPause, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind,
+    WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{

@@ -42,8 +42,8 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     models::{
-        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
-        RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
+        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPause, RunPlan,
+        RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -89,10 +89,11 @@ pub enum Step<'a> {
     Prompt(&'a RunPrompt),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits {
     ForApproval(ApprovalId, Timestamp),
     ForRun(RunId, Timestamp),
+    ForTime(RunPause),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -289,16 +290,18 @@ impl AutomationRuns {
         released.unless_refused().await.map(drop)
     }
 
-    /// Releases a run until the approval or child run completes. A waiting run costs nothing.
-    pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
+    /// Releases a run until the approval or child run completes, or until a time. A waiting run costs nothing.
+    pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: &Waits) -> Result<Saved> {
         let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
         let (status, what, until) = match wait {
-            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), until),
-            Waits::ForRun(child, until) => (RunStatus::Running, text(child), until),
+            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), *until),
+            Waits::ForRun(child, until) => (RunStatus::Running, text(child), *until),
+            Waits::ForTime(pause) => (RunStatus::Running, to_attribute(pause)?, pause.until),
         };
-        let (name, other) = match wait {
-            Waits::ForApproval(..) => (of_approval, of_run),
-            Waits::ForRun(..) => (of_run, of_approval),
+        let (name, others) = match wait {
+            Waits::ForApproval(..) => (of_approval, of_run.to_owned()),
+            Waits::ForRun(..) => (of_run, of_approval.to_owned()),
+            Waits::ForTime(_) => ("#pause", format!("{of_approval}, {of_run}")),
         };
         let kept = until.plus(KEPT_BEYOND).as_seconds();
         if kept > run.expires_at {
@@ -307,7 +310,7 @@ impl AutomationRuns {
         let waiting = lease
             .update_in_transaction(format!(
                 "SET #status = :status, {name} = :what, #time_from = :until, #attempts = :none, #updated_at = :now, \
-                 #expires_at = :kept REMOVE #lease_token, #lease_until, {other}"
+                 #expires_at = :kept REMOVE #lease_token, #lease_until, {others}"
             ))
             .with([(":until", text(until)), (":kept", number(kept.max(run.expires_at)))]);
         let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([

@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod index;
+mod language;
 mod listed;
 mod overview;
 mod own_tools;

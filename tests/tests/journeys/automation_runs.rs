@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod dry_run;
+mod examples;
 mod expressions;
 mod faults;
 mod heavy_conditions;
 mod models;
+mod nested;
+mod pauses;
 mod repeated_actions;
 mod run_retry;
 mod withdrawn;

@@ -41,23 +41,42 @@ export function templated(text) {
   return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (/^\{\{.*\}\}$/s.test(part) ? { name: part.slice(2, -2).trim() } : { text: part }));
 }
 
-/** The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, onError}`. */
-export function actionsOf({ actions = [] }) {
-  return actions.map((action, place) => ({
-    pointer: `/actions/${place}`,
-    id: action.id ?? action.action_id ?? `action ${place + 1}`,
-    tool: action.tool,
-    parameters: action.parameters ?? action.params ?? {},
-    condition: action.condition ?? null,
-    output: action.output_as ?? null,
-    approval: action.approval ?? null,
-    stops: action.on_error === 'stop',
-  }));
+/**
+ * The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, stops, loop, pause, lists}`. `lists` are the
+ * steps within a loop or a choice, each `{title, when, steps}`; a deeper list than a definition can have is left out.
+ */
+export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
+  if (!Array.isArray(actions) || depth > 5) return [];
+  return actions.map((action, place) => {
+    const at = `${pointer}/${place}`;
+    const inner = (steps, below) => actionsOf({ actions: steps ?? [] }, `${at}/${below}`, depth + 1);
+    const branches = Array.isArray(action.choose) ? action.choose.map((branch, number) => ({ title: number === 0 ? 'If' : 'Else, if', when: branch.when ?? null, steps: inner(branch.actions, `choose/${number}/actions`) })) : [];
+    return {
+      pointer: at,
+      id: action.id ?? action.action_id ?? `action ${place + 1}`,
+      tool: action.tool ?? null,
+      parameters: action.parameters ?? action.params ?? {},
+      condition: action.condition ?? null,
+      output: action.output_as ?? null,
+      approval: action.approval ?? null,
+      stops: action.on_error === 'stop',
+      loop: action.for_each === undefined ? null : { list: action.for_each, item: action.as ?? 'item', key: action.key ?? null, most: action.max_items ?? 100 },
+      pause: action.wait ?? null,
+      lists: [
+        ...(action.for_each === undefined ? [] : [{ title: 'For each item', when: null, steps: inner(action.actions, 'actions') }]),
+        ...branches,
+        ...(action.catch ? [{ title: 'If it fails', when: null, steps: inner(action.catch, 'catch') }] : []),
+        ...(action.otherwise ? [{ title: 'Otherwise', when: null, steps: inner(action.otherwise, 'otherwise') }] : []),
+      ],
+    };
+  });
 }
 
-/** The diagnostics at or below a place. */
-export function diagnosticsAt(diagnostics, pointer) {
-  return diagnostics.filter(({ pointer: at }) => at === pointer || at.startsWith(`${pointer}/`));
+/** The diagnostics at or below a place, except those of the steps within it. */
+export function diagnosticsAt(diagnostics, pointer, lists = []) {
+  const below = (at, place) => at === place || at.startsWith(`${place}/`);
+  const inner = lists.flatMap(({ steps }) => steps.map((step) => step.pointer));
+  return diagnostics.filter(({ pointer: at }) => below(at, pointer) && !inner.some((place) => below(at, place)));
 }
 
 /** The actions for a version: `activate`, `resume`, `rollback`, or null for the active version. */

@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    automation::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_ACTIONS, Operator, TRIGGER_TYPES},
+    automation::{
+        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES,
+    },
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
 
@@ -39,7 +41,7 @@ fn any_object(description: &str) -> Value {
 pub(super) fn definition_schema() -> Value {
     let actions = json!({
         "type": "array", "minItems": 1, "maxItems": MOST_ACTIONS, "items": action(),
-        "description": "The actions, in this order; instead of prompt",
+        "description": "The actions, in this order; instead of prompt. Each calls a tool, or is a loop (for_each) or a choice (choose) with actions of its own, or a pause (wait)",
     });
     let approvals = json!({
         "type": "array", "items": approval_rule(), "description": "The effects of actions that ask a person first",
@@ -64,12 +66,14 @@ pub(super) fn definition_schema() -> Value {
         "fingerprints": fingerprints,
         "quotas": quotas(),
         "approvals": approvals,
+        "catch": inner_actions("With actions: run at the end if one failed; {{error.message}} sums up"),
     });
     object(
         "The definition of an automation. {{path}} in a parameter stands for a value of trigger_data ({{event.text}}), of an earlier \
          action's output_as ({{found.rows[0].name}}), of variables, of the user ({{user.email}}), or for a time ({{now}}, {{today}}). \
          A template may also be a Jinja expression: {{(total / 100) | round(2)}}, {{rows | map(attribute=\"name\") | join(\", \")}}, \
-         {{today | plus_days(7)}}, {{name | default(\"there\")}}.",
+         {{today | plus_days(7)}}, {{name | default(\"there\")}}. fetch_tool_data([\"for_each\", \"choose\", \"wait\"]) \
+         explains loops, choices and pauses, each with a definition.",
         &properties,
         &["name", "trigger_type"],
     )
@@ -113,18 +117,44 @@ fn action() -> Value {
             "reason": text("The reason, shown to the person who decides"),
         }), &[])],
     });
+    let choose = json!({
+        "type": "array", "description": "In place of tool: branches; the first whose when holds runs, and no other",
+        "items": object("A branch", &json!({
+            "when": condition("The branch runs if this holds"), "actions": inner_actions("The actions of the branch"),
+        }), &["when", "actions"]),
+    });
     let properties = json!({
         "id": text("A name of its own"),
-        "tool": text("The tool's name, or the id of a tool of the organization's"),
+        "tool": text("The tool's name, or the id of a tool of the organization's; required unless for_each, choose or wait is given"),
         "parameters": parameters,
         "output_as": text("The name of the tool's output, for later actions"),
         "condition": condition("The action is skipped unless this holds"),
         "approval": approval,
         "timeout_seconds": number(1..=300, "The time for one call of the tool, in seconds; 30 unless given"),
-        "on_error": one_of(&["continue", "stop"], "Whether later actions are carried out after it failed; continue unless given"),
+        "on_error": one_of(
+            &["continue", "stop"],
+            "Whether later actions are carried out after it failed; continue unless given. In a loop, stop ends the item; of a loop, it ends loop and run after the first failed item",
+        ),
         "retries": number(0..=3, "How often the tool is called again after a failure that did nothing; 0 unless given"),
+        "catch": inner_actions("The actions if it failed; {{error.message}} says why"),
+        "for_each": {"description": "In place of tool: the list of a loop, {{found.rows}}"},
+        "as": text("for_each: the name of the item in its actions; item unless given"),
+        "key": text("for_each: what identifies an item, {{row.id}}; its content unless given"),
+        "max_items": number(1..=MOST_ITEMS, "for_each: a longer list fails the loop; 100 unless given"),
+        "actions": inner_actions("for_each: the actions for each item"),
+        "choose": choose,
+        "otherwise": inner_actions("choose: the actions if no when holds"),
+        "wait": object("In place of tool: a pause, during which the run costs nothing; one of minutes and until", &json!({
+            "minutes": number(1..=LONGEST_WAIT, "How long"),
+            "until": text("A moment within 30 days in ISO 8601, or a template for one; without an offset in the trigger's time zone, else the user's"),
+        }), &[]),
     });
-    object("One call of a tool", &properties, &["id", "tool"])
+    object("One call of a tool, a loop, a choice or a pause", &properties, &["id"])
+}
+
+/// Described in words, since some clients reject recursive schemas.
+fn inner_actions(description: &str) -> Value {
+    json!({"type": "array", "items": {"type": "object", "description": "An action, as above"}, "description": description})
 }
 
 /// A clause or a group. Nested groups are described in words, since some clients reject recursive schemas.
@@ -206,11 +236,21 @@ mod tests {
             named.keys().map(|name| (name.clone(), Value::Null)).collect()
         };
         let mut unknown: Option<BTreeSet<String>> = None;
-        for trigger_type in TRIGGER_TYPES {
+        let kinds = [
+            ("tool", json!("t")),
+            ("for_each", json!("{{rows}}")),
+            ("wait", json!(members("/properties/actions/items/properties/wait/properties"))),
+            ("choose", json!([members("/properties/actions/items/properties/choose/items/properties")])),
+        ];
+        for (trigger_type, (field, value)) in
+            TRIGGER_TYPES.iter().flat_map(|of| kinds.iter().map(move |kind| (of, kind)))
+        {
             let mut definition = members("/properties");
+            let mut action = members("/properties/actions/items/properties");
+            action.insert((*field).into(), value.clone());
             definition.insert("trigger_type".into(), json!(trigger_type));
             definition.insert("trigger_config".into(), json!(members("/properties/trigger_config/properties")));
-            definition.insert("actions".into(), json!([members("/properties/actions/items/properties")]));
+            definition.insert("actions".into(), json!([action]));
             definition.insert("quotas".into(), json!(members("/properties/quotas/properties")));
             definition.insert("approvals".into(), json!([members("/properties/approvals/items/properties")]));
             let of_type = BTreeSet::from_iter(unknown_fields(&Value::Object(definition)));

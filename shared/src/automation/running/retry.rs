@@ -3,6 +3,8 @@
 //! Claims alone do not protect a retry: a completed one is free again after its window. So an action acts again only if its
 //! result says that certainly nothing happened, or if a person says so.
 
+mod nested;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -12,14 +14,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    action_run::{ActionRun, Next, id_of, stop_reason},
+    action_run::{ActionRun, Next, id_of},
     manual_run::version_to_run,
     run_data::RunData,
     run_starter::RunStarter,
 };
 use crate::{
     Error, Result,
-    automation::{Action, AutomationBody, Definition},
+    automation::{AutomationBody, Definition, Step as DefinedStep},
     described::Described,
     error::Problems,
     injection::LLM_AGENT,
@@ -104,21 +106,30 @@ impl RunStarter {
         let version = automations.version(organization, automation.id, number).await?;
         let definition = Definition::stored(&version)?;
         let AutomationBody::Actions(actions) = &definition.body else { return Err(no_actions()) };
-        let earlier = match run.automation_version.filter(|earlier| *earlier != number) {
-            None => actions.clone(),
+        let (earlier, earlier_catch) = match run.automation_version.filter(|earlier| *earlier != number) {
+            None => (actions.clone(), definition.catch.clone()),
             Some(earlier) => {
                 let earlier = automations.version(organization, automation.id, earlier).await?;
-                match Definition::stored(&earlier)?.body {
-                    AutomationBody::Actions(actions) => actions,
+                let earlier = Definition::stored(&earlier)?;
+                match earlier.body {
+                    AutomationBody::Actions(actions) => (actions, earlier.catch),
                     AutomationBody::Prompt(_) => return Err(no_actions()),
                 }
             }
         };
         let results = all_results(runs, &whole, plan).await?;
-        let steps = steps(actions, &earlier, &results);
-        let kept: Vec<KeptAction> = steps.iter().filter_map(|step| step.kept).collect();
         let data = RunData::of(run, plan, &version)?;
-        let planned = planned(actions, &definition, &data, &steps, &results)?;
+        let has_catch = !definition.catch.is_empty() || !earlier_catch.is_empty();
+        let (planned, kept) = if has_catch || actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
+            let earlier = (earlier.as_slice(), earlier_catch.as_slice());
+            let stopped_at = nested::stopped_at(earlier, &definition.variables, &data, &whole.actions)?;
+            nested::plan(actions, earlier.0, &results, stopped_at.as_deref())
+        } else {
+            let unrecorded = unrecorded(&earlier, &definition, &data, &results)?;
+            let steps = steps(actions, &earlier, &results, unrecorded);
+            let kept = steps.iter().filter_map(|step| step.kept).collect();
+            (planned(actions, &definition, &data, &steps, &results)?, kept)
+        };
         if request.dry_run {
             return Ok(Retry { version: number, actions: planned, run: None });
         }
@@ -232,22 +243,36 @@ struct Step {
     reason: String,
 }
 
+/// The action without a result at which the earlier run ended. It may have ended between an effect and its record.
+fn unrecorded(
+    earlier: &[DefinedStep],
+    definition: &Definition,
+    data: &RunData,
+    results: &BTreeMap<u32, ActionResult>,
+) -> Result<Option<u32>> {
+    let recorded: Vec<ActionResult> = results.values().cloned().collect();
+    let run = ActionRun::resume((earlier, &[]), &definition.variables, data, &recorded)?;
+    let is_over = matches!(run.next(Timestamp::now()), Next::Over(_));
+    Ok((!is_over).then(|| u32::try_from(recorded.len()).unwrap_or(u32::MAX)))
+}
+
 /// What becomes of each action. An earlier result is that of the same action: the same definition under the same id.
-fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionResult>) -> Vec<Step> {
+fn steps(
+    actions: &[DefinedStep],
+    earlier: &[DefinedStep],
+    results: &BTreeMap<u32, ActionResult>,
+    unrecorded: Option<u32>,
+) -> Vec<Step> {
     let first_failed = earlier.iter().zip(0_u32..).find_map(|(_, index)| {
         let status = results.get(&index).map(|result| result.status);
         (!matches!(status, Some(ActionStatus::Succeeded | ActionStatus::Skipped))).then_some(index)
     });
-    // The run may have ended between an effect and its record.
-    let unrecorded = earlier.iter().zip(0_u32..).map(|(_, index)| index).find(|index| !results.contains_key(index));
-    let unrecorded = unrecorded.filter(|_| !was_stopped(earlier, results));
-    let step_of = |(index, action): (usize, &Action)| {
+    let step_of = |(index, action): (usize, &DefinedStep)| {
         let id = id_of(action, index);
         let before = earlier.iter().enumerate().find(|(at, before)| id_of(before, *at) == id);
         let Some((from, before)) = before else { return runs("It is new in this version.") };
         let from = u32::try_from(from).unwrap_or(u32::MAX);
-        let same =
-            Action { pointer: String::new(), ..before.clone() } == Action { pointer: String::new(), ..action.clone() };
+        let same = nested::is_same(before, action);
         let Some(result) = results.get(&from) else {
             return match unrecorded {
                 Some(unrecorded) if unrecorded == from => {
@@ -256,38 +281,39 @@ fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionR
                 _ => runs("It was not reached."),
             };
         };
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
-        let kept = |reason: &str| Step { kept: Some(KeptAction { index, from }), ..step(RetryStep::Kept, reason) };
-        let step = match result.status {
-            ActionStatus::Succeeded if same => kept("It succeeded."),
-            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => kept("It was skipped."),
-            ActionStatus::Succeeded => {
-                unknown("It succeeded, and this version defines it differently; it would act again.")
-            }
-            ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
-            ActionStatus::NotSent => runs("It was not sent."),
-            ActionStatus::Refused => runs("It was refused; it asks again."),
-            ActionStatus::Failed if result.had_no_effect && action.tool.as_deref() != Some(LLM_AGENT) => {
-                runs("It failed, and nothing happened.")
-            }
-            ActionStatus::Failed => unknown("It failed, and may have acted in part."),
-            ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
-        };
-        Step { marks: (before.tool == action.tool).then(|| result.redact.clone()), ..step }
+        let kept = KeptAction { index: u32::try_from(index).unwrap_or(u32::MAX), from };
+        let step = again(result, same, first_failed.is_some_and(|first| from < first), kept);
+        let marks = (nested::tool_of(before) == nested::tool_of(action)).then(|| result.redact.clone());
+        Step { marks, ..step }
     };
     actions.iter().enumerate().map(step_of).collect()
 }
 
-/// Whether the last result ended the run, so that no later action began.
-fn was_stopped(actions: &[Action], results: &BTreeMap<u32, ActionResult>) -> bool {
-    let Some((index, result)) = results.last_key_value() else { return false };
-    let Some(action) = usize::try_from(*index).ok().and_then(|index| actions.get(index)) else { return false };
-    let output = result.output.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    stop_reason(action, result, output.as_ref()).is_some()
-}
-
 fn step(step: RetryStep, reason: &str) -> Step {
     Step { kept: None, marks: None, step, reason: reason.to_owned() }
+}
+
+/// What becomes of an action with a result. `before_failures`: no earlier action failed.
+fn again(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
+    match result.status {
+        ActionStatus::Succeeded if same => keep(kept, "It succeeded."),
+        ActionStatus::Skipped if same && before_failures => keep(kept, "It was skipped."),
+        ActionStatus::Succeeded => {
+            unknown("It succeeded, and this version defines it differently; it would act again.")
+        }
+        ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
+        ActionStatus::NotSent => runs("It was not sent."),
+        ActionStatus::Refused => runs("It was refused; it asks again."),
+        ActionStatus::Failed if result.had_no_effect && result.tool != LLM_AGENT => {
+            runs("It failed, and nothing happened.")
+        }
+        ActionStatus::Failed => unknown("It failed, and may have acted in part."),
+        ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
+    }
+}
+
+fn keep(kept: KeptAction, reason: &str) -> Step {
+    Step { kept: Some(kept), ..step(RetryStep::Kept, reason) }
 }
 
 fn runs(reason: &str) -> Step {
@@ -301,13 +327,13 @@ fn unknown(reason: &str) -> Step {
 /// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output. They are shown
 /// where the hidden fields of their tool are known; the outputs that flow into them are hidden as in the run's transcript.
 fn planned(
-    actions: &[Action],
+    actions: &[DefinedStep],
     definition: &Definition,
     data: &RunData,
     steps: &[Step],
     results: &BTreeMap<u32, ActionResult>,
 ) -> Result<Vec<RetryAction>> {
-    let mut run = ActionRun::resume(actions, &definition.variables, data, &[])?;
+    let mut run = ActionRun::resume((actions, &[]), &definition.variables, data, &[])?;
     let mut is_known = true;
     let mut shown = Vec::new();
     for ((index, action), step) in actions.iter().enumerate().zip(steps) {
@@ -324,7 +350,7 @@ fn planned(
         }
         shown.push(RetryAction {
             action_id: id_of(action, index),
-            tool: action.tool.clone(),
+            tool: nested::tool_of(action),
             step: step.step,
             reason: step.reason.clone(),
             arguments,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::automation::{
     definition::diagnostics::{Code, Diagnostic, Severity},
     expressions::{
-        data::{ITEM, date_names, is_date},
+        data::{date_names, is_date},
         path::{Path, PathStep},
     },
     nearest,
@@ -80,8 +80,8 @@ pub(super) struct Scope<'a> {
     /// Variables or outputs could not be parsed, so an unknown name may be one of them.
     pub(super) unsure: bool,
     pub(super) trigger: TriggerData<'a>,
-    /// In a condition about the items of a list.
-    pub(super) item: Option<Item<'a>>,
+    /// Items of lists by name, in loops and in a condition about a list; the innermost is the last.
+    pub(super) items: Vec<(&'a str, Item<'a>)>,
 }
 
 /// The knowledge about the items of a list.
@@ -143,7 +143,7 @@ impl<'a> Scope<'a> {
     pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();
-        if let Some(item) = self.item.filter(|_| name == ITEM) {
+        if let Some((_, item)) = self.items.iter().rev().find(|(item, _)| *item == name) {
             return item.look_up(rest, path);
         }
         if let Some(value) = self.variables.get(name) {
@@ -238,6 +238,7 @@ impl<'a> Scope<'a> {
     fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = self.variables.keys().map(String::as_str).collect();
         names.extend(self.outputs.iter().map(|output| output.name));
+        names.extend(self.items.iter().map(|(name, _)| *name));
         match self.trigger {
             TriggerData::Fields { fields, .. } => names.extend(fields.keys().map(String::as_str)),
             TriggerData::Items { items, .. } => {

@@ -47,6 +47,9 @@ pub struct AutomationRun {
     pub waits_for_approval: Option<ApprovalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
+    /// A pause that it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<RunPause>,
     /// The start of its time, if it waited after it was first processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
@@ -125,6 +128,7 @@ impl AutomationRun {
             retried_by: None,
             waits_for_approval: None,
             waits_for_run: None,
+            pause: None,
             time_from: None,
             status: RunStatus::Queued,
             actions_executed: 0,
@@ -166,6 +170,14 @@ impl Owned for AutomationRun {
     fn owner(&self) -> OrganizationId {
         self.organization_id
     }
+}
+
+/// A pause of a run, by the place of its step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPause {
+    pub place: String,
+    pub since: Timestamp,
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
@@ -365,7 +377,7 @@ pub struct KeptAction {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
-    /// Its position among the actions, from 0.
+    /// Its number among the run's results, from 0.
     pub index: u32,
     /// Its `id`, or `action_1` for the first action without one.
     pub action_id: String,
@@ -394,6 +406,18 @@ pub struct ActionResult {
     /// See [`AutomationRun::outage`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
+    /// The kind of step; absent for a call of a tool.
+    #[serde(default, skip_serializing_if = "StepKind::is_action")]
+    pub kind: StepKind,
+    /// Its place, if it is in a loop: `each[42].notify`. Names the subject of its effects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Of a loop: the keys of its items, in order. The items are its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// A remark for people: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Nothing happened outside, for certain. False also in rows of an older version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_no_effect: bool,
@@ -405,10 +429,37 @@ pub struct ActionResult {
     pub duration_ms: u64,
 }
 
+/// A call of a tool, or a step around such calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    #[default]
+    Action,
+    ForEach,
+    ForEachEnd,
+    Choose,
+    Wait,
+}
+
+impl StepKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub const fn is_action(&self) -> bool {
+        matches!(self, Self::Action)
+    }
+}
+
 impl ActionResult {
+    /// Its path in the run: its id, below the items of the loops around it.
+    pub fn place(&self) -> &str {
+        self.path.as_deref().unwrap_or(&self.action_id)
+    }
+
     /// Its contribution to the row's `actions_executed` and `actions_failed`.
     pub const fn counts(&self) -> (u32, u32) {
         match self.status {
+            // Its items are counted.
+            _ if matches!(self.kind, StepKind::ForEachEnd) => (0, 0),
+            ActionStatus::Succeeded if !self.kind.is_action() => (0, 0),
             ActionStatus::Succeeded => (1, 0),
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => (0, 1),
             ActionStatus::Skipped | ActionStatus::NotSent => (0, 0),

@@ -9,7 +9,7 @@ use super::{
     work::{OverBound, Work},
 };
 use crate::automation::expressions::{
-    data::{Data, Lacking, lowered},
+    data::{Data, ITEM, Lacking, lowered},
     templates::{Template, Unfilled, filled_in_within, texts_of},
 };
 
@@ -46,7 +46,7 @@ pub(super) enum Basis {
 
 impl Condition {
     /// Whether it holds. Stops at the first clause that decides.
-    fn holds(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
+    pub(super) fn holds(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
         let (conditions, decides) = match self {
             Self::Clause(clause) => return Ok(clause.decided(data, work)?.holds),
             Self::All(conditions) => (conditions, false),
@@ -110,7 +110,7 @@ impl Clause {
         let mut about = data.clone();
         let mut deciding = None;
         for (place, item) in items.iter().enumerate() {
-            about.item = Some(item);
+            about.item = Some((ITEM, item));
             if of_item.holds(&about, work)? == decides {
                 deciding = Some(place);
                 break;
@@ -121,13 +121,13 @@ impl Clause {
     }
 
     /// The missing output that the clause needs, if any: for its path or its value, or for its condition about items.
-    fn lacking<'d>(&self, data: &Data<'d>) -> Option<&'d Lacking> {
+    pub(super) fn lacking<'d>(&self, data: &Data<'d>) -> Option<&'d Lacking> {
         if self.operator.looks() || !data.lacks_outputs() {
             return None;
         }
         data.lacking(&self.path).or_else(|| {
             // An output cannot stand for the item.
-            let about = Data { item: Some(&Value::Null), ..data.clone() };
+            let about = Data { item: Some((ITEM, &Value::Null)), ..data.clone() };
             match &self.of_item {
                 Some(of_item) => of_item.clauses().into_iter().find_map(|clause| clause.lacking(&about)),
                 None => self.templates().find_map(|template| template.paths().find_map(|path| data.lacking(path))),

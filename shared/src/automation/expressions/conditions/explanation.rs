@@ -9,7 +9,7 @@ use super::{
     work::{MOST_COMPARED, OverBound, Work},
 };
 use crate::{
-    automation::expressions::data::Data,
+    automation::expressions::data::{Data, ITEM},
     cut::{SLACK, cut, cut_to, fitting},
     described::Described,
 };
@@ -59,6 +59,33 @@ impl Data<'_> {
 }
 
 impl Condition {
+    /// Whether the condition might hold if the outputs were there that failed actions did not give. An output that its author did
+    /// not want decides as a missing value does.
+    ///
+    /// # Errors
+    /// If the condition compares more than [`MOST_COMPARED`].
+    pub(in crate::automation) fn is_undecided(&self, data: &Data<'_>) -> Result<bool, OverBound> {
+        let work = Work::of(MOST_COMPARED);
+        Ok(data.lacks_outputs() && !self.holds(data, &work)? && self.may_hold(data, &work)?)
+    }
+
+    fn may_hold(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
+        let (conditions, decides) = match self {
+            Self::Clause(clause) => {
+                let lacks = clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted());
+                return Ok(lacks || self.holds(data, work)?);
+            }
+            Self::All(conditions) => (conditions, false),
+            Self::Any(conditions) => (conditions, true),
+        };
+        for condition in conditions {
+            if condition.may_hold(data, work)? == decides {
+                return Ok(decides);
+            }
+        }
+        Ok(!decides)
+    }
+
     /// # Errors
     /// If the comparison exceeds the work left.
     pub(in crate::automation) fn explained(&self, data: &Data<'_>, work: &Work) -> Result<Explanation, OverBound> {
@@ -124,7 +151,7 @@ impl Clause {
     ) -> Result<Option<String>, OverBound> {
         let item = deciding.and_then(|place| Some((place, items.get(place)?)));
         let (Some((place, item)), Some(of_item)) = (item, &self.of_item) else { return Ok(None) };
-        let explained = of_item.explained_within(&Data { item: Some(item), ..data.clone() }, work, budget)?;
+        let explained = of_item.explained_within(&Data { item: Some((ITEM, item)), ..data.clone() }, work, budget)?;
         Ok(Some(format!("item {} of {}: {}", place + 1, items.len(), explained.reason())))
     }
 
