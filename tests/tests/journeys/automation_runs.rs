@@ -4,6 +4,7 @@
 mod dry_run;
 mod expressions;
 mod faults;
+mod memory;
 mod models;
 mod retries;
 mod retry;
