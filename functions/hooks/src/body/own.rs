@@ -15,16 +15,17 @@ const NAMES: [&str; 7] = ["header", "algorithm", "encoding", "prefix", "user", "
 
 /// `None` if none is given. Services with a scheme of their own have none.
 pub(super) fn settings(fields: &mut Fields<'_>, service: Option<&str>) -> Option<(Scheme, OwnHook)> {
-    let given = fields.get("scheme").is_some() || NAMES.into_iter().any(|name| fields.get(name).is_some());
-    if !given {
-        return None;
-    }
     if service.is_some_and(|service| Scheme::known(service).is_some()) {
         for name in ["scheme"].into_iter().chain(NAMES) {
             if fields.misplaced(name) {
                 fields.problem(name, "is for hooks of your own; this service has a scheme of its own");
             }
         }
+        return None;
+    }
+    let given = fields.get("scheme").is_some();
+    let given = NAMES.into_iter().fold(given, |given, name| fields.get(name).is_some() || given);
+    if !given {
         return None;
     }
     if service.is_some_and(|service| service.starts_with(OWN_PREFIX)) {
