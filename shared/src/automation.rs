@@ -19,7 +19,10 @@ pub use definition::schedule::ScheduleRule;
 pub use definition::steps::{
     Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
 };
-pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
+pub use definition::trigger::{
+    AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_CRON_EXPRESSIONS, MOST_EXCLUDED_DAYS, Missed, Polling,
+    TRIGGER_TYPES, Trigger,
+};
 pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};

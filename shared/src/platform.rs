@@ -33,7 +33,7 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{LlmAccess, built_in_tools, llm_tools, well_described},
+    injection::{LlmAccess, built_in_tools, tools_of_runs, well_described},
     lifecycle::{
         Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
     },
@@ -41,9 +41,9 @@ use crate::{
     planner::TurnLimits,
     receipts::Receipts,
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
-        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
-        Schedules, Services, Threads, Tools,
+        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events,
+        Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
+        Quotas, Replays, Schedules, Services, Threads, Tools,
     },
     telemetry,
     tool::CallableTool,
@@ -407,17 +407,17 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`] with the tools that runs may name: tools that ask a model, and the tools of agents that
-    /// build automations.
+    /// [`Platform::catalogue`] with the tools that runs may name, also those of agents that build automations.
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
         let access =
             LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
-        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None, None)?.for_runs())
+        let tools = tools_of_runs(Some(&access), Some(&AutomationMemory::new(self.database()?)));
+        self.catalogue_and_by_name(tools, self.agent_tools(None, None)?.for_runs())
     }
 
     /// The same for a function that offers these tools without calling them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(llm_tools(None), authoring_tools::described())
+        self.catalogue_and_by_name(tools_of_runs(None, None), authoring_tools::described())
     }
 
     fn catalogue_and_by_name(
@@ -500,7 +500,7 @@ impl Platform {
     /// The tools offered to runs. Tools that ask a model are described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
+            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(tools_of_runs(None, None))?),
             tools: Tools::new(self.database()?),
             services: Services::new(self.database()?),
             connections: self.connections()?.clone(),
@@ -526,7 +526,7 @@ impl Platform {
             self.catalogue()?,
             self.executor(self.idempotency()?)?,
             self.organizations()?.clone(),
-            self.event_hooks()?,
+            (self.event_hooks()?, Events::new(self.database()?)),
             OrganizationMembers::new(self.database()?),
             self.run_ceilings()?,
         ))

@@ -194,6 +194,7 @@ impl Actions<'_> {
             organization: run.organization_id,
             user: run.user_id.as_ref(),
             subject: Subject::Action { run: run.id, claimed_by: self.claimed_by(planned), action: &planned.id },
+            automation: run.automation_id,
             delivery: Some(&planned.id),
             conversation: &NOBODY,
             trigger: ExecutionOrigin::Automation,

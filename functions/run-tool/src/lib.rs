@@ -84,6 +84,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         organization,
         user: None,
         subject,
+        automation: None,
         delivery: Some(&name),
         conversation: &conversation,
         trigger: queued.trigger,

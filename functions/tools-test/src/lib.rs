@@ -122,6 +122,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         organization,
         user: None,
         subject: Subject::Request(&name),
+        automation: None,
         delivery: Some(&name),
         conversation: &conversation,
         trigger: ExecutionOrigin::Test,

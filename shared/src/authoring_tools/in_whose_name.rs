@@ -38,6 +38,7 @@ impl InWhoseName {
             organization: self.organization,
             user: Some(&self.user),
             subject: Subject::Request(&self.name),
+            automation: None,
             delivery: self.keyed.then_some(self.name.as_str()),
             conversation: &self.conversation,
             trigger: ExecutionOrigin::Agent,

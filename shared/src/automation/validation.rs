@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use self::{
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    scope::{Item, Knowledge, Scope, TriggerData},
+    scope::{Item, Knowledge, Output, Sample, Scope, TriggerData},
     service::{check_connection, check_service},
     steps::{check_steps, may_hold_steps},
 };
@@ -82,17 +82,27 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
     match (&definition.trigger, &known.trigger_service) {
         (Some(Trigger::ScheduleOnce { .. } | Trigger::ScheduleRecurring { .. }), _) => TriggerData::None,
         (Some(Trigger::Manual), _) => TriggerData::Given,
-        (Some(Trigger::Webhook { event_type, .. }), KnownService::Here { capabilities: Some(capabilities), .. }) => {
-            match capabilities.webhook_payload_schemas.get(event_type) {
+        (Some(Trigger::Webhook { event_type, .. }), service) => {
+            let described = match service {
+                KnownService::Here { capabilities: Some(capabilities), .. } => {
+                    capabilities.webhook_payload_schemas.get(event_type)
+                }
+                _ => None,
+            };
+            match described {
                 Some(WebhookPayload { trigger_data_fields, example, .. }) if !trigger_data_fields.is_empty() => {
                     TriggerData::Fields { of: event_type, fields: trigger_data_fields, example: example.as_ref() }
+                }
+                _ if known.events.iter().any(Value::is_object) => {
+                    TriggerData::Items { of: Sample::Events(event_type), items: &known.events }
                 }
                 _ => TriggerData::Unknown,
             }
         }
         (Some(Trigger::Polling(polling)), _) => match &known.preflight {
-            Preflight::Answered(answer) => items_of(polling, answer, known)
-                .map_or(TriggerData::Unknown, |items| TriggerData::Items { of: &polling.source_tool, items }),
+            Preflight::Answered(answer) => items_of(polling, answer, known).map_or(TriggerData::Unknown, |items| {
+                TriggerData::Items { of: Sample::Answer(&polling.source_tool), items }
+            }),
             _ => TriggerData::Unknown,
         },
         _ => TriggerData::Unknown,

@@ -6,6 +6,7 @@ mod approval;
 mod async_result;
 mod audit;
 mod automation;
+mod automation_memory;
 mod automation_quotas;
 mod automation_run;
 mod budget;
@@ -51,6 +52,7 @@ pub use approval::{
 pub use async_result::{AsyncResult, IfCallOver};
 pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
@@ -69,7 +71,9 @@ pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,
 };
-pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
+pub use hook::{
+    Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,
+};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
     OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,

@@ -49,6 +49,7 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
         organization: OrganizationId::generate(),
         user: None,
         subject: Subject::Request("one"),
+        automation: None,
         delivery: None,
         conversation: &Conversation::default(),
         trigger: ExecutionOrigin::Automation,

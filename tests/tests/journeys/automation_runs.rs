@@ -6,6 +6,7 @@ mod examples;
 mod expressions;
 mod faults;
 mod heavy_conditions;
+mod memory;
 mod models;
 mod nested;
 mod pauses;

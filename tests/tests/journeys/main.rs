@@ -44,6 +44,7 @@ mod members;
 mod newer_rows;
 mod not_modified;
 mod organizations;
+mod own_hooks;
 mod phone_numbers;
 mod pipedream;
 mod polling;

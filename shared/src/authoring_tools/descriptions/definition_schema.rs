@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     automation::{
-        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_ITEMS, Operator, TRIGGER_TYPES,
+        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_CRON_EXPRESSIONS,
+        MOST_EXCLUDED_DAYS, MOST_ITEMS, Operator, TRIGGER_TYPES,
     },
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
 };
@@ -85,9 +86,19 @@ fn trigger_config() -> Value {
     let day = json!({
         "type": ["string", "integer"], "description": format!("weekly: {}, or 0 for Sunday to 6", DAYS.join(", ")),
     });
+    let cron = json!({
+        "type": ["string", "array"], "items": {"type": "string"}, "maxItems": MOST_CRON_EXPRESSIONS,
+        "description": "schedule_recurring: minute, hour, day, month and weekday, 0 9 * * MON-FRI; L is the last day (0 9 L * *), FRI#2 the \
+                        second Friday. A list for several times: [\"0 9 * * *\", \"30 13 * * *\"]",
+    });
+    let not_on = json!({
+        "type": "array", "items": {"type": "string"}, "maxItems": MOST_EXCLUDED_DAYS,
+        "description": "schedule_recurring: days without a run, 2026-12-24, or 12-25 of every year",
+    });
     let properties = json!({
         "service": text("webhook, polling: the service"),
-        "event_type": text("webhook: the event, as initial_md_fetch lists it. polling: the name of the polling event"),
+        "hook": text("webhook, instead of service: the name of a hook of the organization's own"),
+        "event_type": text("webhook: the event, as initial_md_fetch lists it; every event of an own hook unless given. polling: the name of the polling event"),
         "params": any_object("webhook: the configuration of the event's trigger, where initial_md_fetch gives a schema for it"),
         "filters": condition("webhook: which events start a run"),
         "source_tool": text("polling: the tool that is asked; it must only read"),
@@ -101,7 +112,9 @@ fn trigger_config() -> Value {
         "missed": one_of(&MISSED, "The handling of occurrences missed while it was paused; run_once unless given"),
         "run_at": text("schedule_once: the moment in ISO 8601, 2027-01-31T09:00:00+01:00"),
         "timezone": text("schedule_once, schedule_recurring: an IANA name, Europe/Berlin; UTC unless given"),
-        "interval": one_of(&INTERVALS, "schedule_recurring: how often"),
+        "interval": one_of(&INTERVALS, "schedule_recurring: how often, instead of cron"),
+        "cron": cron,
+        "not_on": not_on,
         "time_of_day": text("daily, weekly: HH:MM, 09:00"),
         "day_of_week": day,
     });

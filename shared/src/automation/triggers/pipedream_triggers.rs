@@ -22,7 +22,7 @@ use crate::{
         folded_name,
     },
     store::{DeployedTriggers, Lease, Services},
-    webhooks::HookSecret,
+    webhooks::{HookSecret, Scheme},
 };
 
 const TRIES: u32 = 4;
@@ -139,6 +139,8 @@ impl PipedreamTriggers {
                 let new = NewHook {
                     id: row.hook_id,
                     service: PIPEDREAM.to_owned(),
+                    scheme: Scheme::Pipedream,
+                    own: None,
                     label: String::new(),
                     tenant_key: None,
                     automation_id: Some(row.id),

@@ -1,6 +1,6 @@
 //! The paths available at one place of a definition, and the knowledge about their values.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ use crate::automation::{
     },
     nearest,
 };
+use crate::webhooks::ANY_EVENT;
 
 const USER: [&str; 5] = ["id", "email", "timezone", "phone", "name"];
 /// `$ref`s followed per path.
@@ -42,9 +43,9 @@ pub(super) enum TriggerData<'a> {
         fields: &'a BTreeMap<String, String>,
         example: Option<&'a Value>,
     },
-    /// Sample items of the polled tool; other items may have other fields.
+    /// Sample items; other items may have other fields.
     Items {
-        of: &'a str,
+        of: Sample<'a>,
         items: &'a [Value],
     },
     /// Items of a polled tool together: `{items, count}`, or `{items, count, text}` in a summary.
@@ -53,6 +54,24 @@ pub(super) enum TriggerData<'a> {
     },
     /// Unknown, for a reason that is reported elsewhere.
     Unknown,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sample<'a> {
+    /// Of the polled tool.
+    Answer(&'a str),
+    /// Events of this type that came.
+    Events(&'a str),
+}
+
+impl fmt::Display for Sample<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer(tool) => write!(f, "the answer of {tool}"),
+            Self::Events(ANY_EVENT) => f.write_str("the sample of events"),
+            Self::Events(event) => write!(f, "the sample of {event} events"),
+        }
+    }
 }
 
 impl TriggerData<'_> {
@@ -264,7 +283,7 @@ impl<'a> Scope<'a> {
             TriggerData::Several { summary } => in_several(summary, steps, prefix),
             TriggerData::Items { of, items } => in_sample(items, steps).ok_or_else(|| {
                 let item = items.first().unwrap_or(&Value::Null);
-                Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps).perhaps())
+                Box::new(nothing_at(path, &of.to_string(), item, steps).perhaps())
             }),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
                 let written: Vec<&str> = steps.iter().map(PathStep::name).collect();

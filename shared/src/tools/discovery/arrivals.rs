@@ -51,6 +51,17 @@ impl ServiceCapabilities {
         let without_hook = self.webhook_payload_schemas.get(event).is_some_and(without_hook);
         self.webhook_events.iter().any(|known| known == event) && !without_hook
     }
+
+    /// Whether the service posts to hooks, which take its events whether they are described or not.
+    pub fn takes_any_event(&self) -> bool {
+        self.supports_webhooks && self.webhook_events.iter().any(|event| self.needs_hook(event))
+    }
+
+    /// Whether nothing but a hook brings the event.
+    pub fn arrives_by_hook(&self, event: &str) -> bool {
+        let listed = self.webhook_events.iter().any(|known| known == event);
+        if listed { self.needs_hook(event) } else { self.takes_any_event() }
+    }
 }
 
 /// The service's ways, without empty ones.

@@ -137,7 +137,12 @@ fn object(
 
 fn one(schema: &Value, value: &Value, path: &str, ignored: &mut Vec<String>) -> Result<Value, String> {
     let wrong = |must: &str| Err(format!("The argument \"{path}\" must be {must}, not {}.", kind(value)));
-    match (schema.get("type").and_then(Value::as_str).unwrap_or("string"), value) {
+    let types = schema.get("type").unwrap_or(&Value::Null);
+    if types.is_array() {
+        // A choice of types, of built-in tools: any value.
+        return Ok(value.clone());
+    }
+    match (types.as_str().unwrap_or("string"), value) {
         ("string", Value::String(text)) => string(schema, text, path).map(|()| value.clone()),
         ("string", _) => wrong("text"),
         ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value.clone()),
