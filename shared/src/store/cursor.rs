@@ -116,11 +116,11 @@ impl<T: DeserializeOwned> Page<T> {
 /// # Errors
 /// [`Error::Invalid`] for `cursor` if the place is later than `until`.
 pub(super) fn begins_within(place: &str, since: &str, until: &str) -> Result<bool> {
-    if place > until && std::env::var("SABOTAGE").is_err() {
+    if place > until {
         let why = "is later than until, so it is of another list; leave it out to begin with the first page";
         return Err(Error::invalid("cursor", why));
     }
-    Ok(place >= since || std::env::var("SABOTAGE").is_ok())
+    Ok(place >= since)
 }
 
 /// Filters of a list with their values.

@@ -50,7 +50,7 @@ async fn a_cursor_outside_the_times_of_a_list_ends_it_or_is_named() {
         }
         let refused = asked("2026-05-01").await.expect(422);
         let said = "is later than until, so it is of another list; leave it out to begin with the first page";
-        assert_eq!(refused["errors"], json!([{"field": "cursor", "detail": said}]), "{list:?}");
+        assert_eq!(refused["errors"], json!([{"field": "cursor", "problem": said}]), "{list:?}");
         // Without times every place is one of the list.
         page(&world, list, &[("cursor", &cursor(list.0, "2026-05-01"))]).await.expect(200);
     }

@@ -180,9 +180,9 @@ async fn an_item_with_which_the_filter_compares_too_much_is_left_out_and_reporte
     let filter = json!({"operator": "OR", "clauses": [
         {"path": "title", "op": "exists"}, {"path": "list", "op": "any", "value": in_text},
     ]});
-    let polled = Polled::start(&json!({"filters": filter})).await;
-    let list: Vec<u32> = (0..10_000).collect();
-    let items = json!([{"id": 4, "title": "Item 4"}, {"id": 3, "list": list, "text": "x".repeat(20_000)}]);
+    let polled = Polled::start(&json!({"filter": filter})).await;
+    let list: Vec<u32> = (0..4_000).collect();
+    let items = json!([{"id": 4, "title": "Item 4"}, {"id": 3, "list": list, "text": "x".repeat(30_000)}]);
     *polled.feed.lock().unwrap() = (200, json!({"page": {"items": items}, "others": [1, 2]}));
     polled.ask().await;
     assert_eq!(polled.titles(), titles([4]));

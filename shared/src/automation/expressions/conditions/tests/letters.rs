@@ -42,7 +42,7 @@ fn a_stored_version_whose_pattern_does_not_compile_is_unreadable() {
     let version = |any_case: bool| {
         let condition =
             json!({"path": "x", "op": "matches", "value": "(abcdefghij){45}", "case_insensitive": any_case});
-        let definition = json!({"name": "x", "trigger_type": "manual", "actions": [{"tool": "t", "parameters": {}, "condition": condition}]});
+        let definition = json!({"name": "x", "trigger_type": "manual", "actions": [{"id": "a", "tool": "t", "parameters": {}, "condition": condition}]});
         serde_json::from_value::<AutomationVersion>(json!({
             "automation_id": uuid::Uuid::now_v7(), "version": 1, "organization_id": uuid::Uuid::now_v7(),
             "content_hash": "", "definition": definition.to_string(), "created_by": "u",
