@@ -58,11 +58,11 @@ pub struct NamedAutomation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
     pub trigger_key: String,
-    /// A condition, as JSON text.
+    /// As JSON text.
     pub filter: Option<String>,
 }
 
-/// Runs of other versions do not count for the active version.
+/// Other versions' runs do not count.
 const OF_VERSION: &str = "#organization_id = :organization AND #active_version = :version";
 const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
@@ -72,7 +72,7 @@ impl Automations {
         Self { automations: database.table("automations"), versions: database.table("automation_versions") }
     }
 
-    /// Saves an automation with its first version in one transaction. False if the id exists.
+    /// One transaction with the first version. False if the id exists.
     pub async fn create(&self, automation: &Automation, version: &AutomationVersion) -> Result<bool> {
         let row = self.automations.put(automation)?.when("attribute_not_exists(#id)");
         let row = row.audited(audited(Act::Created, automation).with("version", 1))?;
@@ -88,7 +88,7 @@ impl Automations {
         if found.deleting { Err(Error::NotFound(WHAT)) } else { Ok(found) }
     }
 
-    /// Like [`Automations::get`], including automations being deleted.
+    /// Includes automations being deleted.
     pub async fn get_including_deleting(
         &self,
         organization: OrganizationId,
@@ -97,7 +97,7 @@ impl Automations {
         self.automations.owned(organization, id(automation), WHAT).await
     }
 
-    /// A page of the organization's automations, newest first. `status` filters within the page, so a page may be short.
+    /// Newest first. `status` filters within the page, so a page may be short.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -144,7 +144,7 @@ impl Automations {
         self.versions.owned(organization, version_key(automation, version), "version").await
     }
 
-    /// A page of an automation's versions below `before`, newest first.
+    /// Below `before`, newest first.
     pub async fn versions(
         &self,
         organization: OrganizationId,
@@ -177,8 +177,7 @@ impl Automations {
             .newest_first()
     }
 
-    /// Adds a version at the revision that was read. `changed` has its number, name and description. False if the row has
-    /// changed.
+    /// At the revision that was read; false if it has changed. `changed` has the number, name and description.
     pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
         let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
         let row = self.changed(changed, change, "").with([
@@ -191,7 +190,7 @@ impl Automations {
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
-    /// Activates a version at the revision that was read, and indexes the event it `listens` to. `None` if the row has changed.
+    /// At the revision that was read, else `None`. Indexes the event the version `listens` to.
     pub async fn point_to(
         &self,
         automation: &Automation,
@@ -231,12 +230,12 @@ impl Automations {
         pointed.audited(audited(action, automation).with("version", version))?.updated().await
     }
 
-    /// Pauses at the revision that was read; `None` if the row has changed. `reason` explains an automatic pause.
+    /// At the revision that was read, else `None`. `reason` explains an automatic pause.
     pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
         self.pause_after(automation, reason, None).await
     }
 
-    /// Like [`Automations::pause`], caused by the end of a run.
+    /// As [`Automations::pause`], caused by the end of a run.
     pub async fn pause_after(
         &self,
         automation: &Automation,
@@ -257,8 +256,7 @@ impl Automations {
         paused.audited(audited(Act::Paused, automation))?.updated().await
     }
 
-    /// Counts a failed run of the active version, once per run. Returns the current automation, or `None` if it is gone or
-    /// another version is active.
+    /// Counts once per run of the active version. `None` if the automation is gone or another version is active.
     pub async fn count_failure(
         &self,
         organization: OrganizationId,
@@ -286,7 +284,7 @@ impl Automations {
         }
     }
 
-    /// Resets the count of failures of the active version, with a write only if it is not zero.
+    /// Writes only if the count is not zero.
     pub async fn forget_failures(
         &self,
         organization: OrganizationId,
@@ -306,7 +304,7 @@ impl Automations {
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
     }
 
-    /// A change of the row at the revision of `read`; `rest` follows the SET clause.
+    /// At the revision of `read`; `rest` follows the SET clause.
     fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations
             .update(id(read.id), format!("{set}, #updated_at = :now, #revision = :next{rest}"))
@@ -319,7 +317,7 @@ impl Automations {
             ])
     }
 
-    /// Deletes the automation and its versions, repeatably. With `revision`, only at that revision.
+    /// Deletes versions too, repeatably. With `revision`, only at that revision.
     ///
     /// # Errors
     /// [`Error::Conflict`] at another revision or out of time.

@@ -2,7 +2,7 @@
 //!
 //! Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! A batch saves its progress under the number of the batch: of two deliveries of one message, one counts.
+//! A batch's progress carries the batch's number: of two deliveries of one message, one counts.
 
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ impl Replays {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Another replay of the organization that is under way, if the index shows one.
+    /// If the index shows one.
     pub async fn running(&self, organization: OrganizationId, except: ReplayId) -> Result<Option<ReplayId>> {
         let of = self.table.query_index("by_organization", "#organization_id = :organization");
         let of = of
@@ -66,7 +66,7 @@ impl Replays {
         Ok(found)
     }
 
-    /// Starts a planned replay. Returns the present row, also if it cannot be started.
+    /// Returns the present row, even if it cannot be started.
     pub async fn start(&self, replay: &Replay, by: &UserId) -> Result<Replay> {
         let now = Timestamp::now();
         let started = self.table.update(id(replay.id), "SET #started_at = :now, #started_by = :by, #next_at = :now");
@@ -79,7 +79,7 @@ impl Replays {
         self.changed(replay, started.with([(":now", text(now)), (":by", text(by))]), change).await
     }
 
-    /// Cancels a replay that is not over. Returns the present row, also if it cannot be cancelled.
+    /// Returns the present row, even if it cannot be cancelled.
     pub async fn cancel(&self, replay: &Replay, by: &UserId) -> Result<Replay> {
         let now = Timestamp::now();
         let cancelled = self.table.update(id(replay.id), "SET #cancelled_at = :now, #cancelled_by = :by");
@@ -98,7 +98,7 @@ impl Replays {
         }
     }
 
-    /// Saves the outcome of the batch `seen`. False if it was saved before. A cancellation meanwhile stays.
+    /// Of the batch `seen`. False if it was saved before. A cancellation meanwhile stays.
     pub async fn save(&self, replay: &Replay, seen: u64) -> Result<bool> {
         let outcome = Outcome {
             progress: &replay.progress,
@@ -120,7 +120,6 @@ impl Replays {
     }
 }
 
-/// The attributes that a batch changes.
 #[derive(Serialize)]
 struct Outcome<'a> {
     progress: &'a ReplayProgress,

@@ -1,7 +1,7 @@
 //! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id` (`external_tool_id`).
 //!
-//! Guard items with the key `name#<organization>#<name>` make names unique within an organization. A guard is reserved before
-//! VAPI hears of the tool and confirmed with the row; a reservation left by a crash expires.
+//! Guard items `name#<organization>#<name>` make names unique within an organization. A guard is reserved before VAPI hears of
+//! the tool and confirmed with the row; a reservation left by a crash expires.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -48,18 +48,18 @@ impl Tools {
         self.table.owned(organization, id(tool), "tool").await
     }
 
-    /// The tool whose own token was verified, which replaces the check of the organization.
+    /// The tool's own token was verified, which replaces the check of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
         self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 
-    /// The tool's organization, before authentication: the required credentials depend on it.
+    /// Before authentication: the required credentials depend on it.
     pub async fn owner(&self, tool: ToolId) -> Result<OrganizationId> {
         let row: Option<Tool> = self.table.get(id(tool)).await?;
         Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
     }
 
-    /// The organization's readable tools with these ids, read consistently and unordered; other ids are skipped.
+    /// Read consistently, unordered; unreadable, missing and foreign tools are skipped.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
@@ -72,10 +72,7 @@ impl Tools {
         Ok(rows(self.items(organization, tools, deadline).await?))
     }
 
-    /// Like [`Tools::get_many`], failing if any of the tools is unreadable.
-    ///
-    /// # Errors
-    /// Also [`Error::Unreadable`].
+    /// As [`Tools::get_many`], but an unreadable tool is an error.
     pub async fn get_all(
         &self,
         organization: OrganizationId,
@@ -85,7 +82,7 @@ impl Tools {
         self.items(organization, tools, deadline).await?.into_iter().map(from_item).collect()
     }
 
-    /// Like [`Tools::get_many`], by id, with an error for each unreadable tool.
+    /// By id, with an error for each unreadable tool.
     pub async fn find_each(
         &self,
         organization: OrganizationId,
@@ -128,7 +125,7 @@ impl Tools {
             .await
     }
 
-    /// Reserves a name for a tool and opens the intent, in one transaction. False if the name is taken.
+    /// Opens the intent in the same transaction. False if the name is taken.
     pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, tool: ToolId) -> Result<bool> {
         let now = Timestamp::now();
         let mut guard = guard_of(intent.organization_id, name, tool);
@@ -146,8 +143,8 @@ impl Tools {
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
     }
 
-    /// Writes a new tool, confirms its name and closes the intents of tool and secret, in one transaction. With a knowledge
-    /// base's lease, also sets the base's query tool.
+    /// One transaction also confirms the name, closes the intents of tool and secret and, with a knowledge base's lease, sets
+    /// the base's query tool.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another tool took the name or the lease is lost.
@@ -168,7 +165,7 @@ impl Tools {
             }
             refused => refused.or("another tool took this name; try again"),
         }) {
-            // The transaction may have succeeded although its answer was lost.
+            // It may have succeeded although its answer was lost.
             Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
             written => written,
         }
@@ -178,7 +175,7 @@ impl Tools {
         self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// Acquires the lease and reads the tool. [`Error::Conflict`] if another holder keeps it until `deadline`.
+    /// [`Error::Conflict`] if another holder keeps the lease until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -188,9 +185,8 @@ impl Tools {
         Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
-    /// Rewrites a leased tool read as `before`, keeps the lease, and sets `updated_at` and `version`. The same transaction
-    /// releases a changed name (the new one must be reserved), closes the intent `made` of a new secret and opens `left` of the
-    /// old one.
+    /// For a leased tool read as `before`; sets `updated_at` and `version`. The same transaction releases a changed name (the
+    /// new one must be reserved), closes the intent `made` of a new secret and opens `left` of the old one. The lease stays.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.
@@ -218,7 +214,7 @@ impl Tools {
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
     }
 
-    /// Writes VAPI's object of a leased tool and the choice in it. The version stays: the author's configuration is the same.
+    /// For a leased tool. The version stays: the author's configuration is the same.
     pub async fn note_at_vapi(&self, tool: &Tool) -> Result<()> {
         let note = self.table.update(id(tool.id), "SET #spoken_at_start = :choice, #data = :data");
         note.when("#organization_id = :organization")
@@ -237,8 +233,8 @@ impl Tools {
         guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])
     }
 
-    /// Deletes a leased tool, its name and the given attachments, closes `intent` and opens the intent `left` of the tool's
-    /// secret, in one transaction.
+    /// One transaction with the tool's name, the given attachments, `intent`, which it closes, and the intent `left` of the
+    /// tool's secret.
     pub async fn delete(
         &self,
         tool: &Tool,
@@ -257,7 +253,7 @@ impl Tools {
     }
 }
 
-/// A query tool that attaching a knowledge base makes is part of that attachment.
+/// The query tool of an attached knowledge base is part of that attachment.
 fn audited(write: Write, action: Act, tool: &Tool) -> Result<Write> {
     if tool.automatic_for.is_some() {
         return Ok(write);

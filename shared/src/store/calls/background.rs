@@ -1,7 +1,7 @@
 //! Results of background tools, on their way to the live call.
 //!
-//! Each result is added once. One worker at a time takes all waiting results, before it sends them: a result is told in the
-//! order of its arrival, and at most once.
+//! Each result is added once. One worker at a time takes all waiting results before it sends them: in order of arrival, at most
+//! once.
 
 use std::time::Duration;
 
@@ -22,7 +22,6 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedToCall {
     Waits,
-    /// An earlier delivery added it.
     Before,
     Over,
     NoCall,
@@ -62,7 +61,7 @@ impl Calls {
         })
     }
 
-    /// Records that a result came too late for the call.
+    /// The result came too late for the call.
     async fn miss_background(&self, organization: OrganizationId, call: &CallId, result: ExecutionId) -> Result<()> {
         let id = result.to_string();
         let change = self.update(organization, call, "SET #updated_at = :now ADD #background :ids").when(NEW);
@@ -70,7 +69,7 @@ impl Calls {
         change.with(values).unless_refused().await.map(drop)
     }
 
-    /// Takes the waiting results, and the call as it was. `None`: there are none, or another worker is telling.
+    /// With the call as it was. `None` if no result waits or another worker is telling.
     pub async fn take_background(
         &self,
         organization: OrganizationId,
@@ -111,7 +110,7 @@ impl Calls {
         self.update(organization, call, change).with(values).unless_refused().await.map(drop)
     }
 
-    /// Lets another worker tell. False: more results wait.
+    /// Lets another worker tell. False if more results wait.
     pub async fn release_background(&self, organization: OrganizationId, call: &CallId, worker: &str) -> Result<bool> {
         self.update(organization, call, "SET #updated_at = :now REMOVE #telling_until, #telling_worker")
             .when(
