@@ -1,10 +1,9 @@
 //! Discovery of tools by agents: services ([`ServiceOverviews`]), tool details ([`ToolData`]), and search ([`FoundTools`]).
 //!
-//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). Every omission is stated:
+//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). It states every omission:
 //! unknown, inactive and ambiguous names come with the next step, and cuts are marked.
 //!
-//! The search index is kept in memory per service, and rebuilt when the service's `edition` changes, so new tools appear without
-//! a restart and only changed services are read again.
+//! The search index is in memory per service, and rebuilt when the service's `edition` changes.
 
 mod arrivals;
 mod index;
@@ -39,7 +38,7 @@ use crate::{
 
 const MOST_SUGGESTED: usize = 3;
 
-/// Finds tools for agents. Clones share the index.
+/// Clones share the index.
 #[derive(Clone)]
 pub struct Discovery {
     pub services: Services,
@@ -55,7 +54,7 @@ impl Discovery {
         Self { services, tools, built_in, connections, shelf }
     }
 
-    /// Looks up services and their tools, by any number of names in any case.
+    /// By any number of names in any case.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for `service` if there are no names or too many.
@@ -68,7 +67,7 @@ impl Discovery {
         self.initial_md_fetch_after(organization, services, None, deadline).await
     }
 
-    /// As [`Discovery::initial_md_fetch`], for the page at a `next_cursor`.
+    /// At a `next_cursor`.
     ///
     /// # Errors
     /// Also for `cursor`.
@@ -82,7 +81,7 @@ impl Discovery {
         overview::read(self, organization, services, cursor, deadline).await
     }
 
-    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
+    /// Services' and built-in tools by name, the organization's by callable name or id.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
@@ -95,10 +94,7 @@ impl Discovery {
         tool_data::read(self, organization, names, tool_data::LONGEST_ANSWER, deadline).await
     }
 
-    /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
-    ///
-    /// # Errors
-    /// As [`Discovery::fetch_tool_data`].
+    /// In about `room` bytes; tools left out are named.
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,
@@ -109,7 +105,7 @@ impl Discovery {
         tool_data::read(self, organization, names, room, deadline).await
     }
 
-    /// Finds matching tools, best first.
+    /// Best first.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
@@ -122,15 +118,15 @@ impl Discovery {
         search::read(self, organization, search, deadline).await
     }
 
-    /// The current index of the tools common to all organizations.
+    /// Of the tools common to all organizations.
     async fn index(&self, deadline: Deadline) -> Result<ToolIndex> {
-        // Held during the refresh, so that concurrent requests share the index.
+        // So that concurrent requests share one refresh.
         let mut shelf = self.shelf.lock().await;
         shelf.refresh(&self.services, deadline).await
     }
 }
 
-/// Capabilities by [`crate::models::folded_name`]; `None` after a failed look-up, which is logged.
+/// By [`crate::models::folded_name`]; `None` after a failed look-up, which is logged.
 pub async fn capabilities(
     services: &Services,
     names: &[String],
@@ -142,7 +138,7 @@ pub async fn capabilities(
     read.inspect_err(report).ok()
 }
 
-/// Active services with names similar to an unknown one.
+/// Active ones, similar to an unknown name.
 pub fn nearest_services(written: &str, services: &[Service]) -> Vec<String> {
     let names = services.iter().filter(|service| service.is_active).map(|service| service.name.as_str());
     nearest(written, names, MOST_SUGGESTED).into_iter().map(str::to_owned).collect()

@@ -12,7 +12,6 @@ use crate::{
     tool::{Conversation, Parameters, ToolSpec, arguments},
 };
 
-/// An action with its model-visible description and its redaction rules.
 #[derive(Debug, Clone)]
 pub struct ActionTool {
     /// Keys its claims, limits and history.
@@ -23,11 +22,11 @@ pub struct ActionTool {
     pub limits: Limits,
     pub chat: ChatRules,
     pub redact: Marks,
-    /// Hidden from the model; variables are not filled in.
+    /// Hidden from the model; variables not filled in.
     pub static_config: Value,
-    /// Name of the secret with the masked values; `None` if there are none.
+    /// The secret with the masked values, if any.
     pub values_secret: Option<String>,
-    /// Argument check of a tool with a foreign schema; `None` where we derived the schema.
+    /// For a foreign schema only.
     pub check: Option<Arc<dyn CheckArguments>>,
 }
 
@@ -35,7 +34,7 @@ pub struct ActionTool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectPart {
     pub significant: Map<String, Value>,
-    /// The recipients of this part, as named in the outcome.
+    /// As named in the outcome.
     pub recipients: Vec<String>,
 }
 
@@ -47,10 +46,7 @@ pub trait CheckArguments: fmt::Debug + Send + Sync {
 }
 
 impl ActionTool {
-    /// The tool of an organization, under the name known to VAPI.
-    ///
-    /// # Errors
-    /// If the stored configuration is unreadable.
+    /// Under the name known to VAPI.
     pub fn of_row(tool: &Tool) -> Result<Self> {
         let config = ToolConfig::stored(tool)?;
         let mut schema = tool.function_schema.get("parameters").cloned().unwrap_or_else(|| json!({}));
@@ -87,7 +83,7 @@ impl ActionTool {
         Self { static_config: action.with_marked(action.static_config()), action, values_secret: None, ..self.clone() }
     }
 
-    /// The admitted arguments, and the names of the dropped ones.
+    /// Also names the dropped arguments.
     ///
     /// # Errors
     /// One sentence that names the argument.
@@ -103,14 +99,14 @@ impl ActionTool {
         }
     }
 
-    /// The normalized arguments that identify the effect, independent of spelling.
+    /// Identifies the effect, independent of spelling.
     pub fn significant(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Map<String, Value> {
         let mut arguments = checked.clone();
         self.action.normalize(&mut arguments, conversation);
         arguments::significant(&arguments)
     }
 
-    /// The parts of the effect with claims of their own; empty if the effect is indivisible.
+    /// With claims of their own; empty if the effect is indivisible.
     pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let parts = self.action.parts(checked, conversation).into_iter();
         parts.map(|part| EffectPart { significant: arguments::significant(&part.significant), ..part }).collect()
@@ -121,7 +117,7 @@ impl ActionTool {
         self.action.without_public_values(HiddenTexts::of_config(&self.static_config))
     }
 
-    /// The reason why it needs a phone call, to follow "this tool"; `None` if it needs none.
+    /// The reason, to follow "this tool"; `None` if it needs no call.
     pub fn needs_call(&self) -> Option<String> {
         self.action.needs_call().map(str::to_owned).or_else(|| {
             let spec = &self.spec;

@@ -5,7 +5,7 @@
 //!  "text": Parameter, "recipients": Parameter, "allowed_recipients"?: "caller_only" | ["+1…" | "{{caller_phone_number}}", …]}
 //! ```
 //!
-//! `allowed_recipients` restricts the model and the author alike; without it a message may go to any number.
+//! `allowed_recipients` also binds the author; without it a message may go to any number.
 
 mod allowed;
 
@@ -41,7 +41,7 @@ pub struct Sms {
     allowed: AllowedRecipients,
 }
 
-/// Always a number of the organization's own.
+/// The organization's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Sender {
@@ -62,7 +62,7 @@ impl Sms {
             check_recipients(recipients, fields);
             allowed.check(recipients, fields);
         }
-        // Always a list; a single recipient becomes a list of one.
+        // A single recipient becomes a list of one.
         let recipients = recipients.map(|recipients| match recipients {
             Parameter::Ai { prompt, required, .. } => Parameter::Ai { prompt, schema: list_of_text(), required },
             Parameter::Fixed { value: Value::String(one), .. } => Parameter::fixed(json!([one])),
@@ -71,7 +71,7 @@ impl Sms {
         Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
     }
 
-    /// A message from this number; text and recipients are arguments.
+    /// Text and recipients are arguments.
     pub(crate) fn from_number(phone_number_id: PhoneNumberId) -> Self {
         let given = |schema| Parameter::Ai { prompt: String::new(), schema, required: true };
         Self {
@@ -123,7 +123,7 @@ impl Sms {
         ]))
     }
 
-    /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
+    /// In parallel, with an outcome for each. Recipients in `done` keep theirs.
     pub(super) async fn run(
         &self,
         services: &ActionClients,
@@ -172,7 +172,7 @@ impl Sms {
         })
     }
 
-    /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
+    /// `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
     pub(super) async fn preview(
         &self,
         services: &ActionClients,
@@ -193,7 +193,7 @@ impl Sms {
         }))
     }
 
-    /// The message, or the reason why there is none, a sentence.
+    /// Or the reason why there is none, a sentence.
     async fn draft(
         &self,
         services: &ActionClients,
@@ -208,7 +208,7 @@ impl Sms {
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
-    /// Turns the model's recipients into a set of numbers, without the author's.
+    /// A set of numbers, without the author's.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         let Some(given) = arguments.remove("recipients") else { return };
         let fixed = self.authors(conversation);
@@ -217,8 +217,7 @@ impl Sms {
         arguments.insert("recipients".into(), given.into_iter().collect());
     }
 
-    /// One part for each recipient of the model, and one for all recipients of the author, which every message has. Invalid
-    /// numbers have no part, since nothing is sent there.
+    /// One for each recipient of the model, and one for all of the author's, which every message has. None for invalid numbers.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let authors = self.authors(conversation);
         let mut content = arguments.clone();
@@ -227,8 +226,8 @@ impl Sms {
             .filter_map(|(shown, number)| number.map(|_| shown))
             .filter(|number| !authors.contains(number))
             .collect();
-        // Without recipients of the author, a single part shares the claim key of the whole message. With them, the key
-        // `recipients` would collide with that of the message to both.
+        // Alone, a single part shares the claim key of the whole message. Beside the author's, the key `recipients` would
+        // collide with that of the message to both.
         let alone = authors.is_empty();
         let each = given.into_iter().map(|to| {
             let (name, value) = if alone { ("recipients", json!([to])) } else { ("recipient", json!(to)) };
@@ -241,7 +240,6 @@ impl Sms {
         whole.into_iter().chain(each).collect()
     }
 
-    /// The author's recipients, as shown.
     fn authors(&self, conversation: &Conversation) -> Vec<String> {
         let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()
@@ -276,7 +274,7 @@ impl Sms {
         Ok((text, recipients.collect()))
     }
 
-    /// The row of the sending number, or the reason why there is none, a sentence.
+    /// Or the reason why there is none, a sentence.
     async fn sender(&self, services: &ActionClients, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
@@ -295,7 +293,7 @@ impl Sms {
     }
 }
 
-/// A recipient as given, with its number or the reason why nothing is sent.
+/// As given, with the number or the reason why nothing is sent.
 type Addressed = (String, Result<E164, &'static str>);
 
 struct Draft {
@@ -367,7 +365,7 @@ fn list_of_text() -> Map<String, Value> {
     object([("type", Some("array".into())), ("items", Some(json!({"type": "string"})))])
 }
 
-/// Distinct recipients in any spelling. Invalid numbers stay, so that they are reported.
+/// In any spelling. Invalid numbers stay, so that they are reported.
 fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     let mut recipients: Vec<(String, Option<E164>)> = Vec::new();
     for (shown, number) in shown(value) {
@@ -378,8 +376,8 @@ fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     recipients
 }
 
-/// Normalizes recipients for a claim made before the tool is known, in the form of a message without recipients of the author.
-/// Lists without any valid number stay unchanged.
+/// For a claim made before the tool is known: the form of a message without recipients of the author. Lists without any valid
+/// number stay.
 pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     let given: BTreeMap<String, Option<E164>> = shown(arguments.get("recipients")).collect();
     if given.values().any(Option::is_some) {
@@ -387,7 +385,7 @@ pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     }
 }
 
-/// Recipients as shown, with their numbers if valid.
+/// With their numbers if valid.
 fn shown(value: Option<&Value>) -> impl Iterator<Item = (String, Option<E164>)> {
     let given: Vec<&str> = match value {
         Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),

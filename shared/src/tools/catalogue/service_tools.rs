@@ -1,5 +1,4 @@
-//! Makes a callable tool of a `service_tools` row: its action with the organization's account, and the check of its
-//! arguments.
+//! Makes callable tools of `service_tools` rows.
 
 use std::sync::Arc;
 
@@ -20,8 +19,6 @@ use crate::{
 
 const SMS: &str = "sms";
 
-/// A tool of `service` for an organization with this `connection`.
-///
 /// # Errors
 /// Why the tool cannot be called.
 pub(super) fn service_tool(
@@ -107,7 +104,7 @@ fn properties(parameters: &Value) -> impl Iterator<Item = (&String, &Value)> {
     parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Checks a service tool's arguments against its JSON schema, after correcting frequent mistakes of models.
+/// Corrects frequent mistakes of models first.
 #[derive(Debug)]
 struct SchemaCheck {
     schema: JsonSchema,
@@ -129,9 +126,8 @@ impl SchemaCheck {
 }
 
 impl CheckArguments for SchemaCheck {
-    /// Unknown arguments are dropped and named. Null and empty text are absent for an optional argument, because many
-    /// services take them for values. A required argument that is absent gets its default. All remaining mistakes are
-    /// reported.
+    /// Unknown arguments are dropped and named. Null and empty text are absent for an optional argument, because many services
+    /// take them for values. An absent required argument gets its default. All remaining mistakes are reported.
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         let mut checked = Checked::default();
         let known =
@@ -163,8 +159,8 @@ impl CheckArguments for SchemaCheck {
     }
 }
 
-/// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `"true"` for a boolean,
-/// an object's JSON text for an object, one item for a list.
+/// Where the intent is clear: `"5"` for a number, `"true"` for a boolean, an object's JSON text for an object, one item for a
+/// list.
 pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
@@ -195,7 +191,7 @@ pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     }
 }
 
-/// Whether [`coerce_to_schema`] may convert a value of this type; for values that are not known yet.
+/// For values not known yet: whether [`coerce_to_schema`] may convert this type.
 pub(crate) fn may_become(schema: &Value, kind: &str) -> bool {
     let asked = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");

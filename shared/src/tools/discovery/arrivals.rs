@@ -9,16 +9,15 @@ use crate::{
     webhooks::Scheme,
 };
 
-/// Events named per line; the service's capabilities list all of them.
+/// Per line; the capabilities list all.
 const MOST_NAMED: usize = 5;
 
-/// A way by which some of a service's events arrive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arrival {
     pub by: ArrivesBy,
     /// Their `event_type`s.
     pub events: Vec<String>,
-    /// The set-up, in sentences without the last full stop.
+    /// In sentences without the last full stop.
     pub next_step: String,
 }
 
@@ -53,7 +52,7 @@ impl ServiceCapabilities {
     }
 }
 
-/// The service's ways, without empty ones.
+/// Without empty ones.
 pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Vec<Arrival> {
     let Some(capabilities) = capabilities else { return Vec::new() };
     let webhook = if capabilities.supports_webhooks { capabilities.webhook_events.as_slice() } else { &[] };
@@ -85,7 +84,7 @@ pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Ve
     some.map(|(by, events, next_step)| Arrival { by, events, next_step }).collect()
 }
 
-/// The administrator's steps to create a hook, without the last full stop.
+/// Without the last full stop.
 pub fn how_to_make_a_hook(service: &str) -> String {
     let scheme = Scheme::of_service(service);
     let made = format!(

@@ -1,4 +1,4 @@
-//! Checks that resources named by a configuration exist and belong to the organization.
+//! Checks that resources named by a configuration are the organization's.
 
 use futures_util::{future::try_join_all, try_join};
 
@@ -19,13 +19,11 @@ pub struct References {
     pub pipedream: Pipedream,
     pub pipedream_secret: String,
     pub secrets: Secrets,
-    /// Decides which addresses may be called.
     pub outbound: Outbound,
 }
 
 impl References {
-    /// Checks the references of a configuration, and pins a Pipedream action to its current version. `known`: the previously
-    /// saved configuration.
+    /// Also pins a Pipedream action to its current version. `known`: the configuration saved before.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the field.

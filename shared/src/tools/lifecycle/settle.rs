@@ -1,7 +1,7 @@
 //! Settling: making VAPI, Secrets Manager or Scheduler agree with our tables.
 //!
-//! A failed change is settled at once ([`settle_now`]), an abandoned one by [`Lifecycle::settle`], both by the same code, which
-//! is next to each change.
+//! A failed change is settled at once ([`settle_now`]), an abandoned one by [`Lifecycle::settle`], both by code next to the
+//! change.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,9 +18,9 @@ use crate::{
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub settled: Vec<ReportLine>,
-    /// Still open, for the next run.
+    /// For the next run.
     pub left: Vec<ReportLine>,
-    /// Some intents are open only for lack of time.
+    /// For lack of time.
     #[serde(skip)]
     pub unfinished: bool,
     #[serde(skip)]
@@ -34,17 +34,17 @@ pub struct ReportLine {
     pub outcome: String,
 }
 
-/// The time per intent and run. Many intents share the time, but none gets less than a change takes.
+/// Per intent and run. Intents share the time, but none gets less than a change takes.
 const ONE: Duration = Duration::from_secs(25);
 const LEAST: Duration = Duration::from_secs(10);
-/// Longer than any change, with `settle` every five minutes: an intent this old needs an operator.
+/// Longer than any change; `settle` runs every five minutes. An older intent needs an operator.
 const LONG: Duration = Duration::from_mins(15);
 
-/// The progress of settling, with a text for the report.
+/// With a text for the report.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress {
     Settled(&'static str),
-    /// Out of time; to be continued.
+    /// Out of time.
     Unfinished(&'static str),
 }
 
@@ -59,8 +59,8 @@ pub trait SettleAbove: Send + Sync {
     ) -> BoxFuture<'_, Result<&'static str>>;
 }
 
-/// Settles a change that failed with `cause`, under its leases. False: the change stays open for `settle`, and the reason is
-/// logged. The caller reports the cause in any case.
+/// Under the leases of the failed change. False: the change stays open for `settle`, and the reason is logged. The caller
+/// reports `cause` in any case.
 pub(crate) async fn settle_now(
     intents: &Intents,
     intent: &Intent,
@@ -92,7 +92,7 @@ pub(crate) async fn settle_now(
     }
 }
 
-/// Records a change before it begins. A failed write may have succeeded, so the intent is then closed.
+/// Before the change begins. A failed write may have succeeded, so the intent is then closed.
 pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     match intents.open(intent).await {
         Ok(()) => Ok(()),
@@ -105,15 +105,15 @@ pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error
     Err(error)
 }
 
-/// Closes a completed change's intent. If that fails, `settle` closes it later.
+/// If this fails, `settle` closes it later.
 pub(crate) async fn close(intents: &Intents, intent: &Intent) {
     if let Err(error) = intents.close(intent.id).await {
         tracing::warn!(intent.id = %intent.id, "a complete change could not be closed: {}", error::chain(&error));
     }
 }
 
-/// Orders intents by the expiry of their ownership, which every failed attempt extends. Query tools come after the other changes
-/// of their organization: those decide whether the tool still has an agent.
+/// By the expiry of their ownership, which every failed attempt extends. Query tools come after their organization's other
+/// changes, which decide whether the tool still has an agent.
 fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
     let is_last = |intent: &Intent| matches!(intent.change, Change::QueryTool { .. });
     let mut others: HashMap<OrganizationId, i64> = HashMap::new();
@@ -129,8 +129,7 @@ fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
 }
 
 impl Lifecycle {
-    /// Settles abandoned intents in sequence while there is time. An intent that keeps failing moves to the back, so it cannot
-    /// block the others.
+    /// In sequence while there is time. An intent that keeps failing moves to the back, so it cannot block the others.
     pub async fn settle(&self, above: &dyn SettleAbove, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
         let abandoned = in_turn(self.intents.abandoned().await?);
@@ -145,7 +144,7 @@ impl Lifecycle {
                 report.left.push(line("no time left".into()));
                 continue;
             }
-            // Shorter than a lease, so that it cannot expire during one change.
+            // Shorter than a lease.
             let one = deadline.at_most(share.clamp(LEAST, ONE));
             match Box::pin(acting(intent.actor.clone(), self.settle_abandoned(&intent, above, one))).await {
                 Ok(Some(Settled(outcome))) => {
@@ -168,19 +167,19 @@ impl Lifecycle {
         Ok(report)
     }
 
-    /// The number of changes open for more than 15 minutes, including owned ones.
+    /// More than 15 minutes, owned ones included.
     pub async fn open_for_long(&self) -> Result<usize> {
         self.intents.older_than(LONG).await
     }
 
-    /// `None`: another run took the intent over.
+    /// `None`: another run took it over.
     async fn settle_abandoned(
         &self,
         intent: &Intent,
         above: &dyn SettleAbove,
         deadline: Deadline,
     ) -> Result<Option<Progress>> {
-        // A change written by a newer version is left to that version.
+        // Left to the newer version.
         let known = intent.change != Change::Unknown;
         if known && !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
             return Ok(None);
@@ -210,7 +209,7 @@ impl Lifecycle {
             }
             Change::DetachTool { agent_id, tool_id, .. } => {
                 let detached = self.attachments.settle(*agent_id, intent, deadline).await?;
-                // A base's query tool may have lost its last agent.
+                // It may have lost its last agent.
                 let tool = found(self.tools.get(organization, *tool_id).await)?;
                 if let Some(base) = tool.and_then(|tool| tool.automatic_for) {
                     self.settle_base(organization, base, deadline).await?;

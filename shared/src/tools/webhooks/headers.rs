@@ -3,13 +3,12 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// The only value of a header. `None` if it is missing, empty, not text, or repeated; API Gateway joins repeated
-/// headers with a comma.
+/// `None` if the header is missing, empty, not text, or repeated; API Gateway joins repeated headers with a comma.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     single_list(headers, name).filter(|value| !value.contains(','))
 }
 
-/// As [`single`], for a header whose value contains commas.
+/// For values that contain commas.
 pub(super) fn single_list<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -20,7 +19,7 @@ pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// A time in whole seconds or milliseconds, digits only.
+/// In seconds or milliseconds, digits only.
 pub(super) fn whole_number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

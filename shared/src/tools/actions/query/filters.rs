@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Filters {
-    /// Not given: the defaults for the base's fields.
+    /// The defaults for the base's fields.
     #[default]
     Usual,
     Chosen(Vec<Filter>),
@@ -45,7 +45,7 @@ impl IndexOperator {
         }
     }
 
-    /// Whether an argument of this name could be a filter, of any field.
+    /// Of any field.
     pub(in super::super) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
@@ -63,7 +63,7 @@ impl IndexOperator {
         }
     }
 
-    /// The defaults for a model.
+    /// For a model.
     const fn usual(kind: FieldType) -> &'static [Self] {
         match kind {
             FieldType::Text => &[Self::OneOf],
@@ -82,7 +82,7 @@ impl Filter {
         format!("filters.{}.{}", self.field, self.operator.as_str())
     }
 
-    /// The parameter for the model, if the author named only the operator.
+    /// For an operator that the author only named.
     fn derived(&self, field: &Field) -> Parameter {
         let label = field.shown();
         let prompt = match self.operator {
@@ -174,7 +174,7 @@ impl Filters {
         Self::Chosen(filters)
     }
 
-    /// Derives missing parameters from the base's fields. `for_model`: a model will fill in arguments.
+    /// `for_model`: a model will fill in arguments.
     pub(super) fn resolve(&mut self, base: &KnowledgeBase, for_model: bool, problems: &mut Problems) {
         let chosen = match std::mem::replace(self, Self::Usual) {
             Self::Chosen(filters) => filters,
