@@ -1,5 +1,4 @@
-//! Configuration from environment variables, read once at start. [`crate::platform`] documents each variable at its
-//! part.
+//! Environment variables, read once at start. [`crate::platform`] documents each at its part.
 
 use std::{env, fmt::Display, str::FromStr};
 
@@ -13,11 +12,11 @@ pub enum Error {
 
 type Lookup = dyn Fn(&'static str) -> Option<String>;
 
-/// The variables of a process. An empty variable counts as absent, because templates cannot omit one.
+/// An empty variable counts as absent, because templates cannot omit one.
 pub struct Environment(Box<Lookup>);
 
 impl Environment {
-    /// Variables from another source, for tests.
+    /// For tests.
     pub fn new(lookup: impl Fn(&'static str) -> Option<String> + 'static) -> Self {
         Self(Box::new(lookup))
     }
@@ -40,12 +39,12 @@ impl Environment {
         text.parse().map_err(|error: T::Err| Error::Unusable { name, problem: error.to_string() })
     }
 
-    /// A base address without a trailing slash.
+    /// Without a trailing slash.
     pub fn base_url(&self, name: &'static str, default: &str) -> String {
         self.optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
     }
 
-    /// Hosts (`name` or `name:port`) separated by commas; none if the variable is absent.
+    /// `name` or `name:port`, separated by commas; none if the variable is absent.
     pub fn hosts(&self, name: &'static str) -> Vec<String> {
         let hosts = self.optional(name).unwrap_or_default();
         hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()

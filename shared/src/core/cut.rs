@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 const MARKER: &str = "… (cut: ";
 const BYTES: &str = " bytes)";
-/// The longest marker of a text, in bytes.
+/// In bytes.
 const MARKER_ROOM: usize = 56;
-/// A cut moves back to the end of a word within this many bytes.
+/// A cut moves back to a word's end within this many bytes.
 const LONGEST_WORD: usize = 20;
-/// A cut text is at most this much shorter than its budget, in bytes, except in rare cases.
+/// In bytes below the budget; a cut text is rarely shorter.
 pub const SLACK: usize = MARKER_ROOM + LONGEST_WORD + 4;
-/// A member that does not fit is dropped if less than this would remain of it.
+/// A member that does not fit is dropped rather than cut below this size.
 const LEAST_OF_A_MEMBER: usize = 120;
 
-/// A text of at most `budget` bytes, including the marker; the memory is released too.
+/// At most `budget` bytes with the marker; releases the memory too.
 pub fn cut(text: String, budget: usize) -> String {
     let whole = text.len();
     if whole <= budget {
@@ -27,7 +27,7 @@ pub fn cut(text: String, budget: usize) -> String {
     text
 }
 
-/// At most `room` bytes of a text and the marker; `whole` is the original length.
+/// At most `room` bytes and the marker; `whole` is the original length.
 pub fn cut_to(mut text: String, room: usize, whole: usize) -> String {
     let end = text.floor_char_boundary(room);
     let (kept, rest) = text.split_at(end);
@@ -46,13 +46,13 @@ pub fn is_cut(text: &str) -> bool {
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
 }
 
-/// The marker for `what`, such as `12 more` items of a list or members of an object.
+/// For `what`, such as `12 more` items or members.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")
 }
 
-/// The value cut to `budget` bytes of JSON. A text is cut; a list or an object keeps the members that fit, in order,
-/// the first that does not fit is cut itself, and the marker counts the dropped members.
+/// To `budget` bytes of JSON. A list or an object keeps the members that fit, in order; the first that does not is cut itself,
+/// and the marker counts the others.
 pub fn fit(value: Value, budget: usize) -> Value {
     if length(&value) <= budget { value } else { cut_value(&value, budget) }
 }
@@ -103,7 +103,7 @@ impl Room {
         room
     }
 
-    /// A whole member, or one cut to the remaining room. `around` is its overhead in bytes.
+    /// Whole, or cut to the remaining room. `around`: its overhead in bytes.
     fn take(&mut self, member: &Value, around: usize) -> Option<Value> {
         let room = self.left.saturating_sub(around);
         let kept = if length(member) <= room {
@@ -126,7 +126,7 @@ impl Room {
     }
 }
 
-/// Bytes of a character in JSON text.
+/// In JSON text.
 fn escaped(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -135,7 +135,7 @@ fn escaped(letter: char) -> usize {
     }
 }
 
-/// The length of the JSON text, in bytes.
+/// Of the JSON text, in bytes.
 fn length(value: &Value) -> usize {
     value.to_string().len()
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of requests and answers, for `docs/openapi.yaml`. Only tests call this, so no program contains it.
+//! JSON Schemas for `docs/openapi.yaml`. Only tests call this, so no program contains it.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ pub use declare::Described;
 pub use serde_json::Value as Json;
 pub use serde_json::json;
 
-/// A member of an object: its name, whether it is always present, and its schema.
+/// Name, whether it is always present, and schema.
 pub type ObjectMember = (String, bool, Json);
 
 pub trait Described {
     fn schema(schemas: &mut Schemas) -> Json;
 
-    /// The schema of a member that serde omits when empty.
+    /// For a member that serde omits when empty.
     fn schema_if_present(schemas: &mut Schemas) -> Json {
         Self::schema(schemas)
     }
 }
 
-/// The members of an object; those of `variants` stand beside them, one variant at a time.
+/// Those of `variants` stand beside the others, one variant at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
     all: Vec<ObjectMember>,
@@ -30,8 +30,7 @@ impl Members {
         self.all.push((name.to_owned(), required, schema));
     }
 
-    /// Adds the members of a struct, or of each variant of an enum, that is part of the object (`#[serde(flatten)]`) and has no
-    /// schema name of its own.
+    /// For `#[serde(flatten)]`: a struct's members, or those of each variant of an enum, without a schema name of their own.
     pub fn flatten<T: Described>(&mut self, schemas: &mut Schemas) {
         let mut inner = Schemas::default();
         let mut schema = T::schema(&mut inner);
@@ -59,7 +58,7 @@ impl Members {
         }
     }
 
-    /// The schema of an object with exactly these members.
+    /// An object with exactly these members.
     pub fn closed(&self, doc: &str) -> Json {
         if !self.variants.is_empty() {
             let variants = self.variants.iter().map(|(doc, variant)| {
@@ -83,7 +82,7 @@ impl Members {
 pub struct Schemas(BTreeMap<String, Json>);
 
 impl Schemas {
-    /// Registers a schema, made unless it is there, and returns its reference.
+    /// Makes the schema unless it is there, and returns its reference.
     pub fn named(&mut self, name: &str, schema: impl FnOnce(&mut Self) -> Json) -> Json {
         if !self.0.contains_key(name) {
             // Registered first, because a struct may contain itself.
@@ -94,7 +93,7 @@ impl Schemas {
         reference(name)
     }
 
-    /// Registers an object with exactly these members and returns its reference.
+    /// An object with exactly these members; returns its reference.
     pub fn object(
         &mut self,
         name: &str,
@@ -110,7 +109,7 @@ impl Schemas {
     }
 }
 
-/// A reference to a schema that `docs/openapi` defines by hand.
+/// To a schema written by hand in `docs/openapi`.
 pub fn reference(name: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
@@ -170,7 +169,7 @@ impl<T: Described + ?Sized> Described for Box<T> {
     }
 }
 
-/// An object whose members have names of its author's choice.
+/// The author chooses the names.
 impl<K, T: Described> Described for BTreeMap<K, T> {
     fn schema(schemas: &mut Schemas) -> Json {
         json!({"type": "object", "additionalProperties": T::schema(schemas)})

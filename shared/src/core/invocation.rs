@@ -11,12 +11,12 @@ tokio::task_local! {
     static BEGAN: Instant;
 }
 
-/// Runs the work of one invocation, which begins now.
+/// The invocation begins now.
 pub fn run<F: Future>(work: F) -> TaskLocalFuture<Instant, F> {
     BEGAN.scope(Instant::now(), work)
 }
 
-/// Runs work that continues after the answer's head was sent, as part of the same invocation.
+/// For work after the answer's head was sent.
 pub async fn rejoin<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     match began {
         Some(began) => BEGAN.scope(began, work).await,
@@ -24,7 +24,7 @@ pub async fn rejoin<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     }
 }
 
-/// The start of the current invocation; `None` outside of one, where nothing is cached.
+/// `None` outside of an invocation, where nothing is cached.
 pub fn began() -> Option<Instant> {
     BEGAN.try_with(|began| *began).ok()
 }

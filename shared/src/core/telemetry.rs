@@ -1,8 +1,8 @@
 //! Logs and metrics, both as JSON lines on stdout.
 //!
-//! A log line is a complete sentence with dotted fields for search (`tool.id`, `call.id`, `upstream.service`,
-//! `duration_ms`). It never contains bodies, arguments, results, phone numbers or tokens. Metrics use CloudWatch's
-//! embedded metric format; dimensions are few and enumerable, never ids.
+//! A log line is a complete sentence with dotted fields for search (`tool.id`, `call.id`, `upstream.service`, `duration_ms`),
+//! never with bodies, arguments, results, phone numbers or tokens. Metrics use CloudWatch's embedded metric format; dimensions
+//! are few and enumerable, never ids.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ pub const NAMESPACE: &str = "Switchboard";
 static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
 static SINK: OnceLock<fn(&Value)> = OnceLock::new();
 
-/// Starts logging; once per process. `namespace` separates the metrics of two deployments in one account.
+/// Once per process. `namespace` separates the metrics of two deployments in one account.
 pub fn init(level: tracing::Level, namespace: String) {
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -38,7 +38,7 @@ pub fn init(level: tracing::Level, namespace: String) {
     let _ = NAMESPACE_OF_PROCESS.set(namespace);
 }
 
-/// Sends metrics to `sink` instead of stdout; for tests, once per process.
+/// For tests, once per process.
 pub fn metrics_to(sink: fn(&Value)) {
     let _ = SINK.set(sink);
 }
@@ -52,13 +52,13 @@ pub fn request(function: &str, outcome: &str, duration: Duration) {
     );
 }
 
-/// A request answered with a 5xx: a fault of ours, or of a vendor.
+/// A 5xx, by our fault or a vendor's.
 pub fn fault(function: &str) {
     emit(&[("Function", function)], &[count("Faults", 1)]);
 }
 
-/// The answer to an incoming call: `agent`, `incomplete` (the agent without some tools or without a complete record)
-/// or `fallback`. A repetition does not count.
+/// `agent`, `incomplete` (the agent without some tools or without a complete record) or `fallback`. A repetition does not
+/// count.
 pub fn call_answered(answer: &str) {
     emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
@@ -67,12 +67,12 @@ pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// A tool not executed because of a fault of ours. The model was told to try again, with HTTP 200.
+/// By a fault of ours. The model was told to try again, with HTTP 200.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
 
-/// A finished run of an automation: its status, and the time since its request.
+/// `duration`: since its request.
 pub fn automation_run(status: &str, duration: Duration) {
     emit(&[("Status", status)], &[count("AutomationRuns", 1), time("AutomationRunTime", duration)]);
 }
@@ -89,7 +89,7 @@ pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
 }
 
-/// The cost of an LLM in its gateway's credits, and the budget that pays it.
+/// In the gateway's credits, by the budget that pays.
 pub fn spent(budget: &str, cost: f64) {
     emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
 }
@@ -98,7 +98,7 @@ pub fn budget_used_up(budget: &str) {
     emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
 }
 
-/// A round of `settle`: the number of changes that are open for too long (if known), and of failed steps.
+/// `open_for_long`: changes, if known.
 pub fn settled(open_for_long: Option<usize>, failures: usize) {
     let open = open_for_long.map(|open| count("OpenIntents", open));
     let metrics: Vec<Metric> = [count("SettleFailures", failures)].into_iter().chain(open).collect();
@@ -119,7 +119,7 @@ fn count(name: &'static str, value: impl Into<Value>) -> Metric {
     (name, "Count", value.into())
 }
 
-/// Milliseconds with three decimals.
+/// In milliseconds.
 fn time(name: &'static str, duration: Duration) -> Metric {
     (name, "Milliseconds", ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into())
 }
@@ -133,7 +133,7 @@ fn emit(dimensions: &[(&str, &str)], metrics: &[Metric]) {
     }
 }
 
-/// `CloudWatch` drops a metric whose name is not declared beside it.
+/// `CloudWatch` drops undeclared metrics.
 fn line(dimensions: &[(&str, &str)], metrics: &[Metric]) -> Value {
     let declared: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();

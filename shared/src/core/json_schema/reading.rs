@@ -14,20 +14,20 @@ use super::{
 };
 use crate::{error::Problems, fields::kind};
 
-/// Limits of the schema itself.
+/// Of the schema itself.
 const DEEPEST: usize = 64;
 const MOST_BYTES: usize = 65_536;
 const MOST_SCHEMAS: usize = 2_000;
 
 const LONGEST_PATTERN: usize = 1_000;
 pub(super) const LARGEST_PATTERN: usize = 256 * 1024;
-/// Bytes of a compiled pattern, and the cost per 16 bytes of the slowest text.
+/// Bytes of a compiled pattern, and its cost per 16 bytes of the slowest text.
 const PATTERN_SIZES: [(usize, u64); 4] =
     [(4 * 1024, 50), (16 * 1024, 1_500), (64 * 1024, 40_000), (LARGEST_PATTERN, 100_000)];
-/// Bytes of all compiled patterns.
+/// Bytes.
 const MOST_PATTERNS: usize = 32 * 1024 * 1024;
 
-/// The content of a keyword, and the values to which it applies.
+/// A keyword's content, and the values to which it applies.
 #[derive(Clone, Copy)]
 enum Role {
     /// A rule without subschemas.
@@ -64,11 +64,11 @@ const KEYWORDS: [(&str, Role); 53] = {
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Keywords without effect unless the other one is present.
+/// Unless the other one is present.
 const WITHOUT_EFFECT: [(&str, &str); 5] =
     [("minContains", "contains"), ("maxContains", "contains"), ("then", "if"), ("else", "if"), ("nullable", "type")];
 
-/// A replacement for an unsupported keyword.
+/// For an unsupported keyword.
 fn instead(keyword: &str) -> String {
     let known = match keyword {
         "dependencies" => "write dependentRequired, or dependentSchemas",
@@ -93,23 +93,20 @@ fn instead(keyword: &str) -> String {
 
 pub(super) struct Reading<'s> {
     root: &'s Value,
-    /// Places of draft 7's lists in `items`, and whether `prefixItems` occurs.
+    /// Places of draft 7's lists in `items`.
     lists: Vec<String>,
     prefixed: bool,
-    /// The schema for the crate: without annotations that would change its meaning, and with `nullable` merged into `type`.
+    /// For the crate: without annotations that would change its meaning, `nullable` merged into `type`.
     prepared: Value,
     pub(super) problems: Problems,
     nodes: Vec<Node>,
-    /// Each schema by its JSON pointer.
+    /// By JSON pointer.
     places: HashMap<String, usize>,
     references: Vec<Reference>,
-    /// The cost of each pattern.
     patterns: HashMap<&'s str, u64>,
-    /// Their bytes.
     patterns_size: usize,
 }
 
-/// A `$ref` with its schema and place.
 struct Reference {
     from: usize,
     to: String,
@@ -160,8 +157,6 @@ impl<'s> Reading<'s> {
         if self.lists.is_empty() { Draft::Draft202012 } else { Draft::Draft201909 }
     }
 
-    /// The costs, and the schema for the crate.
-    ///
     /// # Errors
     /// References that never end or unfold too far.
     pub(super) fn finish(self) -> Result<(Costs, Value), Problems> {
@@ -186,7 +181,7 @@ impl<'s> Reading<'s> {
         self.problems.add(place(self.root, pointer), problem);
     }
 
-    /// Reads a schema with all subschemas, and returns its node.
+    /// With all subschemas; returns its node.
     fn schema(&mut self, value: &'s Value, pointer: String) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Node { work: LOOK, errors: u64::from(value == &Value::Bool(false)), ..Node::default() });
@@ -231,7 +226,7 @@ impl<'s> Reading<'s> {
         index
     }
 
-    /// Rules about a keyword that the meta-schema lacks or words badly.
+    /// The meta-schema lacks these rules or words them badly.
     fn read(&mut self, node: usize, name: &str, value: &Value, pointer: &str) {
         match (name, value) {
             ("type", value) if !value.is_array() && !TYPES.iter().any(|known| value == known) => {
@@ -285,7 +280,7 @@ impl<'s> Reading<'s> {
         self.prefixed |= members.contains_key("prefixItems");
     }
 
-    /// Adapts the parts that the crate would interpret differently.
+    /// Where the crate would interpret the schema differently.
     fn prepare(&mut self, members: &Map<String, Value>, pointer: &str) {
         let nullable = members.get("nullable") == Some(&Value::Bool(true));
         if nullable && members.get("enum").and_then(Value::as_array).is_some_and(|all| !all.contains(&Value::Null)) {
@@ -320,7 +315,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// The cost of a keyword without its subschemas.
+    /// Of a keyword without its subschemas.
     fn work(&mut self, name: &str, value: &'s Value, pointer: &str) -> u64 {
         match (name, value) {
             ("enum" | "const" | "dependentRequired", value) => extent(value).1 as u64 / 16,
@@ -363,7 +358,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// The reason why a pattern is rejected; the crate does not tell.
+/// The crate does not tell.
 fn problem_of_pattern(pattern: &str) -> &'static str {
     let mut after_backslash = false;
     for (at, letter) in pattern.char_indices() {
@@ -379,7 +374,7 @@ fn problem_of_pattern(pattern: &str) -> &'static str {
     "it is not a regular expression, or a far too large one"
 }
 
-/// Errors that a keyword may yield, without those of its subschemas.
+/// Without those of its subschemas.
 fn errors_of(name: &str, role: Option<Role>, value: &Value) -> u64 {
     match (name, value, role) {
         ("required", Value::Array(names), _) => names.len() as u64,

@@ -1,6 +1,6 @@
-//! Words the crate's errors for people and models: place, value, expectation.
+//! Words the crate's errors for people and models.
 //!
-//! A problem is one short line; a value is shown by its kind, except numbers.
+//! One short line each; a value is shown by its kind, except numbers.
 
 use std::fmt::{self, Write};
 
@@ -26,7 +26,6 @@ const FAR: u64 = 20;
 /// The end of a problem about one alternative.
 const CLOSEST: &str = "the closest)";
 
-/// The context of errors.
 #[derive(Clone, Copy)]
 pub(super) struct Wording<'w> {
     pub(super) schema: &'w Value,
@@ -36,7 +35,7 @@ pub(super) struct Wording<'w> {
 #[derive(Default)]
 struct Explained {
     violations: Vec<Violation>,
-    /// Distance from the likely intention.
+    /// From the likely intention.
     distance: u64,
 }
 
@@ -144,7 +143,7 @@ impl<'w> Wording<'w> {
         self.schema.pointer(parent)
     }
 
-    /// The existing properties, to follow "is not a property of the schema; ".
+    /// To follow "is not a property of the schema; ".
     fn known(self, error: &ValidationError<'_>) -> String {
         let names = |keyword| self.parent(error)?.get(keyword)?.as_object().filter(|schemas| !schemas.is_empty());
         let list = |schemas: &serde_json::Map<String, Value>| listed(schemas.keys().map(|name| bare(name)));
@@ -156,7 +155,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// Also names the property that requires the missing one.
+    /// Also names the property that requires it.
     fn required(self, error: &ValidationError<'_>, name: &str) -> String {
         let because = error.schema_path().as_str().ends_with("/dependentRequired").then(|| {
             let asked = self.schema.pointer(error.schema_path().as_str())?.as_object()?.iter();
@@ -184,7 +183,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// The closest alternative, if none is valid.
+    /// If none is valid.
     fn closest(self, alternatives: &[Vec<ValidationError<'static>>], pointer: &str, value: &Value) -> Explained {
         let count = alternatives.len();
         let here = place(self.instance, pointer);
@@ -197,7 +196,7 @@ impl<'w> Wording<'w> {
             })
         };
         let others: Vec<Explained> = alternatives.iter().map(told).collect();
-        // Another kind for all alternatives: "must be text or null, not true" suffices.
+        // "must be text or null, not true" suffices.
         let kind_wanted = |told: &Explained| match told.violations.as_slice() {
             [only] if only.path == here => only.problem.strip_suffix(&end)?.strip_prefix("must be ").map(str::to_owned),
             _ => None,
@@ -251,7 +250,7 @@ fn sized(bound: &str, limit: u64, unit: &str, value: &Value) -> String {
     format!("must have {bound} {limit} {unit}, not {count}")
 }
 
-/// The kind of a value, or a number itself.
+/// Or a number itself.
 fn shown_kind(value: &Value) -> String {
     if value.is_number() { value.to_string() } else { kind(value).to_owned() }
 }
@@ -260,12 +259,11 @@ fn short_schema(schema: &Value) -> String {
     shortened(LONGEST_SCHEMA, format_args!("{schema}"))
 }
 
-/// Escapes a step of a JSON pointer.
 pub(super) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A JSON pointer as `orders[0].price`; empty for the whole.
+/// `orders[0].price`; empty for the whole.
 pub(super) fn place(root: &Value, pointer: &str) -> String {
     let steps: Vec<&str> = pointer.split('/').skip(1).collect();
     let left_out = LONGEST_PATH / 2..steps.len().saturating_sub(LONGEST_PATH / 2);
@@ -294,7 +292,7 @@ pub(super) fn place(root: &Value, pointer: &str) -> String {
     text
 }
 
-/// A value as JSON, cut.
+/// As JSON, cut.
 pub(super) struct Shown<'v>(pub(super) &'v Value);
 
 impl fmt::Display for Shown<'_> {
@@ -303,20 +301,20 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A text in quotes, cut.
+/// In quotes, cut.
 pub(super) fn quoted(text: &str) -> String {
     // Copies only the shown part.
     let start: String = text.chars().take(LONGEST_NAME + 1).collect();
     Shown(&Value::String(start)).to_string()
 }
 
-/// An author's text without quotes, cut.
+/// Without quotes, cut.
 fn bare(text: &str) -> String {
     let text = shortened(LONGEST_LIST, format_args!("{text}"));
     text.replace(char::is_control, " ")
 }
 
-/// `a, b, c`: as many as fit, then the total number.
+/// `a, b, c`: as many as fit, then the total.
 fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     let count = all.len();
     let mut text = String::new();
@@ -331,7 +329,7 @@ fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     text
 }
 
-/// Stops writing after `longest` characters.
+/// To `longest` characters.
 fn shortened(longest: usize, text: fmt::Arguments<'_>) -> String {
     let mut short = Short { text: String::new(), left: longest };
     if short.write_fmt(text).is_err() {

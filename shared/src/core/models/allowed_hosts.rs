@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// `["api.example.com", "crm.example.com:8443"]`, with the scheme's port by default. Empty allows every host.
+/// `["api.example.com", "crm.example.com:8443"]`; the default port is the scheme's. Empty allows every host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 
@@ -16,7 +16,7 @@ crate::described!(AllowedHosts => {"type": "array", "items": {"type": "string"}}
 pub struct NotAHost;
 
 impl AllowedHosts {
-    /// Adds a host as written in a parsed address.
+    /// As written in a parsed address.
     ///
     /// # Errors
     /// For text that is not a host with an optional port.
@@ -36,7 +36,7 @@ impl AllowedHosts {
         self.0.is_empty()
     }
 
-    /// Checks the address of a request.
+    /// Of a request's address.
     ///
     /// # Errors
     /// The refused host, and the allowed ones.
@@ -61,7 +61,7 @@ impl fmt::Display for AllowedHosts {
     }
 }
 
-/// A host as written in a parsed address, with its port if that is not 443.
+/// With the port if that is not 443.
 fn normal(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['/', '\\', '?', '#', '@', '*', '{', ' ']) {

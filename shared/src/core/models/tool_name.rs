@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 const LONGEST: usize = 40;
 
-/// 1 to 40 of `[a-zA-Z0-9_-]`, VAPI's rule for `name` of an apiRequest tool.
+/// 1 to 40 of `[a-zA-Z0-9_-]`, VAPI's rule for an apiRequest tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolName(String);
@@ -18,14 +18,12 @@ crate::described!(ToolName => {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,40
 pub struct NotAToolName;
 
 impl ToolName {
-    /// The `snake_case` name of a label: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`. A label without letters
-    /// and digits gives `tool`.
+    /// In `snake_case`: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`, a label without letters and digits `tool`.
     pub fn from_label(label: &str) -> Self {
         Self::of_words(&deunicode::deunicode(label))
     }
 
-    /// As [`ToolName::from_label`] for ASCII text; other letters are dropped. Without deunicode's table a function is
-    /// half a megabyte smaller.
+    /// For ASCII text; other letters are dropped. Without deunicode's table a function is half a megabyte smaller.
     pub fn of_words(text: &str) -> Self {
         let mut name = String::new();
         for character in text.chars() {
@@ -40,7 +38,7 @@ impl ToolName {
         Self(if name.is_empty() { "tool".to_owned() } else { name.to_owned() })
     }
 
-    /// The same name with a suffix, still within 40 characters: `send_sms_2`.
+    /// Still within 40 characters: `send_sms_2`.
     #[must_use]
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let room = LONGEST.saturating_sub(suffix.len() + 1);

@@ -1,17 +1,17 @@
 //! Finds phone numbers, credentials and e-mail addresses in any text.
 //!
-//! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Only certain exceptions stay: ISO dates,
-//! UUIDs, and Twilio's ids of messages and calls. The work is linear in the text.
+//! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Exceptions: ISO dates, UUIDs, and Twilio's
+//! ids of messages and calls. The work is linear in the text.
 
 use super::{EMAIL, NUMBER, SECRET, is_secret};
 
-/// Minimal digits of a phone number; fewer after `tel:` and similar schemes.
+/// Fewer after `tel:` and similar schemes.
 const FEWEST_DIGITS: usize = 7;
 const FEWEST_AFTER_SCHEME: usize = 3;
 const DIALLED: [&str; 4] = ["tel:", "sms:", "smsto:", "callto:"];
 /// Letters and digits together; longer than any word of a language.
 const LONGEST_WORD: usize = 20;
-/// Prefixes of well-known services' keys.
+/// Of well-known services.
 const KEYS: [&str; 18] = [
     "AIza",
     "AKIA",
@@ -34,12 +34,11 @@ const KEYS: [&str; 18] = [
 ];
 const SHORTEST_KEY: usize = 16;
 
-/// Removes phone numbers, credentials and e-mail addresses.
+/// Phone numbers, credentials and e-mail addresses.
 pub(super) fn clean(text: &str) -> String {
     cleaned(text, true)
 }
 
-/// Removes credentials only.
 pub(super) fn without_secrets(text: &str) -> String {
     cleaned(text, false)
 }
@@ -60,7 +59,7 @@ fn cleaned(text: &str, hides_people: bool) -> String {
     clean
 }
 
-/// A recognized part of the text, with its replacement; `None` keeps it.
+/// `None` keeps it.
 struct Found {
     from: usize,
     until: usize,
@@ -75,7 +74,7 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '%' | '@' | '$' | '*' | '!' | '＠')
 }
 
-/// Start and end of the next word.
+/// Start and end.
 fn next_word(text: &str, at: usize) -> Option<(usize, usize)> {
     let start = at + part(text, at, text.len()).find(in_word)?;
     let length = part(text, start, text.len()).find(|c| !in_word(c));
@@ -102,7 +101,7 @@ fn find(text: &str, start: usize, end: usize) -> Option<Found> {
     is_id(id).then_some(Found { from, until: from + id.len(), shown: None })
 }
 
-/// The value in `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
+/// In `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
 fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let rest = part(text, end, text.len());
     let value =
@@ -123,7 +122,7 @@ fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     said.then_some((from, from + value.len()))
 }
 
-/// The credential after `Bearer` or `Basic`.
+/// `Bearer` or `Basic`.
 fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let bearer = word.eq_ignore_ascii_case("bearer");
     if !bearer && !word.eq_ignore_ascii_case("basic") {
@@ -132,7 +131,7 @@ fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let (start, until) = next_word(text, end)?;
     let blank = part(text, end, start);
     let next = part(text, start, until);
-    // "Basic information" is no credential.
+    // Unlike "Basic information".
     let opaque = next.contains(|c: char| c.is_ascii_digit()) || part(next, 1, next.len()).contains(char::is_uppercase);
     let credential = if bearer { next.len() >= 6 } else { next.len() >= 8 && opaque };
     (!blank.is_empty() && blank.chars().all(char::is_whitespace) && credential).then_some((start, until))
@@ -143,7 +142,7 @@ fn is_email(word: &str) -> bool {
     at.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
 }
 
-/// Whether a word can only be a key or token, by its prefix, or by its length and random letters.
+/// By its prefix, or by its length and random letters.
 fn is_key(word: &str) -> bool {
     let bare = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let known = bare.starts_with("eyJ") || KEYS.iter().any(|start| bare.starts_with(start));
@@ -167,7 +166,7 @@ fn means_nothing(text: &str) -> bool {
     (digits > 0 && upper + lower > 0) || (upper >= 3 && lower >= 3)
 }
 
-/// A UUID, or Twilio's id of a message or a call.
+/// Or Twilio's, of a message or a call.
 fn is_id(text: &str) -> bool {
     let twilio = ["SM", "MM", "CA"].iter().find_map(|kind| text.strip_prefix(kind));
     (text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
@@ -176,12 +175,12 @@ fn is_id(text: &str) -> bool {
 
 // ------------------------------------------------------------------------------------------------------ phone numbers
 
-/// Digits of any script.
+/// In any script.
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())
 }
 
-/// Separators of a phone number's digits, also in URLs and markup, and invisible ones.
+/// Also in URLs and markup, and invisible ones.
 fn separates(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '-' | '.' | '(' | ')' | '/' | '_' | '+' | '%' | '*' | '~' | '|' | '\\' | '·' | '•' | '－' | '．')
@@ -218,7 +217,7 @@ fn ends_with(text: &str, ending: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(ending))
 }
 
-/// Counts the leading digits with their separators, and the bytes up to the last digit.
+/// With their separators, and the bytes up to the last digit.
 fn run(text: &str) -> (usize, usize) {
     let (mut digits, mut length) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -231,7 +230,7 @@ fn run(text: &str) -> (usize, usize) {
     (digits, length)
 }
 
-/// The length in bytes of a leading date, or date and time, if nothing else is possible.
+/// In bytes, also with a time, if nothing else is possible.
 fn iso_date(before: &str, text: &str) -> Option<usize> {
     const DATE: usize = "2026-03-01".len();
     let date = text.get(..DATE).filter(|date| date.starts_with("19") || date.starts_with("20"))?;
@@ -244,11 +243,11 @@ fn iso_date(before: &str, text: &str) -> Option<usize> {
     if let Some(time) = time_of_day(rest) {
         return Some(DATE + time);
     }
-    // A run that continues with more digits is no date.
+    // More digits follow.
     (!rest.trim_start_matches(separates).starts_with(is_digit)).then_some(DATE)
 }
 
-/// The length in bytes of a leading `T15:00`, ` 15:00:30.123`, perhaps with `Z` or `+01:00`.
+/// In bytes: `T15:00`, ` 15:00:30.123`, perhaps with `Z` or `+01:00`.
 fn time_of_day(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
