@@ -7,10 +7,10 @@
 //! {"type": "add-message", "message": {"role": "system", "content": "…"}, "triggerResponseEnabled": false}
 //! ```
 //!
-//! VAPI documents no answer, so any 2xx counts as accepted. The endpoint answers only while the call's media is connected; a 404
-//! or a failed connection means too early or too late ([`NotAccepted::NotThere`]), and the caller decides whether to retry. Not
-//! verified against the live service: the form `assistantId` for an existing assistant (VAPI documents it only for its handoff
-//! tool), and the omission of `contextEngineeringPlan` (its form differs between documentation and OpenAPI document).
+//! VAPI documents no answer, so any 2xx counts as accepted. The endpoint answers only while the call's media is connected; a
+//! 404 or a failed connection means too early or too late ([`NotAccepted::NotThere`]), and the caller decides on a retry. Not
+//! verified against the live service: the form `assistantId` for an existing assistant (documented only for the handoff tool),
+//! and the omission of `contextEngineeringPlan` (its form differs between VAPI's documentation and OpenAPI document).
 //!
 //! Messages go only to `*.vapi.ai` over https and to configured hosts, regardless of the control URL.
 
@@ -30,7 +30,7 @@ use crate::{
     models::{ControlUrl, E164},
 };
 
-/// The domain of VAPI's live calls; the host names vary.
+/// VAPI's host names vary below this domain.
 const VAPIS_HOSTS: &str = ".vapi.ai";
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub enum Destination<'a> {
     },
 }
 
-/// A destination with its transfer plan; without one the transfer is blind.
+/// A transfer without a plan is blind.
 #[derive(Serialize)]
 struct Planned<'a> {
     #[serde(flatten)]
@@ -62,9 +62,9 @@ struct Planned<'a> {
 
 #[derive(Debug)]
 pub enum NotAccepted {
-    /// The call is over, or its media is not connected yet. Nothing happened.
+    /// The call is over, or its media is not connected yet.
     NotThere(Error),
-    /// Declined by VAPI or by our guard. Nothing happened.
+    /// By VAPI or our guard. Nothing happened.
     Declined(Error),
     /// The message may have been executed.
     Unknown(Error),
@@ -100,8 +100,8 @@ impl CallControl {
         Self { http, hosts: Arc::new(OpenHosts(hosts)) }
     }
 
-    /// Transfers the call away from VAPI. With `briefing`, VAPI first calls the destination and reads it out; without, the
-    /// transfer is blind. VAPI announces the transfer to the caller in its own words.
+    /// With `briefing`, VAPI first calls the destination and reads it out; without, the transfer is blind. VAPI announces the
+    /// transfer to the caller in its own words.
     pub async fn transfer(
         &self,
         call: &ControlUrl,
@@ -114,13 +114,13 @@ impl CallControl {
         self.post(call, &json!({"type": "transfer", "destination": destination}), deadline).await
     }
 
-    /// Hands the call to another VAPI assistant, with the conversation so far.
+    /// To another VAPI assistant, with the conversation so far.
     pub async fn handoff(&self, call: &ControlUrl, assistant_id: &str, deadline: Deadline) -> Result<(), NotAccepted> {
         let destination = json!({"type": "assistant", "assistantId": assistant_id});
         self.post(call, &json!({"type": "handoff", "destination": destination}), deadline).await
     }
 
-    /// Adds a system message to the conversation. `answers`: the model answers at once.
+    /// `answers`: the model answers at once.
     pub async fn add_message(
         &self,
         call: &ControlUrl,
@@ -146,7 +146,7 @@ impl CallControl {
             .map_err(NotAccepted::of)
     }
 
-    /// The control URL, if its host is allowed.
+    /// If its host is allowed.
     fn address(&self, call: &ControlUrl) -> Result<Url, Error> {
         let refused = |why: &str| Error::new(UpstreamService::CallControl, Failure::Refused(why.into()));
         let url =

@@ -1,8 +1,8 @@
 //! Cached signing keys of an OIDC issuer (RFC 7517).
 //!
-//! Keys are fetched for the first token, and again only for an unknown key, so invented key ids cost one request per [`PAUSE`].
-//! While the issuer is unreachable the cached keys stay valid. The address of the keys comes from configuration or from the
-//! issuer (`OpenID` Connect Discovery 1.0, section 4), never from a token.
+//! Fetched for the first token, and again only for an unknown key, so invented key ids cost one request per [`PAUSE`]. While
+//! the issuer is unreachable the cached keys stay valid. Their address comes from configuration or from the issuer (`OpenID`
+//! Connect Discovery 1.0, section 4), never from a token.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Bytes.
 const LARGEST_ANSWER: usize = 256 * 1024;
 
-/// An issuer's keys. Clones share them.
+/// Clones share the keys.
 #[derive(Clone)]
 pub struct Jwks {
     outbound: Outbound,
@@ -48,7 +48,7 @@ struct Known {
     again_at: Option<Instant>,
 }
 
-/// A key with its only permitted algorithm.
+/// With its only permitted algorithm.
 #[derive(Clone)]
 pub struct SigningKey {
     pub algorithm: Algorithm,
@@ -56,7 +56,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Parses a public signature key of an issuer (RFC 7517), with its id; `None` for any other key.
+    /// With its id; `None` for other than public signature keys (RFC 7517).
     pub fn of_jwk(jwk: Value) -> Option<(String, Self)> {
         signing_key(jwk)
     }
@@ -74,8 +74,7 @@ struct KeySet {
 }
 
 impl Jwks {
-    /// The keys of `issuer`, at `url` or at the discovered address. Only https is allowed, except plain http on this machine for
-    /// local systems.
+    /// At `url` or the discovered address. Only https, except plain http on this machine.
     ///
     /// # Errors
     /// If TLS cannot be set up, independent of input.
@@ -90,7 +89,7 @@ impl Jwks {
         Self { pause, ..self }
     }
 
-    /// The key with this id; `None` if the issuer did not have it at the last request.
+    /// `None` if the issuer did not have it at the last request.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if there are no cached keys and the issuer does not answer.
@@ -125,7 +124,7 @@ impl Jwks {
             None => self.discover(deadline).await?,
         };
         let KeySet { keys } = self.get(&url, deadline).await?;
-        // An unusable or unreadable key does not affect the others.
+        // Skipped alone.
         let keys: HashMap<_, _> = keys.into_iter().filter_map(signing_key).collect();
         if keys.is_empty() { Err(unavailable("its key set holds no key for signatures")) } else { Ok(keys) }
     }
@@ -159,14 +158,14 @@ fn unavailable(cause: impl Into<crate::error::Cause>) -> Error {
     Error::Unavailable("the key set of the tokens' issuer", cause.into())
 }
 
-/// `127.0.0.1:4566` for an address over http on this machine.
+/// For http on this machine: `127.0.0.1:4566`.
 fn on_this_machine(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| url.scheme() == "http")?;
     let host = url.host_str().filter(|host| matches!(*host, "127.0.0.1" | "[::1]" | "localhost"))?;
     Some(format!("{host}:{}", url.port_or_known_default()?))
 }
 
-/// A public signature key by its id. Its permitted algorithm follows from its type, curve and `alg`, never from a token.
+/// The algorithm follows from type, curve and `alg`, never from a token.
 fn signing_key(jwk: Value) -> Option<(String, SigningKey)> {
     let jwk: Jwk = serde_json::from_value(jwk).ok()?;
     let CommonParameters { key_id, public_key_use, key_operations, key_algorithm, .. } = &jwk.common;
