@@ -1,14 +1,13 @@
-//! Modules of JavaScript as one, which a browser asks for once. Each becomes a function that returns the module's exports; imports
-//! become constants.
+//! Links JavaScript modules into one script. Each becomes a function that returns the module's exports; imports become
+//! constants.
 //!
-//! This is no parser. It relies on the form that the page's modules have: each import is one line, `import {…} from './name.js';` or
-//! `import * as name from './name.js';`, a page that is loaded when it is opened is named as `import('./folder/name.js')`, and exports
-//! are declared where they are exported. Tests hold the modules to it.
+//! No parser: it relies on the form of the page's modules. Each import is one line, `import {…} from './name.js';` or `import *
+//! as name from './name.js';`, a page loaded when opened is `import('./folder/name.js')`, and exports are declared where they
+//! are exported. Tests hold the modules to it.
 
 use std::{collections::BTreeMap, fmt::Write};
 
-/// The scripts by the name that browsers ask for: the shell, what some pages `share`, and each page that the shell imports
-/// when the page is opened.
+/// By the name that browsers ask for: the shell, the modules that pages `share`, and each page loaded when opened.
 pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let shell = linked(entry, &[], true, module);
     let known = [(entry.to_owned(), shell.modules)];
@@ -22,14 +21,14 @@ pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option
     scripts
 }
 
-/// The script in the page itself, from where the others are below `console/`.
+/// In the page itself; the other scripts are below `console/`.
 pub(crate) fn sign_in(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
     let text = linked(entry, &[], false, module).text;
     let script = text.rsplit_once("export ").map_or(&*text, |(script, _)| script);
     script.replace("import('./", "import('./console/")
 }
 
-/// A style sheet without comments and indentation.
+/// Without comments and indentation.
 pub(crate) fn sheet(text: &str) -> String {
     let mut rest = text;
     let mut rules = String::new();
@@ -41,7 +40,7 @@ pub(crate) fn sheet(text: &str) -> String {
     rules.lines().map(str::trim).filter(|line| !line.is_empty()).fold(String::new(), |sheet, line| sheet + line + "\n")
 }
 
-/// The text with the version in the name of each file: the bytes at such an address never change.
+/// With the version in each file's name: the bytes at such an address never change.
 pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
     names.iter().fold(text.to_owned(), |text, name| {
         ["'./", "'./console/", "'console/", "\"console/"].iter().fold(text, |text, before| {
@@ -51,18 +50,16 @@ pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
     })
 }
 
-/// A script and its modules.
 struct Linked {
     text: String,
-    /// The paths of the modules in it.
+    /// Paths of its modules.
     modules: Vec<String>,
-    /// The paths of the modules that it imports when they are needed.
+    /// Paths of modules imported when needed.
     opened: Vec<String>,
 }
 
-/// The module `entry` and its imports, each before the modules that need it. A module of one of the `known` scripts is
-/// imported from there; a module unknown to `module` stays an import. A script that `shares` exports its modules,
-/// another one the names that its entry exports.
+/// The module `entry` and its imports in order of need. Modules of `known` scripts are imported from there; a module unknown to
+/// `module` stays an import. A script that `shares` exports its modules, another one its entry's exports.
 fn linked(
     entry: &str,
     known: &[(String, Vec<String>)],
@@ -89,7 +86,7 @@ fn linked(
     Linked { text: format!("{imports}{text}{exports}"), modules, opened }
 }
 
-/// The name under which a page's script is asked for: routes have one part below `console/`.
+/// Routes have one part below `console/`.
 fn served(path: &str) -> String {
     path.replace('/', "-")
 }
@@ -105,7 +102,7 @@ struct Linker<'a, F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
-    /// The names that the module exports.
+    /// Returns the module's exports.
     fn add(&mut self, path: &str) -> Vec<String> {
         if self.known.iter().any(|known| known == path) {
             return Vec::new();
@@ -145,7 +142,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
         exported
     }
 
-    /// The line with the name that a page is served under in place of its path.
+    /// The page's served name replaces its path.
     fn opening(&mut self, path: &str, line: &str) -> String {
         const OPENS: &str = "import('";
         let Some((before, rest)) = line.split_once(OPENS) else { return line.to_owned() };
@@ -157,13 +154,13 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     }
 }
 
-/// The names that a line imports, and the file that it imports them from.
+/// The names, and their file.
 fn import(line: &str) -> Option<(&str, &str)> {
     let (names, from) = line.strip_prefix("import ")?.split_once(" from '")?;
     Some((names, from.strip_suffix("';")?))
 }
 
-/// The path that a module means by an address.
+/// Of an address in a module.
 fn resolved(module: &str, address: &str) -> String {
     let mut parts: Vec<&str> = module.split('/').collect();
     parts.pop();
@@ -179,7 +176,7 @@ fn resolved(module: &str, address: &str) -> String {
     parts.join("/")
 }
 
-/// The lines that are no comment as a whole, without indentation: browsers need neither.
+/// Nor indentation: browsers need neither.
 fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     let mut within = false;
     text.lines().map(str::trim).filter(move |line| {
@@ -190,7 +187,6 @@ fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<String> {
     let rest = declaration.strip_prefix("async ").unwrap_or(declaration);
     let rest =
@@ -199,7 +195,7 @@ fn declared(declaration: &str) -> Option<String> {
     rest.get(..end.unwrap_or(rest.len())).map(str::to_owned)
 }
 
-/// The constant that holds a module's exports.
+/// For a module's exports.
 fn constant(path: &str) -> String {
     format!("${}", path.trim_end_matches(".js").replace(['-', '.', '/'], "_"))
 }

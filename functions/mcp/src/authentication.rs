@@ -13,29 +13,28 @@ use shared::{
 use crate::Deps;
 
 const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// How long a browser caches a preflight's answer, in seconds.
+/// Of a preflight's answer, in seconds.
 const PREFLIGHT_HOLDS: &str = "7200";
 
 pub struct Settings {
-    /// Under which clients reach this API.
+    /// Clients reach this API here.
     pub public_url: String,
     pub mcp: McpSettings,
 }
 
-/// The address of an organization's server in the one spelling in which tokens name it (RFC 8707): scheme and host in small
-/// letters, no slash at the end.
+/// In the one spelling in which tokens name it (RFC 8707): scheme and host in small letters, no final slash.
 pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
     format!("{}/api/{slug}/mcp", origin(&deps.authentication.public_url))
 }
 
-/// Scheme, host and path of an address.
+/// Scheme, host and path.
 fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     format!("{}://{}{path}", scheme.to_ascii_lowercase(), host.to_ascii_lowercase())
 }
 
-/// The host of this API's address, with its port where it has one.
+/// Of this API, with its port if any.
 pub(crate) fn host(deps: &Deps) -> String {
     let origin = origin(&deps.authentication.public_url);
     let (_, rest) = origin.split_once("://").unwrap_or_default();
@@ -56,11 +55,11 @@ pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
     if let (Some(scopes), Value::Object(metadata)) = (scopes, &mut metadata) {
         metadata.insert("scopes_supported".into(), scopes.into());
     }
-    // It says nothing that is secret, and every client must read it.
+    // Public: every client must read it.
     Ok(Reply::ok(&metadata)?.with_headers([("access-control-allow-origin", "*".to_owned())]))
 }
 
-/// A member who shows a good token.
+/// With a good token.
 pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Member> {
     let resource = resource(deps, slug);
     let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
@@ -71,7 +70,7 @@ pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     deps.access.member_by_token(found, &token).await
 }
 
-/// 401 with the metadata for getting a token; an issuer that does not answer is no fault of the token's.
+/// With the metadata for getting a token; an issuer that does not answer is no fault of the token's.
 fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
     let why = match refused {
         NoToken::Missing => None,
@@ -84,7 +83,7 @@ fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
     challenged(Error::Unauthenticated, deps, slug, why)
 }
 
-/// 403 with the scopes that another token must have.
+/// With the scopes that another token needs.
 fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -> Error {
     tracing::info!(user.id = %token.user(), "a token has too few scopes; {scopes} are needed");
     let error = Error::Forbidden("the token lacks a scope; get one with the scopes that WWW-Authenticate names");
@@ -92,7 +91,7 @@ fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -
 }
 
 fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>) -> Error {
-    // Where the path comes behind: some clients take no other address.
+    // Behind the path: some clients take no other address.
     let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.authentication.public_url));
     let scope =
         deps.authentication.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
@@ -101,10 +100,10 @@ fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>)
     error.with_headers(vec![("www-authenticate", challenge)])
 }
 
-/// The CORS headers that let a page of this origin read the answer.
+/// So that a page of this origin can read the answer.
 ///
 /// # Errors
-/// [`Error::Forbidden`] for a page of another origin: it may have been led here by a name that changed its address.
+/// [`Error::Forbidden`] for another origin: a name that changed its address may have led the page here.
 pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static str, String)>> {
     let Some(origin) = request.headers().get("origin") else { return Ok(Vec::new()) };
     let origin = origin.to_str().unwrap_or_default();
@@ -134,7 +133,7 @@ pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     Ok(Reply::no_content().with_headers(headers(deps, request)?.into_iter().chain(allowed)))
 }
 
-/// Which host API Gateway says that the request came to.
+/// As API Gateway says.
 pub(crate) fn gateway_host(request: &Request) -> Option<String> {
     let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
     context.domain_name.clone()

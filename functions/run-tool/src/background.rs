@@ -1,4 +1,4 @@
-//! Tells the live call the result of a tool that ran in the background, once and in the order of arrival.
+//! Tells the live call the results of background tools, once and in the order of arrival.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use shared::{
 use crate::{Deps, context};
 
 const HEADING: &str = "Results of tools that ran in the background:";
-/// Longer than the attempts to tell one message.
+/// Longer than all attempts at one message.
 const LEASE: Duration = Duration::from_secs(40);
 /// Bytes of one message.
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// # Errors
-/// Only if the result could not be added: then the message may be redelivered, and the tool answers from the record.
+/// If the result could not be added: then the message may be redelivered, and the tool answers from the record.
 pub(crate) async fn tell(
     deps: &Deps,
     tool: &Tool,
@@ -34,7 +34,7 @@ pub(crate) async fn tell(
         speaks: tool.async_result() == AsyncResult::Speak,
     };
     match deps.calls.add_background(organization, call, &result).await? {
-        // An earlier delivery may have died before it told the call.
+        // An earlier delivery may have died before telling.
         AddedToCall::Waits | AddedToCall::Before => {}
         AddedToCall::Over | AddedToCall::NoCall => return Ok(()),
     }
