@@ -88,9 +88,11 @@ fn canonical(value: &Value) -> Value {
 pub enum Claim {
     /// The caller must cause the effect, except its parts in [`Ticket::done`].
     Mine(Ticket),
+    /// The effect happened, with this answer.
     Completed(Value),
     /// `done`: the known state of each part.
     Unknown { answer: Value, done: Map<String, Value> },
+    /// A duplicate is still running.
     Running,
 }
 
