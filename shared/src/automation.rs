@@ -23,7 +23,9 @@ pub use deployment::automation_view::{AutomationReader, AutomationView};
 pub use deployment::difference::{Difference, DifferenceKind, Differences, differences};
 pub use deployment::failure_pause::{FailurePause, MOST_FAILURES};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
-pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
+pub use expressions::conditions::{
+    Clause, Condition, Explained, ExplainedClause, Explanation, MOST_COMPARED, Operator, OverBound, Work,
+};
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
 pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};

@@ -225,15 +225,8 @@ impl Platform {
     }
 
     pub fn references(&self) -> Result<References> {
-        Ok(References {
-            agents: Agents::new(self.database()?),
-            phone_numbers: PhoneNumbers::new(self.database()?),
-            knowledge_bases: KnowledgeBases::new(self.database()?),
-            pipedream: self.pipedream(),
-            pipedream_secret: self.pipedream_secret()?,
-            secrets: self.secrets().clone(),
-            outbound: self.outbound()?.clone(),
-        })
+        let pipedream = (self.pipedream(), self.pipedream_secret()?);
+        Ok(References::new(self.database()?, pipedream, self.secrets().clone(), self.outbound()?.clone()))
     }
 
     pub fn stored_secrets(&self) -> Result<StoredSecrets> {

@@ -8,6 +8,7 @@ mod queues;
 mod relay;
 mod schedules;
 mod secrets;
+mod start_keys;
 
 use std::{
     net::SocketAddr,

@@ -449,6 +449,7 @@ fn queued(
         before_call: false,
         significant: None,
         tool_call_id: None,
+        sends_result_of: None,
         queued_at: Timestamp::now(),
     }
 }

@@ -264,6 +264,7 @@ async fn enqueue(
         before_call: false,
         significant: Some(tool.significant(&checked.arguments, context.conversation)),
         tool_call_id: context.delivery.map(str::to_owned),
+        sends_result_of: None,
         queued_at,
     });
     let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));

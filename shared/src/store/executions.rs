@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 
 use super::{
     Cursor, Page,
+    cursor::begins_within,
     database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
@@ -300,6 +301,11 @@ async fn page(
     const LATEST: &str = "g";
     let since = wanted.since.map_or_else(|| EARLIEST.to_owned(), |at| ExecutionId::earliest(at).to_string());
     let until = wanted.until.map_or_else(|| LATEST.to_owned(), |at| ExecutionId::latest(at).to_string());
+    if let Some(Cursor(after)) = &wanted.after
+        && !begins_within(&after.to_string(), &since, &until)?
+    {
+        return Ok((Vec::new(), None));
+    }
     let mut query = query.newest_first().filter("#organization_id = :organization AND #expires_at > :now").with([
         (":organization", text(organization)),
         (":now", number(Timestamp::now().as_seconds())),

@@ -4,6 +4,7 @@
 mod dry_run;
 mod expressions;
 mod faults;
+mod heavy_conditions;
 mod models;
 mod repeated_actions;
 mod run_retry;

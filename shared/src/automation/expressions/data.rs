@@ -141,7 +141,7 @@ enum Root<'d> {
     Date(String),
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
     pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {
@@ -161,11 +161,17 @@ impl Data<'_> {
         }
     }
 
+    /// Whether lower-case texts at the path are made once, and kept.
+    pub(super) fn keeps_lowered(&self, path: &Path) -> bool {
+        matches!(self.root(path), Some((Root::Lowered(_), _)))
+    }
+
     /// The missing output at the start of a path, if the path begins with one.
-    pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
+    pub(super) fn lacking(&self, path: &Path) -> Option<&'a Lacking> {
         let name = path.first();
         let is_item = self.item.is_some() && name == ITEM;
-        self.outputs.lacking.get(name).filter(|_| !is_item && !self.variables.contains_key(name))
+        let outputs: &'a Outputs = self.outputs;
+        outputs.lacking.get(name).filter(|_| !is_item && !self.variables.contains_key(name))
     }
 
     pub(super) fn lacks_outputs(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::{
         RunData,
         definition::{Action, OnError},
         expressions::{
-            conditions::Explanation,
+            conditions::{Explanation, MOST_COMPARED},
             data::Outputs,
             templates::{Unfilled, empty_templates, filled_in_within},
         },
@@ -144,15 +144,22 @@ impl<'a> ActionRun<'a> {
             return Next::Settled(Box::new(kept.clone()));
         }
         let data = self.data.with(self.variables, &self.outputs);
-        let explained = action.condition.as_ref().map(|condition| data.explain(condition));
+        let explained = action.condition.as_ref().map(|condition| data.explain(condition)).transpose();
         let mut planned = PlannedAction {
             action,
             index: u32::try_from(self.next).unwrap_or(u32::MAX),
             id: id_of(action, self.next),
             tool: action.tool.as_deref().unwrap_or_default(),
             arguments: Map::new(),
-            condition_result: explained.as_ref().map(in_json),
+            condition_result: explained.as_ref().ok().and_then(Option::as_ref).map(in_json),
             empty: Vec::new(),
+        };
+        let Ok(explained) = explained else {
+            let most = MOST_COMPARED / 1_000_000;
+            let why = format!(
+                "Its condition was not evaluated: with the data of this run it compares more than {most} MB. Use fewer clauses or values."
+            );
+            return Next::Settled(Box::new(planned.failed(why, now)));
         };
         if let Some(explained) = explained.filter(|explained| !explained.holds) {
             let why = format!("Its condition does not hold: {}.", explained.reason());

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    AsyncResult, Confirm, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named,
+    AsyncResult, Confirm, IfCallOver, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId,
+    ToolName, named,
 };
 
 /// VAPI requires a property, even without arguments. Its value is dropped.
@@ -117,9 +118,19 @@ pub struct Unchanged {
     pub since: u64,
 }
 
-/// Without influence on a call.
-const BESIDE_THE_BINDING: [&str; 9] =
-    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result", "confirm"];
+/// Fields that do not change the behavior of a call.
+const BESIDE_THE_BINDING: [&str; 10] = [
+    "label",
+    "description",
+    "repeatable",
+    "limits",
+    "chat",
+    "redact",
+    "speech",
+    "async_result",
+    "if_call_over",
+    "confirm",
+];
 
 impl Tool {
     /// Of the last change of name, parameters or behavior.
@@ -146,6 +157,10 @@ impl Tool {
 
     pub fn async_result(&self) -> AsyncResult {
         self.configured("async_result")
+    }
+
+    pub fn if_call_over(&self) -> Option<IfCallOver> {
+        self.configured("if_call_over")
     }
 
     pub fn confirms(&self) -> Option<Confirm> {

@@ -36,9 +36,26 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     }
 }
 
-/// The arguments that identify an effect, however a model writes them: without null, empty and dummy arguments, texts trimmed,
-/// `3.0` as `3`. The order of names never counts. Within an argument null and empty are values: to a service they may mean
-/// "delete this".
+/// Checks the names of arguments whose values are not known yet.
+///
+/// # Errors
+/// The unknown or the missing name, to follow the field of the arguments.
+pub fn names_fit(parameters: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let is_known = |name: &str| name != NO_ARGUMENTS && properties.is_some_and(|known| known.contains_key(name));
+    if let Some(unknown) = arguments.keys().find(|name| !is_known(name)) {
+        return Err(format!("names \"{unknown}\", which is not an argument of the tool"));
+    }
+    let required = parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    match required.into_iter().find(|name| *name != NO_ARGUMENTS && !arguments.contains_key(*name)) {
+        Some(missing) => Err(format!("must name \"{missing}\", which the tool requires")),
+        None => Ok(()),
+    }
+}
+
+/// The arguments that identify an effect, in one form however a model writes them: without null, empty and dummy
+/// arguments, with trimmed texts, `3.0` as `3`. The order of names never counts. Within an argument null and empty are
+/// values: to a service they may mean "delete this".
 pub fn significant(arguments: &Map<String, Value>) -> Map<String, Value> {
     let named = arguments.iter().filter(|(name, _)| *name != NO_ARGUMENTS);
     named.map(|(name, value)| (name.clone(), respelled(value))).filter(|(_, value)| !is_empty(value)).collect()
