@@ -112,7 +112,7 @@ impl<'a> Wanted<'a> {
         }
         let edited = self.edits > 0
             && self.word.len().abs_diff(word.len()) <= 4 * self.edits
-            // As above.
+            // An edit changes at most two letters.
             && (self.letters ^ letters).count_ones() as usize <= 2 * self.edits
             && self.length.abs_diff(word.chars().count()) <= self.edits;
         let distance = if edited { osa_distance(self.word, word) } else { usize::MAX };
