@@ -7,7 +7,8 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-/// By the name that browsers ask for: the shell, the modules that pages `share`, and each page loaded when opened.
+/// The scripts by the name that browsers ask for: the shell, what some pages `share`, and each page that the shell imports
+/// when the page is opened.
 pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let shell = linked(entry, &[], true, module);
     let known = [(entry.to_owned(), shell.modules)];
@@ -21,14 +22,14 @@ pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option
     scripts
 }
 
-/// In the page itself; the other scripts are below `console/`.
+/// The script in the page itself, from where the others are below `console/`.
 pub(crate) fn sign_in(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
     let text = linked(entry, &[], false, module).text;
     let script = text.rsplit_once("export ").map_or(&*text, |(script, _)| script);
     script.replace("import('./", "import('./console/")
 }
 
-/// Without comments and indentation.
+/// A style sheet without comments and indentation.
 pub(crate) fn sheet(text: &str) -> String {
     let mut rest = text;
     let mut rules = String::new();
@@ -40,7 +41,7 @@ pub(crate) fn sheet(text: &str) -> String {
     rules.lines().map(str::trim).filter(|line| !line.is_empty()).fold(String::new(), |sheet, line| sheet + line + "\n")
 }
 
-/// With the version in each file's name: the bytes at such an address never change.
+/// The text with the version in the name of each file: the bytes at such an address never change.
 pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
     names.iter().fold(text.to_owned(), |text, name| {
         ["'./", "'./console/", "'console/", "\"console/"].iter().fold(text, |text, before| {
@@ -160,7 +161,7 @@ fn import(line: &str) -> Option<(&str, &str)> {
     Some((names, from.strip_suffix("';")?))
 }
 
-/// Of an address in a module.
+/// The path that a module means by an address.
 fn resolved(module: &str, address: &str) -> String {
     let mut parts: Vec<&str> = module.split('/').collect();
     parts.pop();
@@ -195,7 +196,7 @@ fn declared(declaration: &str) -> Option<String> {
     rest.get(..end.unwrap_or(rest.len())).map(str::to_owned)
 }
 
-/// For a module's exports.
+/// The constant that holds a module's exports.
 fn constant(path: &str) -> String {
     format!("${}", path.trim_end_matches(".js").replace(['-', '.', '/'], "_"))
 }

@@ -22,7 +22,8 @@ pub struct Settings {
     pub mcp: McpSettings,
 }
 
-/// In the one spelling in which tokens name it (RFC 8707): scheme and host in small letters, no final slash.
+/// The address of an organization's server in the one spelling in which tokens name it (RFC 8707): scheme and host in small
+/// letters, no slash at the end.
 pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
     format!("{}/api/{slug}/mcp", origin(&deps.authentication.public_url))
 }
@@ -34,7 +35,7 @@ fn origin(url: &str) -> String {
     format!("{}://{}{path}", scheme.to_ascii_lowercase(), host.to_ascii_lowercase())
 }
 
-/// Of this API, with its port if any.
+/// The host of this API's address, with its port where it has one.
 pub(crate) fn host(deps: &Deps) -> String {
     let origin = origin(&deps.authentication.public_url);
     let (_, rest) = origin.split_once("://").unwrap_or_default();
@@ -59,7 +60,7 @@ pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
     Ok(Reply::ok(&metadata)?.with_headers([("access-control-allow-origin", "*".to_owned())]))
 }
 
-/// With a good token.
+/// A member who shows a good token.
 pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Member> {
     let resource = resource(deps, slug);
     let token = deps.tokens.of_request(found.request, &resource, found.deadline).await;
@@ -70,7 +71,7 @@ pub(crate) async fn member(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     deps.access.member_by_token(found, &token).await
 }
 
-/// With the metadata for getting a token; an issuer that does not answer is no fault of the token's.
+/// 401 with the metadata for getting a token; an issuer that does not answer is no fault of the token's.
 fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
     let why = match refused {
         NoToken::Missing => None,
@@ -83,7 +84,7 @@ fn unauthenticated(deps: &Deps, slug: &Slug, refused: NoToken) -> Error {
     challenged(Error::Unauthenticated, deps, slug, why)
 }
 
-/// With the scopes that another token needs.
+/// 403 with the scopes that another token must have.
 fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -> Error {
     tracing::info!(user.id = %token.user(), "a token has too few scopes; {scopes} are needed");
     let error = Error::Forbidden("the token lacks a scope; get one with the scopes that WWW-Authenticate names");

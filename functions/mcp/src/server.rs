@@ -37,7 +37,7 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
      deploy_automation. If it is refused, correct everything that it names and deploy again. A person activates it. To change an automation, read it with \
      get_automation and send all of it with update_automation, never deploy it anew.";
 
-/// By `rmcp`, for a member with a good token.
+/// Answers a request of a member who shows a good token, as `rmcp` does.
 pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     let member = authentication::member(deps, found, slug).await?;
     let (request, deadline) = (found.request, found.deadline);

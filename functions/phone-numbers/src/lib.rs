@@ -389,8 +389,8 @@ fn secret_name(deps: &Deps, id: PhoneNumberId) -> String {
     format!("{}{id}", deps.secret_prefix)
 }
 
-/// Unless it was made by hand elsewhere. A row written by hand may name it by ARN, which ends in the name, a dash and six
-/// characters.
+/// The name of the secret, unless it was made by hand elsewhere. A row written by hand may name it by its ARN, which ends in
+/// the name, a dash and six characters of AWS's.
 fn own_secret<'a>(deps: &Deps, row: &'a PhoneNumber) -> Option<&'a str> {
     let named = row.credentials_secret.as_str();
     let name = match named.split_once(":secret:") {

@@ -37,10 +37,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// At a control URL, before the call's row is read: the call may be over.
 const ATTEMPTS_BEFORE_LOOKING: u32 = 4;
 
-/// Also sends the results that are due.
+/// Adds a tool's result, and sends the results that are due.
 ///
 /// # Errors
-/// If the result could not be added: then the message may be redelivered, and the tool answers from the record.
+/// Only if the result could not be added: then the message may be redelivered, and the tool answers from the record.
 pub(crate) async fn add(
     deps: &Deps,
     tool: &Tool,
@@ -81,7 +81,8 @@ pub(crate) async fn add(
     }
 }
 
-/// For a tool that began before its call; returns the call once there is one. A late result is added to the call.
+/// Adds the result of a tool that began before its call, and returns the call once there is one. A result that comes after the
+/// creation of the call is added to the call.
 ///
 /// # Errors
 /// As [`add`].
@@ -131,7 +132,7 @@ async fn begun(deps: &Deps, organization: OrganizationId, starting: &CallId, dea
     }
 }
 
-/// Unless they were sent.
+/// Sends the results so far, unless they were sent.
 pub(crate) async fn send_results(
     deps: &Deps,
     organization: OrganizationId,

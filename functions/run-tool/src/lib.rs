@@ -131,7 +131,7 @@ async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadli
     }
 }
 
-/// For dropping a waiting execution.
+/// The reason why a waiting execution is dropped.
 fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     let (of_use, told) = match queued.trigger {
         ExecutionOrigin::CallStart => {

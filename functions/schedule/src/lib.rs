@@ -107,7 +107,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
     }
 }
 
-/// Unless it was started before.
+/// Starts the run of an occurrence, unless it was started before.
 async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, scheduled_for: Timestamp) -> Result<()> {
     let cause = RunCause {
         trigger: match trigger {

@@ -29,7 +29,7 @@ pub(crate) struct Source<'a> {
     pub(crate) polling: &'a Polling,
 }
 
-/// Also makes the next poll.
+/// Polls the source, starts the runs, and makes the next poll.
 pub(crate) async fn poll(
     deps: &Deps,
     source: &Source<'_>,

@@ -131,7 +131,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
     messages
 }
 
-/// Of this answer, with their results.
+/// The calls of the answer `answer`, with their results.
 fn calls(answer: &str, results: Vec<ToolResult>) -> Vec<Value> {
     let was_made =
         |result: &ToolResult| matches!(result.outcome, TurnCall::Succeeded | TurnCall::Failed | TurnCall::Unconfirmed);

@@ -149,12 +149,12 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
     Some(ChatInput { name, awaited: Some(Awaited::Results(read)), ..ChatInput::default() })
 }
 
-/// Of all messages.
+/// The calls of all messages.
 fn calls(messages: &[Value]) -> impl Iterator<Item = &Value> {
     messages.iter().filter_map(|message| message.get("toolCalls")?.as_array()).flatten()
 }
 
-/// From its text parts.
+/// A message's text, from its text parts.
 fn content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
     let text = match message.get("content") {
         Some(Value::String(text)) => text.trim().to_owned(),

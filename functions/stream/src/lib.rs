@@ -165,7 +165,7 @@ async fn run(deps: &'static Deps, person: &Person, body: &Value, path: &str, dea
     Ok(Reply::events(frames, within(deadline, work), agui::failed))
 }
 
-/// Until Lambda's deadline; then the work is abandoned, and the stream says so.
+/// Runs the work until Lambda's deadline; work that exceeds it is abandoned, and the stream says so.
 pub(crate) async fn within(deadline: Deadline, work: impl Future<Output = Result<()>>) -> Result<()> {
     let limited = tokio::time::timeout(deadline.remaining(), work).await;
     limited.unwrap_or_else(|late| Err(Error::Unavailable("the answer took too long; it", late.into())))

@@ -163,7 +163,7 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
     }
 }
 
-/// Within this hour; a dry run takes none.
+/// Whether the organization has an execution left within this hour; a dry run takes none.
 async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, deadline: Deadline) -> Result<()> {
     if !dry_run {
         deps.executor.budgets.usage(organization, deadline).await?;

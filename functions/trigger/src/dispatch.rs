@@ -25,7 +25,7 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, w
     deps.dispatch.begin(&event, &inbound.data, only, work).await
 }
 
-/// As it begins.
+/// The event's row as it begins.
 fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundEvent) -> Event {
     let now = Timestamp::now();
     // `<organization>#linear#issue.created`

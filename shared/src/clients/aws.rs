@@ -54,7 +54,8 @@ pub fn sdk_config(
     config.build()
 }
 
-/// In our region. The SDK's own resolver reads a list of all partitions and regions, a fifth of a cold start.
+/// The address of a service in our region. The SDK's own resolver first reads a list of all partitions and regions, a fifth of a
+/// cold start.
 pub(crate) fn aws_endpoint(aws: &SdkConfig, service: &str) -> SharedEndpointResolver {
     let region = aws.region().map(Region::as_ref).unwrap_or_default();
     let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
@@ -78,7 +79,7 @@ impl HttpConnector for AwsHttp {
     }
 }
 
-/// Within the SDK's time limits and retries.
+/// Called within the SDK's time limits and retries.
 async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let method = Method::from_bytes(request.method().as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
     let body = request.body().bytes().ok_or_else(|| ConnectorError::user("the SDK streams a request".into()))?;

@@ -63,7 +63,7 @@ impl Bearer {
         Ok(granted.access_token)
     }
 
-    /// Unless it was replaced meanwhile.
+    /// Drops this token, unless it was replaced meanwhile.
     pub(super) async fn forget(&self, refused: &SecretString) {
         let mut token = self.0.lock().await;
         if token.as_ref().is_some_and(|token| token.bearer.expose_secret() == refused.expose_secret()) {

@@ -100,8 +100,8 @@ impl CallControl {
         Self { http, hosts: Arc::new(OpenHosts(hosts)) }
     }
 
-    /// With `briefing`, VAPI first calls the destination and reads it out; without, the transfer is blind. VAPI announces the
-    /// transfer to the caller in its own words.
+    /// Transfers the call away from VAPI. With `briefing`, VAPI first calls the destination and reads it out; without, the
+    /// transfer is blind. VAPI announces the transfer to the caller in its own words.
     pub async fn transfer(
         &self,
         call: &ControlUrl,
@@ -114,7 +114,7 @@ impl CallControl {
         self.post(call, &json!({"type": "transfer", "destination": destination}), deadline).await
     }
 
-    /// To another VAPI assistant, with the conversation so far.
+    /// Hands the call to another VAPI assistant, with the conversation so far.
     pub async fn handoff(&self, call: &ControlUrl, assistant_id: &str, deadline: Deadline) -> Result<(), NotAccepted> {
         let destination = json!({"type": "assistant", "assistantId": assistant_id});
         self.post(call, &json!({"type": "handoff", "destination": destination}), deadline).await
@@ -146,7 +146,7 @@ impl CallControl {
             .map_err(NotAccepted::of)
     }
 
-    /// If its host is allowed.
+    /// The control URL, if its host is allowed.
     fn address(&self, call: &ControlUrl) -> Result<Url, Error> {
         let refused = |why: &str| Error::new(UpstreamService::CallControl, Failure::Refused(why.into()));
         let url =

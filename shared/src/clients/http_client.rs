@@ -51,7 +51,7 @@ pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
         .pool_idle_timeout(Duration::from_secs(60)))
 }
 
-/// Once; clones share its parts.
+/// Built once; clones share its parts.
 fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
     static TLS: OnceLock<rustls::ClientConfig> = OnceLock::new();
     if let Some(config) = TLS.get() {
@@ -74,7 +74,7 @@ pub(super) enum Retry {
     NeverProcessed,
 }
 
-/// Until success, a permanent failure, or the deadline; honours `Retry-After`. Returns a 2xx answer's body.
+/// Sends a request until success, a permanent failure, or the deadline; honours `Retry-After`. Returns the body of a 2xx answer.
 pub(super) async fn send(
     service: UpstreamService,
     request: RequestBuilder,
@@ -89,7 +89,8 @@ pub(super) async fn send(
     retrying(retry, deadline, || attempt(request.try_clone())).await
 }
 
-/// Until success, a permanent failure, or the deadline; at once if the service requests a longer wait than the remaining time.
+/// Repeats attempts until success, a permanent failure, or the deadline. If the service requests a longer wait than the remaining
+/// time, the error is returned at once.
 pub(super) async fn retrying<T, F: Future<Output = Result<T, Error>>>(
     retry: Retry,
     deadline: Deadline,
@@ -126,7 +127,7 @@ pub(super) fn read_json<T: DeserializeOwned>(service: UpstreamService, body: &[u
     serde_json::from_slice(body).map_err(|error| Error::new(service, Failure::Undecodable(misread(&error))))
 }
 
-/// Without data: serde quotes the value found, except for a missing field.
+/// A message without data: serde quotes the value found, except for a missing field.
 fn misread(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.starts_with("missing field") || !error.is_data() {
@@ -213,7 +214,7 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
     Ok(body)
 }
 
-/// Of a JSON or form body, for redaction: services quote them in errors.
+/// The texts of a JSON or form body, for redaction: services quote them in errors.
 fn texts_of_request(request: RequestBuilder) -> HiddenTexts {
     let request = request.build().ok();
     let body = request.as_ref().and_then(|request| request.body()?.as_bytes()).unwrap_or_default();

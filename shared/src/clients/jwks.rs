@@ -56,7 +56,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// With its id; `None` for other than public signature keys (RFC 7517).
+    /// Parses a public signature key of an issuer (RFC 7517), with its id; `None` for any other key.
     pub fn of_jwk(jwk: Value) -> Option<(String, Self)> {
         signing_key(jwk)
     }
@@ -74,7 +74,8 @@ struct KeySet {
 }
 
 impl Jwks {
-    /// At `url` or the discovered address. Only https, except plain http on this machine.
+    /// The keys of `issuer`, at `url` or at the discovered address. Only https is allowed, except plain http on this machine for
+    /// local systems.
     ///
     /// # Errors
     /// If TLS cannot be set up, independent of input.
@@ -158,7 +159,7 @@ fn unavailable(cause: impl Into<crate::error::Cause>) -> Error {
     Error::Unavailable("the key set of the tokens' issuer", cause.into())
 }
 
-/// For http on this machine: `127.0.0.1:4566`.
+/// `127.0.0.1:4566` for an address over http on this machine.
 fn on_this_machine(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| url.scheme() == "http")?;
     let host = url.host_str().filter(|host| matches!(*host, "127.0.0.1" | "[::1]" | "localhost"))?;

@@ -245,7 +245,7 @@ impl Llm {
         Ok(request.header(CONTENT_TYPE, "application/json").body(body))
     }
 
-    /// By the client permitted for the account's addresses.
+    /// A POST by the client permitted for the account's addresses.
     fn post(&self, account: &Account, field: &str, url: &str) -> Result<RequestBuilder, Error> {
         match account.whose {
             Whose::Platform => Ok(self.http.post(url)),
@@ -256,7 +256,7 @@ impl Llm {
         }
     }
 
-    /// With the account's key or token. A token may be revoked early: after a 401 it is replaced, once.
+    /// Calls `ask` with the account's key or token. A token may be revoked early: after a 401 it is replaced, once.
     async fn authorized<T, F: Future<Output = Result<T, Error>>>(
         &self,
         account: &Account,
@@ -321,12 +321,12 @@ fn authorization(bearer: &SecretString) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-/// In OpenRouter's records.
+/// OpenRouter's id of the generation, used in its records.
 fn generation_id(response: &Response) -> Option<String> {
     response.headers().get("x-generation-id")?.to_str().ok().map(str::to_owned)
 }
 
-/// For a refusal by the guard.
+/// Adds the field's name to a refusal of the guard.
 fn refused(field: &str, error: Error) -> Error {
     match error.failure {
         Failure::Refused(why) => {

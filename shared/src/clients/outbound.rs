@@ -90,7 +90,7 @@ impl Outbound {
         self.unguarded.as_ref().filter(|_| self.open.allows(url)).unwrap_or(&self.guarded)
     }
 
-    /// By a person or a model.
+    /// Parses an address written by a person or a model.
     ///
     /// # Errors
     /// The mistake, a sentence.
@@ -99,7 +99,7 @@ impl Outbound {
         self.check(&url).map(|()| url)
     }
 
-    /// To an untrusted address; the caller sends it. Follows no redirect.
+    /// Begins a POST to an untrusted address; the caller sends it. Follows no redirect.
     ///
     /// # Errors
     /// As [`Outbound::parse`].
@@ -163,7 +163,7 @@ impl Outbound {
         Err(refused(format!("it redirects more than {REDIRECTS} times")))
     }
 
-    /// Without resolving the name.
+    /// Checks an address without resolving its name.
     ///
     /// # Errors
     /// The mistake, to follow the field's name.
@@ -199,7 +199,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::new(UpstreamService::Outbound, Failure::Refused(why.into()))
 }
 
-/// At the end of reqwest's source chain.
+/// Finds the resolver's refusal at the end of reqwest's source chain.
 pub(super) fn failed(service: UpstreamService, error: reqwest::Error) -> Error {
     let mut source = error.source();
     while let Some(cause) = source {

@@ -273,7 +273,7 @@ impl Pipedream {
         }
     }
 
-    /// With an account of the organization, which is the external user.
+    /// Runs an action with an account of the organization, which is the external user.
     pub async fn run(
         &self,
         project: &Project,
@@ -313,7 +313,7 @@ impl Pipedream {
         read_json(UpstreamService::Pipedream, &self.send_raw(project, call, retry, deadline).await?)
     }
 
-    /// After a 401 nothing was done; a revoked token is replaced, once.
+    /// Sends a call with the cached token. After a 401, which means that nothing was done, a revoked token is replaced, once.
     async fn send_raw(
         &self,
         project: &Project,

@@ -16,7 +16,7 @@ type Lookup = dyn Fn(&'static str) -> Option<String>;
 pub struct Environment(Box<Lookup>);
 
 impl Environment {
-    /// For tests.
+    /// Variables from another source, for tests.
     pub fn new(lookup: impl Fn(&'static str) -> Option<String> + 'static) -> Self {
         Self(Box::new(lookup))
     }
@@ -39,7 +39,7 @@ impl Environment {
         text.parse().map_err(|error: T::Err| Error::Unusable { name, problem: error.to_string() })
     }
 
-    /// Without a trailing slash.
+    /// A base address without a trailing slash.
     pub fn base_url(&self, name: &'static str, default: &str) -> String {
         self.optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
     }

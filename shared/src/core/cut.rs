@@ -19,7 +19,7 @@ pub const SLACK: usize = MARKER_ROOM + LONGEST_WORD + 4;
 /// A member that does not fit is dropped rather than cut below this size.
 const LEAST_OF_A_MEMBER: usize = 120;
 
-/// At most `budget` bytes with the marker; releases the memory too.
+/// A text of at most `budget` bytes, including the marker; the memory is released too.
 pub fn cut(text: String, budget: usize) -> String {
     let whole = text.len();
     if whole <= budget {
@@ -30,7 +30,7 @@ pub fn cut(text: String, budget: usize) -> String {
     text
 }
 
-/// At most `room` bytes and the marker; `whole` is the original length.
+/// At most `room` bytes of a text and the marker; `whole` is the original length.
 pub fn cut_to(mut text: String, room: usize, whole: usize) -> String {
     let end = text.floor_char_boundary(room);
     let (kept, rest) = text.split_at(end);
@@ -49,13 +49,13 @@ pub fn is_cut(text: &str) -> bool {
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
 }
 
-/// For `what`, such as `12 more` items or members.
+/// The marker for `what`, such as `12 more` items of a list or members of an object.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")
 }
 
-/// To `budget` bytes of JSON. A list or an object keeps the members that fit, in order; the first that does not is cut itself,
-/// and the marker counts the others.
+/// The value cut to `budget` bytes of JSON. A text is cut; a list or an object keeps the members that fit, in order,
+/// the first that does not fit is cut itself, and the marker counts the dropped members.
 pub fn fit(value: Value, budget: usize) -> Value {
     if fits(&value, budget) { value } else { cut_value(&value, budget) }
 }
@@ -136,7 +136,7 @@ impl Room {
     }
 }
 
-/// In JSON text.
+/// Bytes of a character in JSON text.
 fn escaped(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -145,7 +145,7 @@ fn escaped(letter: char) -> usize {
     }
 }
 
-/// Of the JSON text, in bytes.
+/// The length of the JSON text, in bytes.
 fn length(value: &Value) -> usize {
     value.to_string().len()
 }

@@ -12,7 +12,7 @@ pub type ObjectMember = (String, bool, Json);
 pub trait Described {
     fn schema(schemas: &mut Schemas) -> Json;
 
-    /// For a member that serde omits when empty.
+    /// The schema of a member that serde omits when empty.
     fn schema_if_present(schemas: &mut Schemas) -> Json {
         Self::schema(schemas)
     }
@@ -30,7 +30,8 @@ impl Members {
         self.all.push((name.to_owned(), required, schema));
     }
 
-    /// For `#[serde(flatten)]`: a struct's members, or those of each variant of an enum, without a schema name of their own.
+    /// Adds the members of a struct, or of each variant of an enum, that is part of the object (`#[serde(flatten)]`) and has no
+    /// schema name of its own.
     pub fn flatten<T: Described>(&mut self, schemas: &mut Schemas) {
         let mut inner = Schemas::default();
         let mut schema = T::schema(&mut inner);
@@ -109,7 +110,7 @@ impl Schemas {
     }
 }
 
-/// To a schema written by hand in `docs/openapi`.
+/// A reference to a schema that `docs/openapi` defines by hand.
 pub fn reference(name: &str) -> Json {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }

@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// For programs: the `code` of a problem document.
+    /// A stable word for programs: the `code` of a problem document.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed",
@@ -180,7 +180,7 @@ impl Problems {
         self.0.iter()
     }
 
-    /// For a value at `path` of the request.
+    /// The same problems for a value at `path` of the request.
     #[must_use]
     pub fn below(mut self, path: &str) -> Self {
         for problem in &mut self.0 {

@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// With JSON pointers: `value` is at `pointer`, empty for the whole.
+    /// As [`Fields::of`], for a document with JSON pointers: `value` is at `pointer`, empty for the whole.
     pub fn at_pointer(value: &'a Value, pointer: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let pointer = pointer.into();
         let Value::Object(object) = value else {
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// For names shown to people and models.
+    /// As [`Fields::text`], for names shown to people and models.
     pub fn name(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let text = self.text(name, longest)?;
         if let Some(mark) = unseen_mark(&text) {

@@ -16,7 +16,7 @@ pub fn run<F: Future>(work: F) -> TaskLocalFuture<Instant, F> {
     BEGAN.scope(Instant::now(), work)
 }
 
-/// For work after the answer's head was sent.
+/// Runs work that continues after the answer's head was sent, as part of the same invocation.
 pub async fn rejoin<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     match began {
         Some(began) => BEGAN.scope(began, work).await,

@@ -77,10 +77,10 @@ impl fmt::Display for Violation {
 }
 
 impl JsonSchema {
-    /// Only if every validation against the schema ends soon. Call it before storing a schema.
+    /// Compiles a schema if every validation against it ends soon. Call it before storing a schema.
     ///
     /// # Errors
-    /// All unsupported parts, by place (`properties.x.type`, empty for the whole).
+    /// All unsupported parts, by place (`properties.x.type`; empty for the whole).
     pub fn compile(schema: &Value) -> Result<Self, Problems> {
         let reading = Reading::of(schema)?;
         let draft = reading.draft();

@@ -18,7 +18,7 @@ impl<'a> Placeholder<'a> {
         Some(Self { before, opened, closed: opened.split_once("}}") })
     }
 
-    /// If the text is one placeholder, apart from blanks.
+    /// The text between the braces, if the text is one placeholder, apart from blanks.
     pub fn only_placeholder_in(text: &'a str) -> Option<&'a str> {
         let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
         (!inside.contains(['{', '}'])).then_some(inside)

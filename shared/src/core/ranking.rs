@@ -130,7 +130,7 @@ impl Postings {
         }
     }
 
-    /// In bytes, approximately.
+    /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
         // Box, value and the map's overhead.
         const ENTRY: usize = 40;
@@ -152,7 +152,7 @@ impl Collection {
         Self { texts: self.texts + other.texts, length: self.length + other.length }
     }
 
-    /// For a word in `with` texts; rarer words weigh more.
+    /// The weight of a word in `with` texts; rarer words weigh more.
     pub fn rarity(self, with: usize) -> f32 {
         let with = number(with);
         (1.0 + (self.texts - with + 0.5) / (with + 0.5)).ln()

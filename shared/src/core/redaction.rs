@@ -37,7 +37,7 @@ const WINDOW: usize = 16 * 1_024;
 /// Nesting of lists and objects; DynamoDB allows 32 in all.
 const DEEPEST: usize = 12;
 
-/// By pattern and name; `budget` excludes the marker.
+/// Redacts by pattern and name, and cuts to `budget` bytes, not counting the marker.
 pub fn redacted(text: &str, budget: usize) -> String {
     Transcript::default().text(text, budget)
 }

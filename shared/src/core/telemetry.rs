@@ -22,7 +22,7 @@ pub const NAMESPACE: &str = "Switchboard";
 static NAMESPACE_OF_PROCESS: OnceLock<String> = OnceLock::new();
 static SINK: OnceLock<fn(&Value)> = OnceLock::new();
 
-/// Once per process. `namespace` separates the metrics of two deployments in one account.
+/// Starts logging; once per process. `namespace` separates the metrics of two deployments in one account.
 pub fn init(level: tracing::Level, namespace: String) {
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -38,7 +38,7 @@ pub fn init(level: tracing::Level, namespace: String) {
     let _ = NAMESPACE_OF_PROCESS.set(namespace);
 }
 
-/// For tests, once per process.
+/// Sends metrics to `sink` instead of stdout; for tests, once per process.
 pub fn metrics_to(sink: fn(&Value)) {
     let _ = SINK.set(sink);
 }
@@ -67,7 +67,7 @@ pub fn execution(kind: &str, status: &str, duration: Duration) {
     emit(&[("ToolType", kind), ("Status", status)], &[count("ToolRuns", 1), time("ToolLatency", duration)]);
 }
 
-/// By a fault of ours. The model was told to try again, with HTTP 200.
+/// A tool not executed because of a fault of ours. The model was told to try again, with HTTP 200.
 pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
@@ -89,7 +89,7 @@ pub fn execution_limited(kind: &str, limit: &str) {
     emit(&[("ToolType", kind), ("Limit", limit)], &[count("ToolLimited", 1)]);
 }
 
-/// In the gateway's credits, by the budget that pays.
+/// The cost of an LLM in its gateway's credits, and the budget that pays it.
 pub fn spent(budget: &str, cost: f64) {
     emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
 }
@@ -119,7 +119,7 @@ fn count(name: &'static str, value: impl Into<Value>) -> Metric {
     (name, "Count", value.into())
 }
 
-/// In milliseconds.
+/// Milliseconds with three decimals.
 fn time(name: &'static str, duration: Duration) -> Metric {
     (name, "Milliseconds", ((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0).into())
 }

@@ -100,7 +100,7 @@ impl AuditLog {
         Self { table: database.table("audit_entries") }
     }
 
-    /// For a change that no transaction holds.
+    /// An entry on its own: for a change that no transaction holds.
     pub(super) async fn note(&self, change: Change) -> Result<()> {
         match entry(change)? {
             Some(item) => self.table.put_item(item).send().await,

@@ -271,7 +271,7 @@ impl AutomationRuns {
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
 
-    /// After a failure; the run resumes no earlier than `resume_at`. `error` is public text.
+    /// Releases a run after a failure; it resumes no earlier than `resume_at`. `error` is public text.
     pub async fn release_until(&self, lease: Lease, resume_at: Timestamp, error: &str, is_model: bool) -> Result<()> {
         let released = lease.update_in_transaction(
             "SET #resume_at = :resume, #last_error = :error, #waits_for_model = :is_model REMOVE #lease_token, #lease_until",
@@ -284,7 +284,7 @@ impl AutomationRuns {
         released.unless_refused().await.map(drop)
     }
 
-    /// Until the approval or child run completes. A waiting run costs nothing.
+    /// Releases a run until the approval or child run completes. A waiting run costs nothing.
     pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
         let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
         let (status, what, until) = match wait {
@@ -397,7 +397,7 @@ impl AutomationRuns {
         transact_unless_refused(writes).await
     }
 
-    /// For a user, or because the parent is over. A waiting run ends now, a running one at its next step.
+    /// Cancels a run, for a user or because its parent is over. A waiting run ends now, a running one at its next step.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a finished run.
@@ -444,7 +444,7 @@ impl AutomationRuns {
         self.end_waiting(organization, id, RunStatus::Failed, error).await
     }
 
-    /// For a queued run above its automation's limit. See [`AutomationRuns::fail_waiting`].
+    /// Ends a queued run that exceeds its automation's limit of runs. See [`AutomationRuns::fail_waiting`].
     pub async fn refuse_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
         self.end_waiting(organization, id, RunStatus::RunLimit, error).await
     }
@@ -467,7 +467,7 @@ impl AutomationRuns {
         self.or_as_it_is(ended, organization, id).await
     }
 
-    /// For a run that failed before any worker acquired it. Returns the current run.
+    /// Queues a run again that failed before any worker acquired it. Returns the current run.
     pub async fn wait_again(&self, organization: OrganizationId, id: RunId) -> Result<AutomationRun> {
         let queued = self
             .update(organization, id, "SET #status = :to, #updated_at = :now REMOVE #error, #finished_at")
@@ -476,7 +476,7 @@ impl AutomationRuns {
         self.or_as_it_is(queued, organization, id).await
     }
 
-    /// From now on the run is neither shown nor continued. Repeatable.
+    /// Marks a run for deletion: it is no longer shown or continued. Repeatable.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not finished.
@@ -535,7 +535,7 @@ impl AutomationRuns {
         }
     }
 
-    /// Without the lease; binds `:organization` and `:now`.
+    /// A change without the lease; `:organization` and `:now` are bound.
     fn update(&self, organization: OrganizationId, id: RunId, change: &str) -> Write {
         let values = [(":organization", text(organization)), (":now", text(Timestamp::now()))];
         self.table.update(row(id), change).with(values)

@@ -177,7 +177,8 @@ impl Automations {
             .newest_first()
     }
 
-    /// At the revision that was read; false if it has changed. `changed` has the number, name and description.
+    /// Adds a version at the revision that was read. `changed` has its number, name and description. False if the row has
+    /// changed.
     pub async fn add_version(&self, changed: &Automation, version: &AutomationVersion) -> Result<bool> {
         let change = "SET #name = :name, #description = :description, #trigger_type = :trigger, #version = :version";
         let row = self.changed(changed, change, "").with([
@@ -190,7 +191,7 @@ impl Automations {
         transact_unless_refused(vec![row, self.put_version(version)?]).await
     }
 
-    /// At the revision that was read, else `None`. Indexes the event the version `listens` to.
+    /// Activates a version at the revision that was read, and indexes the event it `listens` to. `None` if the row has changed.
     pub async fn point_to(
         &self,
         automation: &Automation,
@@ -230,7 +231,7 @@ impl Automations {
         pointed.audited(audited(action, automation).with("version", version))?.updated().await
     }
 
-    /// At the revision that was read, else `None`. `reason` explains an automatic pause.
+    /// Pauses at the revision that was read; `None` if the row has changed. `reason` explains an automatic pause.
     pub async fn pause(&self, automation: &Automation, reason: Option<&str>) -> Result<Option<Automation>> {
         self.pause_after(automation, reason, None).await
     }
@@ -304,7 +305,7 @@ impl Automations {
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
     }
 
-    /// At the revision of `read`; `rest` follows the SET clause.
+    /// A change of the row at the revision of `read`; `rest` follows the SET clause.
     fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations
             .update(id(read.id), format!("{set}, #updated_at = :now, #revision = :next{rest}"))

@@ -77,7 +77,7 @@ impl Calls {
         Self { table: database.table("calls") }
     }
 
-    /// If the call came in through us. Read in parallel with the tool that determines its organization.
+    /// The call, if it came in through us, read in parallel with the tool that determines its organization.
     pub async fn find(&self, call: &CallId) -> Result<Option<Unowned<Call>>> {
         let call: Option<Call> = self.table.get(id(call)).await?;
         Ok(call.filter(Call::is_kept).map(Unowned::new))
@@ -135,7 +135,7 @@ impl Calls {
         }
     }
 
-    /// For delivery to the model. `None` if another invocation claimed the results, or the call has no row.
+    /// Claims the results for delivery to the model. `None` if another invocation did, or the call does not exist.
     pub async fn take_context(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
         self.update(organization, call, "SET #context_taken_at = :now, #updated_at = :now")
             .when("#organization_id = :organization AND attribute_not_exists(#context_taken_at)")

@@ -142,7 +142,7 @@ impl Erasure {
         if erased == Erased::default() { Err(Error::NotFound("call")) } else { Ok(erased) }
     }
 
-    /// With its steps and executions.
+    /// Deletes a finished run, its steps and its executions.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such run, [`Error::Conflict`] if it is not finished, or if out of time.
@@ -370,7 +370,7 @@ fn too_late(OutOfTime: OutOfTime) -> Error {
     Error::Conflict("not everything could be deleted in the time there was; send the request again".into())
 }
 
-/// In a text or an attribute's name.
+/// Whether any item under this id contains the number, in a text or an attribute's name.
 pub(super) async fn mentions(
     table: &Table,
     organization: OrganizationId,

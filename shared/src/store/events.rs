@@ -58,7 +58,7 @@ impl Events {
         self.table.owned(event.organization_id, id(event.id), WHAT).await.map(Some)
     }
 
-    /// After all its runs were started.
+    /// Records the outcome of an event after all its runs were started.
     pub async fn dispatched(&self, event: &Event, matched: &[MatchedRun], unmatched: &[Unmatched]) -> Result<()> {
         let mut change =
             "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #automations = :automations, #updated_at = :now".to_owned();
@@ -84,7 +84,7 @@ impl Events {
         }
     }
 
-    /// With the automations still waiting to be matched.
+    /// Records the outcome so far and the automations still waiting to be matched.
     pub async fn waits(&self, event: &Event) -> Result<()> {
         let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #automations = :automations, #updated_at = :now";
         let update = self.table.update(id(event.id), change).with([
@@ -136,7 +136,8 @@ impl Events {
         }
     }
 
-    /// In order of arrival, after `after`, within these times and of the service if named. Also the position to continue after.
+    /// Events in the order of arrival, from the one after `after` on: of these times, and of the service if one is named. Also
+    /// the position to continue after.
     pub async fn in_order(
         &self,
         organization: OrganizationId,

@@ -126,7 +126,7 @@ impl Executions {
         self.table.put_item(entry).unless_refused().await.map(drop)
     }
 
-    /// For a queued execution that will not run. Its recorded arguments stay. Call-start executions have no row yet.
+    /// Ends a queued execution that will not run. Its recorded arguments stay. Call-start executions have no row yet.
     pub async fn end_queued(&self, ended: &Execution) -> Result<()> {
         let was_queued = self
             .table

@@ -56,7 +56,7 @@ impl Hooks {
         Ok(self.table.get_consistent(id(hook)).await?.map(Unowned::new))
     }
 
-    /// To be trusted once the hook's secret has verified the request.
+    /// The active hook of the claimed tenant, to be trusted once its secret has verified the request.
     pub async fn of_tenant(&self, tenant_key: &str) -> Result<Option<Unowned<Hook>>> {
         #[derive(Deserialize)]
         struct Tenant {
@@ -82,8 +82,8 @@ impl Hooks {
             .await
     }
 
-    /// At the revision that was read. Closes the intent `made` of a new secret, opens the intent `left` of an old one.
-    /// Activation claims the tenant, deactivation releases it.
+    /// Changes label, secrets or status at the revision that was read. Closes the intent `made` of a new secret and opens the
+    /// intent `left` of an old one. Activation claims the tenant, deactivation releases it. Returns the new row.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the hook has changed since, or another active hook has the tenant.
@@ -129,7 +129,7 @@ impl Hooks {
         Ok(changed)
     }
 
-    /// At the revision that was read. The same transaction opens the intents to delete the secrets.
+    /// Deletes a hook at the revision that was read and opens intents to delete its secrets, in one transaction.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the hook has changed since.

@@ -319,7 +319,7 @@ impl Idempotency {
             .map(drop)
     }
 
-    /// If the claim has a new owner, their record stands.
+    /// Records the outcome of a claimed effect. If the claim has a new owner, their record stands.
     pub async fn record(&self, ticket: Ticket, outcome: Outcome) -> Result<()> {
         let now = Timestamp::now();
         let until = |kept: Duration| now.plus(kept).as_seconds();

@@ -45,7 +45,7 @@ impl Intents {
         left.with([(":gone", gone)]).unless_refused().await.map(drop)
     }
 
-    /// Of all organizations, oldest first. Unreadable intents are reported and skipped.
+    /// Abandoned changes of all organizations, oldest first, for `settle`. Unreadable intents are reported and skipped.
     pub async fn abandoned(&self) -> Result<Vec<Intent>> {
         let abandoned = self.table.scan().now().filter("NOT #owner_until >= :now");
         let now = number(Timestamp::now().as_millis());
@@ -54,7 +54,7 @@ impl Intents {
         Ok(intents)
     }
 
-    /// Of all organizations, unreadable intents included.
+    /// The number of open changes of all organizations older than this, unreadable intents included.
     pub async fn older_than(&self, age: Duration) -> Result<usize> {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         let begun_before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(age));

@@ -67,7 +67,7 @@ impl KnowledgeBases {
         Lease::acquire(organization, &self.table, id(base), "knowledge base", LEASE, deadline).await
     }
 
-    /// Also clears the base's agents.
+    /// Sets the new query tool of the leased base and clears its agents.
     pub(super) fn note_tool_in_transaction(lease: &Lease, tool: ToolId) -> Write {
         let noted = lease.update_in_transaction("SET #query_tool_id = :tool REMOVE #agent_ids");
         noted.with([(":tool", text(tool))])
@@ -112,8 +112,8 @@ impl KnowledgeBases {
         transact(vec![forgotten, tool.held_in_transaction()]).await.map_err(|refused| refused.or(OVERTAKEN))
     }
 
-    /// For a tool that no agent has; opens the intent to delete it in the same transaction. Requires the leases of base and
-    /// tool.
+    /// Clears the base's query tool, which no agent has, and opens the intent to delete it, in one transaction. Requires the
+    /// leases of base and tool.
     pub async fn give_up_tool(&self, base: &Lease, tool: &Lease, deletion: &Intent) -> Result<()> {
         let given_up = base.update_in_transaction("REMOVE #query_tool_id, #agent_ids");
         let writes = vec![given_up, tool.held_in_transaction(), self.intents.open_in_transaction(deletion)?];
@@ -138,7 +138,7 @@ impl KnowledgeBases {
         if begun.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("knowledge base")) }
     }
 
-    /// For an emptied base. Repeatable.
+    /// Deletes the row of an emptied base. Repeatable.
     pub async fn delete(&self, organization: OrganizationId, base: KnowledgeBaseId) -> Result<()> {
         let deleted = self.table.delete(id(base)).when("#organization_id = :organization AND #deleting = :true");
         let values = [(":organization", text(organization)), (":true", AttributeValue::Bool(true))];

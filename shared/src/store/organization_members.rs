@@ -48,7 +48,7 @@ impl OrganizationMembers {
         Ok(Value::Object(person))
     }
 
-    /// For work on the user's behalf.
+    /// The current membership of a user on whose behalf work continues.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the user no longer belongs to the organization.
@@ -152,7 +152,7 @@ impl OrganizationMembers {
         Ok(OrganizationMember { role, contact: contact.clone(), updated_at: Some(now), ..before.clone() })
     }
 
-    /// At the state `before`, on behalf of `by`, possibly the same user.
+    /// Removes a member read as `before`, on behalf of `by`, possibly the same user.
     ///
     /// # Errors
     /// As [`OrganizationMembers::change`].
@@ -165,7 +165,7 @@ impl OrganizationMembers {
         Ok(())
     }
 
-    /// If the member's ownership is unchanged and `by` still has the role `least`.
+    /// Writes a member's row if their ownership is unchanged and `by` still has the role `least`.
     async fn write(
         &self,
         organization: OrganizationId,
@@ -271,7 +271,7 @@ pub const fn least_role_to_change(role: Role) -> Role {
     }
 }
 
-/// Without the name, which is the person's to change.
+/// Without the name: it is the person's to change.
 fn member(action: Act, user: &UserId) -> Change {
     Change::of(action, Noun::Member, user)
 }

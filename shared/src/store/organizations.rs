@@ -156,12 +156,12 @@ impl Organizations {
         Ok(organization)
     }
 
-    /// From this invocation's cache, or read consistently.
+    /// The services with an own key, from this invocation's cache or read consistently.
     pub async fn own_keys(&self, organization: OrganizationId) -> Result<OwnKeys> {
         self.own_keys_within(organization, REMEMBERED).await
     }
 
-    /// From a cache no older than `within`.
+    /// Like [`Organizations::own_keys`], with a cache no older than `within`.
     pub async fn own_keys_within(&self, organization: OrganizationId, within: Duration) -> Result<OwnKeys> {
         match self.seen.read_now(organization, within) {
             Some(own) => Ok(own.keys),
@@ -220,7 +220,7 @@ impl Organizations {
         Ok(())
     }
 
-    /// After a concurrent write of the row.
+    /// Notes an account that was removed at Pipedream when another request wrote the row at the same moment.
     pub async fn note_disconnected(&self, service: &Service) -> Result<()> {
         self.audit.note(connection(Act::Disconnected, service)).await
     }

@@ -187,7 +187,7 @@ impl PhoneNumbers {
     }
 }
 
-/// Without `left` if its agent is gone, by a deletion by hand.
+/// Sends a transaction, without `left` if the agent in it is gone, which takes a deletion by hand.
 async fn transact_leaving(writes: Vec<Write>, left: Option<Write>) -> Result<(), Refused> {
     let place = writes.len();
     match transact(writes.iter().cloned().chain(left).collect()).await {

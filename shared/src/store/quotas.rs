@@ -156,7 +156,7 @@ impl Quotas {
         Ok(refused.map_or(Room::Taken(Taken(counts)), Room::None))
     }
 
-    /// For an execution that did not begin.
+    /// Gives back the room of an execution that did not begin.
     pub async fn release(&self, taken: Taken) -> Result<()> {
         let given = taken.0.iter().map(|count| {
             let update = self.table.update(id(&count.id), "SET #count = #count - :one").when("#count > :zero");

@@ -27,7 +27,7 @@ impl Reissues {
         self.table.get_consistent(id(KEY)).await
     }
 
-    /// At the version that was read. False: another process has saved since.
+    /// Saves the progress at the version that was read. False: another process has saved since.
     pub async fn save(&self, reissue: &mut Reissue) -> Result<bool> {
         let seen = reissue.version;
         reissue.version += 1;
@@ -37,7 +37,8 @@ impl Reissues {
         write.with_all(values).with([(":seen", number(seen))]).unless_refused().await
     }
 
-    /// Of all organizations, with the key to continue after. Unreadable tools are reported and skipped.
+    /// A page of all organizations' tools at VAPI, for `settle`, and the key to continue after. Unreadable tools are reported
+    /// and skipped.
     pub async fn tools_at_vapi(&self, after: Option<&str>, limit: i32) -> Result<(Vec<Tool>, Option<String>)> {
         let tools = self.table.scan().filter("attribute_exists(#external_tool_id)");
         let (items, next) = tools.page(after.map(id), Some(limit)).await?;

@@ -46,7 +46,7 @@ impl Replays {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// If the index shows one.
+    /// Another replay of the organization that is under way, if the index shows one.
     pub async fn running(&self, organization: OrganizationId, except: ReplayId) -> Result<Option<ReplayId>> {
         let of = self.table.query_index("by_organization", "#organization_id = :organization");
         let of = of
@@ -98,7 +98,7 @@ impl Replays {
         }
     }
 
-    /// Of the batch `seen`. False if it was saved before. A cancellation meanwhile stays.
+    /// Saves the outcome of the batch `seen`. False if it was saved before. A cancellation meanwhile stays.
     pub async fn save(&self, replay: &Replay, seen: u64) -> Result<bool> {
         let outcome = Outcome {
             progress: &replay.progress,

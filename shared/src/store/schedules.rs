@@ -51,7 +51,7 @@ impl Schedules {
         Ok(write.unless_refused().await?.then_some(saved))
     }
 
-    /// At the revision that was read, else false.
+    /// Deletes a schedule at the revision that was read. False if it has changed since.
     pub async fn delete(&self, schedule: &Schedule) -> Result<bool> {
         let gone = self.table.delete(id(schedule.id)).when("#organization_id = :organization AND #revision = :read");
         let values = [(":organization", text(schedule.organization_id)), (":read", amount(schedule.revision))];

@@ -219,7 +219,7 @@ impl Query {
         Ok(items.into_iter().next())
     }
 
-    /// With the key to continue after. `limit` counts items before filtering.
+    /// The items of one page and the key to continue after. At most `limit` items are read before filtering.
     pub(super) async fn page(&self, start: Option<Item>, limit: Option<i32>) -> Result<(Vec<Item>, Option<Item>)> {
         let Table { client, name, .. } = &self.table;
         let names = aliased([self.condition, self.filter.as_deref(), self.attributes].into_iter().flatten());
@@ -254,8 +254,8 @@ impl Query {
         Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
     }
 
-    /// With the item to continue after. Reads on, within bounds, where filters leave out many items: the page may be short
-    /// although more follow.
+    /// A page of a list and the item to continue after. Where filters leave out many items, further ones are read, within bounds:
+    /// the page may be short although more follow.
     pub(super) async fn filled(
         &self,
         mut start: Option<Item>,

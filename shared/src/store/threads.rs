@@ -146,7 +146,7 @@ impl Threads {
         self.set_running(lease, running, "").await
     }
 
-    /// With its progress; releases the lease.
+    /// Records a failed turn with its progress, and releases the lease.
     ///
     /// # Errors
     /// As [`Threads::record`].
@@ -187,7 +187,7 @@ impl Threads {
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
-    /// Also releases the lease.
+    /// Writes a turn and releases the lease.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.

@@ -53,7 +53,7 @@ impl Tools {
         self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 
-    /// Before authentication: the required credentials depend on it.
+    /// The tool's organization, before authentication: the required credentials depend on it.
     pub async fn owner(&self, tool: ToolId) -> Result<OrganizationId> {
         let row: Option<Tool> = self.table.get(id(tool)).await?;
         Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
@@ -82,7 +82,7 @@ impl Tools {
         self.items(organization, tools, deadline).await?.into_iter().map(from_item).collect()
     }
 
-    /// By id, with an error for each unreadable tool.
+    /// Like [`Tools::get_many`], by id, with an error for each unreadable tool.
     pub async fn find_each(
         &self,
         organization: OrganizationId,
@@ -185,8 +185,9 @@ impl Tools {
         Lease::acquire(organization, &self.table, id(tool), "tool", LEASE, deadline).await
     }
 
-    /// For a leased tool read as `before`; sets `updated_at` and `version`. The same transaction releases a changed name (the
-    /// new one must be reserved), closes the intent `made` of a new secret and opens `left` of the old one. The lease stays.
+    /// Rewrites a leased tool read as `before`, keeps the lease, and sets `updated_at` and `version`. The same transaction
+    /// releases a changed name (the new one must be reserved), closes the intent `made` of a new secret and opens `left` of the
+    /// old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.
@@ -214,7 +215,7 @@ impl Tools {
             .map_err(|refused| refused.or("another edit of this tool came in between; read it again and repeat yours"))
     }
 
-    /// For a leased tool. The version stays: the author's configuration is the same.
+    /// Writes VAPI's object of a leased tool and the choice in it. The version stays: the author's configuration is the same.
     pub async fn note_at_vapi(&self, tool: &Tool) -> Result<()> {
         let note = self.table.update(id(tool.id), "SET #spoken_at_start = :choice, #data = :data");
         note.when("#organization_id = :organization")

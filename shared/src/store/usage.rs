@@ -55,7 +55,7 @@ pub(super) struct RunCount {
 }
 
 impl RunCount {
-    /// Of `count` (`place` 0) or `check` (1).
+    /// The error for a refusal of `count` (`place` 0) or `check` (1).
     pub(super) fn refused(&self, place: usize) -> Error {
         over(if place == 0 { &self.runs } else { &self.cost }).into()
     }
@@ -70,7 +70,7 @@ impl Budgets {
         Ok(self.deployed.with(self.organizations.budgets(organization).await?))
     }
 
-    /// Also caches the count of executions.
+    /// The current use of each budget. Caches the count of executions.
     pub async fn usage(&self, organization: OrganizationId, deadline: Deadline) -> Result<Vec<BudgetUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let mut usage = Budget::ALL.map(|budget| unused(budget, &limits, now));
@@ -137,7 +137,10 @@ impl Budgets {
         Ok(())
     }
 
-    /// By the count this process last wrote or read.
+    /// Whether another execution is within budget, by the count this process last wrote or read.
+    ///
+    /// # Errors
+    /// [`Error::OverBudget`]
     pub fn check_execution_budget(&self, organization: OrganizationId) -> Result<()> {
         let seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(&organization).filter(|usage| usage.is_used_up(Timestamp::now())) {

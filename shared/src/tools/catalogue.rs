@@ -95,7 +95,7 @@ impl BuiltInTools {
         self.usual.values().chain(self.by_name.values()).map(|tool| tool.spec())
     }
 
-    /// For the name of a built-in tool or a service's, or the id of an organization's.
+    /// The reference for the name of a built-in tool, the id of an organization's, or the name of a service's.
     ///
     /// # Errors
     /// The problem, for the author.
@@ -124,8 +124,8 @@ impl BuiltInTools {
 }
 
 impl Catalogue {
-    /// In their order. Reads the organization's tools beside the services', then the services and their accounts; nothing for
-    /// built-in tools alone.
+    /// Resolves references, in their order. It reads the organization's tools beside the services', then the services
+    /// and their accounts; nothing for built-in tools alone.
     pub async fn resolve(
         &self,
         organization: OrganizationId,
@@ -311,7 +311,7 @@ impl CatalogueTool {
         }
     }
 
-    /// In a dry run an acting tool only shows its request.
+    /// Offers the tool. In a dry run an acting tool only shows the request that it would have sent.
     pub fn offer_in(self, toolbox: &mut Toolbox, executor: &Executor, dry_run: bool) {
         let origin = Origin::Catalogue(self.offered());
         let tool: Arc<dyn CallableTool> = if dry_run && self.spec().acts() {
@@ -380,7 +380,7 @@ impl CallableTool for ExecutedTool {
     }
 }
 
-/// For code: `send-sms` becomes `send_sms`; `2nd` and `return` get a leading `_`.
+/// A name that can be called in code: `send-sms` becomes `send_sms`; `2nd` and `return` get a leading `_`.
 pub fn callable_name(name: &str) -> String {
     let name = name.replace('-', "_");
     // Some words of JavaScript do not begin a call.

@@ -286,7 +286,8 @@ impl Connections {
         Ok(connection.led_by(account.as_ref()))
     }
 
-    /// Or returns the page where a person does: at Pipedream a link, with a credential the fields of `body`.
+    /// Connects the service, or returns the page where a person does: at Pipedream by a link, with a credential by the
+    /// fields of `body`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an incomplete credential, [`Error::Conflict`] for a service that is not connected here.

@@ -54,7 +54,7 @@ impl Discovery {
         Self { services, tools, built_in, connections, shelf }
     }
 
-    /// By any number of names in any case.
+    /// Looks up services and their tools, by any number of names in any case.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for `service` if there are no names or too many.
@@ -67,7 +67,7 @@ impl Discovery {
         self.initial_md_fetch_after(organization, services, None, deadline).await
     }
 
-    /// At a `next_cursor`.
+    /// As [`Discovery::initial_md_fetch`], for the page at a `next_cursor`.
     ///
     /// # Errors
     /// Also for `cursor`.
@@ -94,7 +94,10 @@ impl Discovery {
         tool_data::read(self, organization, names, tool_data::LONGEST_ANSWER, deadline).await
     }
 
-    /// In about `room` bytes; tools left out are named.
+    /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
+    ///
+    /// # Errors
+    /// As [`Discovery::fetch_tool_data`].
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,
@@ -118,7 +121,7 @@ impl Discovery {
         search::read(self, organization, search, deadline).await
     }
 
-    /// Of the tools common to all organizations.
+    /// The current index of the tools common to all organizations.
     async fn index(&self, deadline: Deadline) -> Result<ToolIndex> {
         // So that concurrent requests share one refresh.
         let mut shelf = self.shelf.lock().await;
@@ -126,7 +129,7 @@ impl Discovery {
     }
 }
 
-/// By [`crate::models::folded_name`]; `None` after a failed look-up, which is logged.
+/// Capabilities by [`crate::models::folded_name`]; `None` after a failed look-up, which is logged.
 pub async fn capabilities(
     services: &Services,
     names: &[String],

@@ -95,8 +95,9 @@ impl ClaimedAhead {
 }
 
 impl Executor {
-    /// For guessed [significant](crate::tool::arguments::significant) arguments; a wrong guess is released once the tool is
-    /// known. Never waits for a duplicate request: a caller with several claims would wait while holding others.
+    /// Claims an effect with guessed [significant](crate::tool::arguments::significant) arguments. If the guess is wrong, the
+    /// claim is released once the tool is known, and the right one is made. Never waits for a duplicate request: a caller with
+    /// several claims would wait while holding others.
     pub async fn claim_ahead(
         &self,
         tool: ToolId,
@@ -121,7 +122,7 @@ impl Executor {
         self.release_tickets(claims.into_iter().filter_map(|ahead| ahead.claim.ok()?.mine())).await;
     }
 
-    /// Unless its effect happened before. `claim`: made ahead for the same subject.
+    /// Executes the tool unless its effect happened before. `claim`: made ahead for the same subject.
     pub async fn execute(
         &self,
         tool: &ActionTool,
@@ -157,7 +158,7 @@ impl Executor {
         Ok(Cow::Owned(tool.with_secrets(&values)))
     }
 
-    /// For an execution not performed here, with the answer `told`.
+    /// Records an execution that is not performed here, with the answer `told`.
     pub async fn skip(
         &self,
         tool: &ActionTool,
@@ -297,10 +298,10 @@ impl Executor {
         actions::run(&tool.action, &self.services, context, arguments, attempt).await
     }
 
-    /// Independent of the outcome. Without limits there is no request.
+    /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.
     ///
     /// # Errors
-    /// If an effect's limits cannot be checked: it must not happen.
+    /// If the limits of an effect cannot be checked; the effect must not happen.
     async fn take_room(&self, tool: &ActionTool, context: &CallContext<'_>) -> Result<Room> {
         if tool.limits.none() {
             return Ok(Room::free());
@@ -324,7 +325,7 @@ impl Executor {
         }
     }
 
-    /// After a failed write the claim expires into "unknown"; the answer stands.
+    /// A failed write does not withhold the answer: the claim expires into "unknown".
     async fn settle(&self, ticket: Ticket, outcome: Outcome) {
         if let Err(error) = self.idempotency.record(ticket, outcome).await {
             tracing::error!("the outcome of an execution could not be recorded: {}", error::chain(&error));
@@ -390,7 +391,7 @@ impl Executor {
     }
 }
 
-/// Of the outcome and the arguments, as hashes, without the caller, who is indexed anyway.
+/// Hashes of the recipients in the outcome and of the numbers in the arguments, without the caller, who is indexed anyway.
 fn recipients(
     organization: OrganizationId,
     arguments: &Map<String, Value>,
@@ -472,7 +473,7 @@ pub fn unavailable() -> ToolOutcome {
     ToolOutcome::failed("This tool is not available just now; try again in a moment.").at_fault(Fault::Ours)
 }
 
-/// For failures by our own fault: status 500 or more.
+/// Logs an execution that failed for a reason of ours; every error with a status of 500 or more counts as a fault.
 pub fn report(error: &Error, tool: ToolId, trigger: ExecutionOrigin) {
     tracing::error!(tool.id = %tool, code = error.code(), "an execution failed: {}", error::chain(error));
     if error.status() >= 500 {

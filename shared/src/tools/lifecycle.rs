@@ -49,7 +49,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// After its deadline an operation may still have effects this long.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Of an intent by its operation.
+/// How long an operation owns its intent.
 pub(crate) fn ownership(deadline: Deadline) -> Duration {
     deadline.remaining() + GRACE
 }
@@ -68,7 +68,7 @@ fn left_open(what: &str, error: &Error) {
     tracing::error!("{what} could not be repaired and is left to settle: {}", error::chain(error));
 }
 
-/// If this fails, the lease expires.
+/// A lease that cannot be released expires.
 async fn release(releasing: impl Future<Output = Result<()>>) {
     if let Err(error) = releasing.await {
         tracing::warn!("a lease could not be released: {}", error::chain(&error));

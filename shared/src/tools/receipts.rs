@@ -118,7 +118,7 @@ impl Receipts {
         Ok(CallReceipt::of(record, &tools))
     }
 
-    /// And whether the list is complete.
+    /// Newest first, and whether the list is complete.
     async fn executions_of(&self, organization: OrganizationId, call: &CallId) -> Result<(Vec<Execution>, bool)> {
         let mut wanted = ExecutionFilter::newest(PAGE);
         let mut executions = Vec::new();

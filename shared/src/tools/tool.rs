@@ -57,7 +57,8 @@ pub trait CallableTool: Send + Sync {
         &self.spec().name
     }
 
-    /// For the person who is asked: with fixed values, secrets masked; or the sentence for the model.
+    /// The request that the call would send, for the person who is asked: with the author's fixed values, secrets masked.
+    /// Otherwise the sentence for the model.
     ///
     /// # Errors
     /// Only an outage of our own.

@@ -170,7 +170,7 @@ impl Scheme {
         }
     }
 
-    /// In any spelling of the name; `None` if the service has no scheme of its own.
+    /// The scheme of a service, in any spelling of its name; `None` if the service has no scheme of its own here.
     pub fn known(service: &str) -> Option<Self> {
         Some(match folded_name(service).as_str() {
             "slack" => Self::Slack,
@@ -264,7 +264,8 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
     if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
 }
 
-/// Without duplicates, as in a hook's `tenant_key`. They are unverified and only select the hooks whose secrets are tried.
+/// The tenants that a request claims, without duplicates, in the form of a hook's `tenant_key`. They are unverified
+/// and only select the hooks whose secrets are tried.
 pub fn claimed_tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<String> {
     let mut claimed = deliveries::tenants(scheme, request);
     claimed.sort();

@@ -171,7 +171,7 @@ impl Reading {
         Ok(text)
     }
 
-    /// By its index; id and name come with the first part.
+    /// Adds a part of a call, identified by its index; id and name come with the first part.
     fn assemble(&mut self, fragment: &Value) {
         let id = text_at(fragment, "id").filter(|id| !id.is_empty());
         let last = self.tool_calls.last_key_value();

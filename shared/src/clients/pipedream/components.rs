@@ -24,7 +24,7 @@ pub struct Component {
 }
 
 impl Pipedream {
-    /// In Pipedream's order. Lists omit the actions' descriptions.
+    /// The keys of an app's actions, in Pipedream's order. Lists omit the actions' descriptions.
     pub async fn action_keys(&self, project: &Project, app: &str, deadline: Deadline) -> Result<Vec<String>, Error> {
         #[derive(Deserialize)]
         struct Listed {

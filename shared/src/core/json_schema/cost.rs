@@ -236,7 +236,7 @@ impl Cost {
     }
 }
 
-/// For a part of a value.
+/// The schemas that apply to a part of a value.
 fn below<'n, C: Iterator<Item = &'n usize>>(
     costs: &Costs,
     all: &[(&'n Node, Times)],

@@ -55,14 +55,14 @@ pub(super) fn has_number(format: &str, number: &Number) -> bool {
     }
 }
 
-/// In any notation: 3.0 is 3.
+/// A whole number in any notation: 3.0 is 3.
 pub(super) fn whole(number: &Number) -> Option<i128> {
     let float = || number.as_f64().filter(|float| float.fract() == 0.0);
     let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     integer.or_else(|| format!("{:.0}", float()?).parse().ok())
 }
 
-/// To follow "must be a valid date-time".
+/// An example, to follow "must be a valid date-time".
 pub fn example(format: &str) -> &'static str {
     match format {
         "date-time" => ", such as 2026-03-01T15:00:00Z",

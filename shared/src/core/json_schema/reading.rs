@@ -68,7 +68,7 @@ const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "ob
 const WITHOUT_EFFECT: [(&str, &str); 5] =
     [("minContains", "contains"), ("maxContains", "contains"), ("then", "if"), ("else", "if"), ("nullable", "type")];
 
-/// For an unsupported keyword.
+/// A replacement for an unsupported keyword.
 fn instead(keyword: &str) -> String {
     let known = match keyword {
         "dependencies" => "write dependentRequired, or dependentSchemas",
@@ -181,7 +181,7 @@ impl<'s> Reading<'s> {
         self.problems.add(place(self.root, pointer), problem);
     }
 
-    /// With all subschemas; returns its node.
+    /// Reads a schema with all subschemas, and returns its node.
     fn schema(&mut self, value: &'s Value, pointer: String) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Node { work: LOOK, errors: u64::from(value == &Value::Bool(false)), ..Node::default() });
@@ -280,7 +280,7 @@ impl<'s> Reading<'s> {
         self.prefixed |= members.contains_key("prefixItems");
     }
 
-    /// Where the crate would interpret the schema differently.
+    /// Adapts the parts that the crate would interpret differently.
     fn prepare(&mut self, members: &Map<String, Value>, pointer: &str) {
         let nullable = members.get("nullable") == Some(&Value::Bool(true));
         if nullable && members.get("enum").and_then(Value::as_array).is_some_and(|all| !all.contains(&Value::Null)) {
@@ -315,7 +315,7 @@ impl<'s> Reading<'s> {
         }
     }
 
-    /// Of a keyword without its subschemas.
+    /// The cost of a keyword without its subschemas.
     fn work(&mut self, name: &str, value: &'s Value, pointer: &str) -> u64 {
         match (name, value) {
             ("enum" | "const" | "dependentRequired", value) => extent(value).1 as u64 / 16,
@@ -374,7 +374,7 @@ fn problem_of_pattern(pattern: &str) -> &'static str {
     "it is not a regular expression, or a far too large one"
 }
 
-/// Without those of its subschemas.
+/// Errors that a keyword may yield, without those of its subschemas.
 fn errors_of(name: &str, role: Option<Role>, value: &Value) -> u64 {
     match (name, value, role) {
         ("required", Value::Array(names), _) => names.len() as u64,

@@ -143,7 +143,7 @@ impl<'w> Wording<'w> {
         self.schema.pointer(parent)
     }
 
-    /// To follow "is not a property of the schema; ".
+    /// The existing properties, to follow "is not a property of the schema; ".
     fn known(self, error: &ValidationError<'_>) -> String {
         let names = |keyword| self.parent(error)?.get(keyword)?.as_object().filter(|schemas| !schemas.is_empty());
         let list = |schemas: &serde_json::Map<String, Value>| listed(schemas.keys().map(|name| bare(name)));
@@ -155,7 +155,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// Also names the property that requires it.
+    /// Also names the property that requires the missing one.
     fn required(self, error: &ValidationError<'_>, name: &str) -> String {
         let because = error.schema_path().as_str().ends_with("/dependentRequired").then(|| {
             let asked = self.schema.pointer(error.schema_path().as_str())?.as_object()?.iter();
@@ -183,7 +183,7 @@ impl<'w> Wording<'w> {
         }
     }
 
-    /// If none is valid.
+    /// The closest alternative, if none is valid.
     fn closest(self, alternatives: &[Vec<ValidationError<'static>>], pointer: &str, value: &Value) -> Explained {
         let count = alternatives.len();
         let here = place(self.instance, pointer);
@@ -250,7 +250,7 @@ fn sized(bound: &str, limit: u64, unit: &str, value: &Value) -> String {
     format!("must have {bound} {limit} {unit}, not {count}")
 }
 
-/// Or a number itself.
+/// The kind of a value, or a number itself.
 fn shown_kind(value: &Value) -> String {
     if value.is_number() { value.to_string() } else { kind(value).to_owned() }
 }
@@ -301,14 +301,14 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// In quotes, cut.
+/// A text in quotes, cut.
 pub(super) fn quoted(text: &str) -> String {
     // Copies only the shown part.
     let start: String = text.chars().take(LONGEST_NAME + 1).collect();
     Shown(&Value::String(start)).to_string()
 }
 
-/// Without quotes, cut.
+/// An author's text without quotes, cut.
 fn bare(text: &str) -> String {
     let text = shortened(LONGEST_LIST, format_args!("{text}"));
     text.replace(char::is_control, " ")
@@ -329,7 +329,7 @@ fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     text
 }
 
-/// To `longest` characters.
+/// Stops writing after `longest` characters.
 fn shortened(longest: usize, text: fmt::Arguments<'_>) -> String {
     let mut short = Short { text: String::new(), left: longest };
     if short.write_fmt(text).is_err() {

@@ -36,7 +36,7 @@ impl AllowedHosts {
         self.0.is_empty()
     }
 
-    /// Of a request's address.
+    /// Checks the address of a request.
     ///
     /// # Errors
     /// The refused host, and the allowed ones.
@@ -61,7 +61,7 @@ impl fmt::Display for AllowedHosts {
     }
 }
 
-/// With the port if that is not 443.
+/// A host as written in a parsed address, with its port if that is not 443.
 fn normal(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || text.contains(['/', '\\', '?', '#', '@', '*', '{', ' ']) {

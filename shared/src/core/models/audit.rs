@@ -43,12 +43,12 @@ impl Actor {
         Self { organization_id: *organization_id, user_id: user_id.clone(), role: *role, via: None }
     }
 
-    /// With the rights of `member`.
+    /// An agent with the rights of `member`.
     pub fn agent_of(member: &Member) -> Self {
         Self { via: Some(Via::Agent), ..Self::of(member) }
     }
 
-    /// Of the current task, set by [`acting`].
+    /// The actor of the current task, set by [`acting`].
     pub fn present() -> Option<Self> {
         ACTOR.try_with(Clone::clone).ok().flatten()
     }

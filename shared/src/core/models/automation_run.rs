@@ -100,7 +100,7 @@ pub struct AutomationRun {
 }
 
 impl AutomationRun {
-    /// Without an automation. `expires_at`: seconds since 1970.
+    /// A requested run without an automation; kept until `expires_at`, in seconds since 1970.
     pub fn queued(
         id: RunId,
         organization_id: OrganizationId,
@@ -152,7 +152,7 @@ impl AutomationRun {
 }
 
 impl AutomationRun {
-    /// Of an abnormal end: a sentence.
+    /// Why it ended abnormally: a sentence.
     pub fn why(&self) -> Option<String> {
         let cancelled = || match &self.cancelled_by {
             Some(user) => format!("It was cancelled by {user}."),
@@ -406,7 +406,7 @@ pub struct ActionResult {
 }
 
 impl ActionResult {
-    /// To the row's `actions_executed` and `actions_failed`.
+    /// Its contribution to the row's `actions_executed` and `actions_failed`.
     pub const fn counts(&self) -> (u32, u32) {
         match self.status {
             ActionStatus::Succeeded => (1, 0),

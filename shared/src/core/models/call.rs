@@ -22,7 +22,7 @@ crate::described!(CallId => {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}
 pub struct NotACallId;
 
 impl CallId {
-    /// Before VAPI creates the call.
+    /// For a call that VAPI has not created yet.
     pub fn provisional() -> Self {
         Self(format!("starting-{}", ExecutionId::generate()))
     }
@@ -277,7 +277,7 @@ pub struct StartingCall {
 }
 
 impl StartedTool {
-    /// For the model.
+    /// The line for the model.
     pub fn line(label: &str, json: impl fmt::Display) -> String {
         format!("{}: {json}", label.replace(['\r', '\n'], " "))
     }

@@ -62,7 +62,7 @@ pub struct Execution {
 pub struct CallerHash(String);
 
 impl CallerHash {
-    /// Independent of the number's notation.
+    /// The hash is independent of the number's notation.
     pub fn of(organization: OrganizationId, caller: &str) -> Self {
         let number = caller.parse().ok().map(|number: E164| number.to_string());
         let caller = number.as_deref().unwrap_or(caller);
@@ -74,7 +74,7 @@ impl CallerHash {
         &self.0
     }
 
-    /// Of all phone numbers in a value, without duplicates.
+    /// The hashes of all texts in a value that are phone numbers, without duplicates.
     pub fn all_in(organization: OrganizationId, value: &Value) -> Vec<Self> {
         let mut found = Vec::new();
         let mut open = vec![value];
@@ -201,7 +201,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Of a service's answer that is no success.
+    /// By the status of a service's answer that is no success.
     pub const fn of_status(status: u16) -> Self {
         match status {
             400 | 409 | 413 | 422 => Self::Model,

@@ -80,7 +80,7 @@ impl ExecutionId {
         Self(Uuid::from_u128(milliseconds(at) << BELOW_TIME))
     }
 
-    /// At least any id generated at `at` or earlier.
+    /// Not below any id that is generated at `at` or earlier.
     pub fn latest(at: Timestamp) -> Self {
         Self(Uuid::from_u128((milliseconds(at) << BELOW_TIME) | ((1 << BELOW_TIME) - 1)))
     }
@@ -131,7 +131,7 @@ uuid_id!(
 );
 
 impl ToolId {
-    /// For a tool without a row.
+    /// The id of a tool without a row, derived from its content.
     pub fn of_digest(digest: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(digest).into_uuid())
     }

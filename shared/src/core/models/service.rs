@@ -24,7 +24,7 @@ impl ServiceId {
 }
 
 impl Service {
-    /// Of a service with its tools, without times.
+    /// The hash of a service with its tools, without times. It changes with the content.
     pub fn edition_of(content: &Value) -> String {
         hexadecimal(half_digest(&content.to_string()))
     }
@@ -36,7 +36,7 @@ impl fmt::Display for ServiceId {
     }
 }
 
-/// For comparisons: `Google Calendar` becomes `google_calendar`.
+/// A service's name for comparisons: lower case, `google calendar` as `google_calendar`.
 pub fn folded_name(name: &str) -> String {
     let separates = |letter: char| letter.is_whitespace() || matches!(letter, '-' | '_');
     let name = name.to_lowercase();

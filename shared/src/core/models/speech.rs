@@ -56,7 +56,7 @@ impl Speech {
         *self == Self::default()
     }
 
-    /// Of the tool, for VAPI.
+    /// VAPI's `messages` of the tool.
     pub fn messages(&self, at_start: Option<&SpokenAtStart>, text: impl Fn(&str) -> String) -> Value {
         let automatic = |text: &str| Sentence::Languages(BTreeMap::from([("en".to_owned(), text.to_owned())]));
         let silence = || Sentence::Any(String::new());
@@ -105,7 +105,7 @@ impl Sentence {
 }
 
 impl SpokenAtStart {
-    /// From the latest executions.
+    /// From the tool's latest executions.
     pub fn derive(executions: &[Execution]) -> Self {
         let ran = |run: &&Execution| {
             let waits = matches!(

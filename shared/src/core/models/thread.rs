@@ -51,7 +51,7 @@ impl Thread {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
 
-    /// In progress or interrupted; `None` if an older version wrote it.
+    /// The turn in progress or interrupted; `None` if an older version wrote it.
     pub fn running_turn(&self) -> Option<RunningTurn> {
         let running: RunningTurn = serde_json::from_str(self.running.as_deref()?).ok()?;
         (running.turn == self.turns + 1).then_some(running)
@@ -218,7 +218,7 @@ impl ToolResult {
         results.iter().map(fitted).collect()
     }
 
-    /// Or may have acted.
+    /// Whether it changed something outside, or may have.
     pub fn acted(&self) -> bool {
         self.effect && !matches!(self.outcome, TurnCall::NotCalled | TurnCall::Refused)
     }
@@ -306,7 +306,7 @@ impl ChatRules {
         *self == Self::default()
     }
 
-    /// By default an acting tool needs the role `member` and asks.
+    /// The default rules: an acting tool needs the role `member`, and only acting tools ask.
     #[must_use]
     pub fn for_effect(self, effect: bool) -> Self {
         if effect {

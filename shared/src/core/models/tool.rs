@@ -133,7 +133,7 @@ const BESIDE_THE_BINDING: [&str; 10] = [
 ];
 
 impl Tool {
-    /// Of the last change of name, parameters or behavior.
+    /// The last change of name, parameters or behavior, to which automations are bound.
     pub fn bound_version(&self) -> u64 {
         self.unchanged.filter(|unchanged| unchanged.version == self.version).map_or(self.version, |since| since.since)
     }

@@ -18,12 +18,14 @@ crate::described!(ToolName => {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,40
 pub struct NotAToolName;
 
 impl ToolName {
-    /// In `snake_case`: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`, a label without letters and digits `tool`.
+    /// The `snake_case` name of a label: `Send SMS!` gives `send_sms`, `Größe` gives `grosse`. A label without letters
+    /// and digits gives `tool`.
     pub fn from_label(label: &str) -> Self {
         Self::of_words(&deunicode::deunicode(label))
     }
 
-    /// For ASCII text; other letters are dropped. Without deunicode's table a function is half a megabyte smaller.
+    /// As [`ToolName::from_label`] for ASCII text; other letters are dropped. Without deunicode's table a function is
+    /// half a megabyte smaller.
     pub fn of_words(text: &str) -> Self {
         let mut name = String::new();
         for character in text.chars() {

@@ -36,7 +36,7 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    /// Without host restrictions and hidden fields.
+    /// A tool without host restrictions and hidden fields.
     pub fn new(name: impl Into<String>, tool: ToolRef) -> Self {
         Self { name: name.into(), tool, redact: Vec::new(), allowed_hosts: AllowedHosts::default() }
     }

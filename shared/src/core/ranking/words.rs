@@ -1,6 +1,6 @@
 //! Words without case, accents and plural, to be compared.
 
-/// Without case and accents, with single spaces, as field values are compared.
+/// Text without case and accents, with single spaces: the compared form of field values.
 pub fn folded(text: &str) -> String {
     fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -72,8 +72,8 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// By Harman's S-stemmer (How Effective Is Suffixing?, 1991), useful for English, Spanish and Portuguese and harmless for
-/// others. The word is both parts together.
+/// Removes a plural ending by the three rules of Harman's S-stemmer (How Effective Is Suffixing?, 1991), useful for English,
+/// Spanish and Portuguese and harmless for others. The word is both parts together.
 fn singular(word: &str) -> (&str, &'static str) {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     if word.len() < 4 || !word.ends_with('s') {

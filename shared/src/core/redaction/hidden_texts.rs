@@ -162,12 +162,12 @@ impl HiddenTexts {
         })
     }
 
-    /// In every text, number and name.
+    /// As [`HiddenTexts::replaced`], in every text, number and name of a value.
     pub fn replaced_in(&self, value: Value) -> Value {
         if self.0.is_empty() { value } else { self.shown(value, false) }
     }
 
-    /// For previews: without these texts and values under the names of secrets.
+    /// A request as shown in a preview: without these texts, and without values under the names of secrets.
     pub fn masked(&self, request: Value) -> Value {
         self.shown(request, true)
     }
@@ -200,7 +200,7 @@ fn is_ordinary(text: &str) -> bool {
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
 }
 
-/// As it is, in a query and in base64.
+/// A text as it is, in a query and in base64.
 fn written(text: &str) -> BTreeSet<String> {
     let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let unreserved = [("%2D", "-"), ("%2E", "."), ("%5F", "_"), ("%7E", "~")];

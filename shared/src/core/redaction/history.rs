@@ -30,7 +30,7 @@ impl fmt::Debug for Unredacted {
 }
 
 impl Unredacted {
-    /// Of the tool: `hidden` by its configuration, `parameters` as JSON schema.
+    /// `hidden`: hidden texts of the tool's configuration; `parameters`: its JSON schema.
     pub fn new(mut execution: Execution, marks: Marks, hidden: HiddenTexts, parameters: &Value) -> Self {
         execution.arguments.remove(NO_ARGUMENTS);
         let properties = parameters.get("properties").and_then(Value::as_object);
@@ -48,7 +48,7 @@ impl Unredacted {
         self.execution.id
     }
 
-    /// By budget. Waiting, replayed, limited and unconfirmed executions do not count.
+    /// The organization whose budget it counts against. Waiting, replayed, limited and unconfirmed executions do not count.
     pub fn counts_for(&self) -> Option<OrganizationId> {
         let begun = !matches!(
             self.execution.status,

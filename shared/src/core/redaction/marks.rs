@@ -89,7 +89,7 @@ fn read_path(path: &Value, not_an_argument: impl Fn(&str) -> Option<String>) -> 
     problem.map_or(Ok(path), Err)
 }
 
-/// After `name`; empty if the path ends there. Names may contain dots.
+/// The rest of a path after `name`; empty if it ends there. Names may contain dots.
 pub fn below<'a>(path: &'a str, name: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(name)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }

@@ -9,7 +9,8 @@ const MOST_DIGITS: usize = 18;
 /// Between two digits.
 const WIDEST_GAP: usize = 3;
 
-/// In any grouping: with the country code (`+49 30 1234567`, `0049301234567`), or in national form if that has nine digits.
+/// Whether the text contains the number in any grouping: with its country code (`+49 30 1234567`, `0049301234567`), or in
+/// national form if that has nine digits.
 pub fn mentions(text: &str, number: &E164) -> bool {
     let digits = number.as_str().trim_start_matches('+');
     let national = digits.get(country_code(digits)..).map(|rest| rest.trim_start_matches('0'));
@@ -28,7 +29,7 @@ pub fn mentions(text: &str, number: &E164) -> bool {
     false
 }
 
-/// In digits.
+/// The number of digits of the country code.
 fn country_code(digits: &str) -> usize {
     const OF_TWO: [&str; 44] = [
         "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49",
@@ -42,7 +43,7 @@ fn country_code(digits: &str) -> usize {
     }
 }
 
-/// Without a further digit.
+/// Whether the text begins with one of these numbers, without a further digit.
 fn begins_with(text: &str, wanted: &[&str]) -> bool {
     let (mut digits, mut gap) = (String::with_capacity(MOST_DIGITS), 0);
     let mut letters = text.chars().peekable();

@@ -76,12 +76,12 @@ pub fn is_secret(name: &str) -> bool {
         || words.len() == 1 && last == ALONE
 }
 
-/// With a fixed value: services authenticate by headers of any name.
+/// Whether a header with a fixed value is secret: services authenticate by headers of any name.
 pub fn is_secret_header(name: &str) -> bool {
     !HARMLESS_HEADERS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless))
 }
 
-/// In lower case, without trailing numbers (`cvv2`).
+/// The words of a name in lower case, without trailing numbers (`cvv2`).
 pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = None;

@@ -101,7 +101,7 @@ fn find(text: &str, start: usize, end: usize) -> Option<Found> {
     is_id(id).then_some(Found { from, until: from + id.len(), shown: None })
 }
 
-/// In `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
+/// The value in `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
 fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let rest = part(text, end, text.len());
     let value =
@@ -142,7 +142,7 @@ fn is_email(word: &str) -> bool {
     at.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
 }
 
-/// By its prefix, or by its length and random letters.
+/// Whether a word can only be a key or token, by its prefix, or by its length and random letters.
 fn is_key(word: &str) -> bool {
     let bare = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     let known = bare.starts_with("eyJ") || KEYS.iter().any(|start| bare.starts_with(start));
@@ -166,7 +166,7 @@ fn means_nothing(text: &str) -> bool {
     (digits > 0 && upper + lower > 0) || (upper >= 3 && lower >= 3)
 }
 
-/// Or Twilio's, of a message or a call.
+/// A UUID, or Twilio's id of a message or a call.
 fn is_id(text: &str) -> bool {
     let twilio = ["SM", "MM", "CA"].iter().find_map(|kind| text.strip_prefix(kind));
     (text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
@@ -175,12 +175,12 @@ fn is_id(text: &str) -> bool {
 
 // ------------------------------------------------------------------------------------------------------ phone numbers
 
-/// In any script.
+/// Digits of any script.
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())
 }
 
-/// Also in URLs and markup, and invisible ones.
+/// Separators of a phone number's digits, also in URLs and markup, and invisible ones.
 fn separates(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '-' | '.' | '(' | ')' | '/' | '_' | '+' | '%' | '*' | '~' | '|' | '\\' | '·' | '•' | '－' | '．')
@@ -217,7 +217,7 @@ fn ends_with(text: &str, ending: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(ending))
 }
 
-/// With their separators, and the bytes up to the last digit.
+/// Counts the leading digits with their separators, and the bytes up to the last digit.
 fn run(text: &str) -> (usize, usize) {
     let (mut digits, mut length) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -230,7 +230,7 @@ fn run(text: &str) -> (usize, usize) {
     (digits, length)
 }
 
-/// In bytes, also with a time, if nothing else is possible.
+/// The length in bytes of a leading date, or date and time, if nothing else is possible.
 fn iso_date(before: &str, text: &str) -> Option<usize> {
     const DATE: usize = "2026-03-01".len();
     let date = text.get(..DATE).filter(|date| date.starts_with("19") || date.starts_with("20"))?;
@@ -247,7 +247,7 @@ fn iso_date(before: &str, text: &str) -> Option<usize> {
     (!rest.trim_start_matches(separates).starts_with(is_digit)).then_some(DATE)
 }
 
-/// In bytes: `T15:00`, ` 15:00:30.123`, perhaps with `Z` or `+01:00`.
+/// The length in bytes of a leading `T15:00`, ` 15:00:30.123`, perhaps with `Z` or `+01:00`.
 fn time_of_day(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));

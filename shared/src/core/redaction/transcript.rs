@@ -57,13 +57,13 @@ impl Transcript {
     }
 }
 
-/// Without secrets and marked values, but with recipients. Each is cut to `each` bytes, not counting the marker, so a long one
-/// does not shorten others.
+/// Arguments for the person who approves a call: without secrets and marked values, but with recipients. Each argument is cut to
+/// `each` bytes, not counting the marker, so a long one does not shorten others.
 pub fn arguments_for_approver(marks: &[String], arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(marks, arguments, each, true)
 }
 
-/// Without phone numbers and e-mail addresses.
+/// As [`arguments_for_approver`], for other readers: without phone numbers and e-mail addresses.
 pub fn arguments_for_reader(arguments: &Map<String, Value>, each: usize) -> Map<String, Value> {
     by_argument(&[], arguments, each, false)
 }

@@ -83,7 +83,7 @@ fn push_without_tokens(word: &str, shown: &mut String) {
 }
 
 impl HiddenTexts {
-    /// With their distinctive words.
+    /// The texts and numbers of a request, and the distinctive words in them.
     pub fn of_request(values: &[Value]) -> Self {
         let mut texts = Self::default();
         for value in values {

@@ -78,7 +78,7 @@ impl Calls {
         self.update(organization, call, change).when(NEW).with(values).unless_refused().await.map(drop)
     }
 
-    /// With the call as it was. `None` if no result waits or another worker is telling.
+    /// Takes the waiting results, and the call as it was. `None`: there are none, or another worker is telling.
     pub async fn take_background(
         &self,
         organization: OrganizationId,

@@ -46,7 +46,10 @@ pub trait CheckArguments: fmt::Debug + Send + Sync {
 }
 
 impl ActionTool {
-    /// Under the name known to VAPI.
+    /// The tool of an organization, under the name known to VAPI.
+    ///
+    /// # Errors
+    /// If the stored configuration is unreadable.
     pub fn of_row(tool: &Tool) -> Result<Self> {
         let config = ToolConfig::stored(tool)?;
         let mut schema = tool.function_schema.get("parameters").cloned().unwrap_or_else(|| json!({}));
@@ -83,7 +86,7 @@ impl ActionTool {
         Self { static_config: action.with_marked(action.static_config()), action, values_secret: None, ..self.clone() }
     }
 
-    /// Also names the dropped arguments.
+    /// The admitted arguments, and the names of the dropped ones.
     ///
     /// # Errors
     /// One sentence that names the argument.
@@ -99,14 +102,14 @@ impl ActionTool {
         }
     }
 
-    /// Identifies the effect, independent of spelling.
+    /// The normalized arguments that identify the effect, independent of spelling.
     pub fn significant(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Map<String, Value> {
         let mut arguments = checked.clone();
         self.action.normalize(&mut arguments, conversation);
         arguments::significant(&arguments)
     }
 
-    /// With claims of their own; empty if the effect is indivisible.
+    /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub fn parts(&self, checked: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let parts = self.action.parts(checked, conversation).into_iter();
         parts.map(|part| EffectPart { significant: arguments::significant(&part.significant), ..part }).collect()

@@ -316,7 +316,7 @@ pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) ->
     }
 }
 
-/// In a word or two; `None` for text.
+/// The kind of a binary body, in a word or two; `None` for text.
 fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, of) = named.split_once('/').unwrap_or_default();

@@ -154,7 +154,7 @@ impl ToolConfig {
         Self::read(Fields::of(body, path, problems)?)
     }
 
-    /// Also allows `name` and `version`.
+    /// As [`ToolConfig::parse`], for an edit: allows `name` and `version` beside the fields of the configuration.
     pub fn parse_edited(body: &Value, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(body, "", problems)?;
         for beside in ["name", "version"] {
@@ -392,7 +392,7 @@ impl ToolAction {
         }
     }
 
-    /// By type and options alone; to follow "this tool".
+    /// The reason why it needs a phone call, by type and options alone, to follow "this tool".
     pub(super) fn needs_call(&self) -> Option<&'static str> {
         match self {
             Self::TransferCall(_) => Some("transfers a call"),
@@ -421,7 +421,7 @@ impl ToolAction {
         }
     }
 
-    /// With claims of their own; empty if the effect is indivisible.
+    /// The parts of the effect with claims of their own; empty if the effect is indivisible.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         match self {
             Self::Sms(action) => action.parts(arguments, conversation),

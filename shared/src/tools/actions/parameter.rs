@@ -152,7 +152,7 @@ impl Parameter {
         Some(Self::ArrayExtendable { fixed, extension })
     }
 
-    /// For the arguments' schema, and whether it is required.
+    /// The model-visible property of the arguments, and whether it is required.
     pub fn property(&self) -> Option<(Value, bool)> {
         match self {
             Self::Fixed { .. } | Self::ArrayExtendable { extension: Extension { enabled: false, .. }, .. } => None,

@@ -134,7 +134,8 @@ impl PipedreamAction {
         Self { metadata, preloaded: fixed, params: names.into_iter().map(|name| (name, given())).collect(), effect }
     }
 
-    /// By names, since only Pipedream knows how an action uses its props.
+    /// The parameter by which a model chooses the destination of a secret, and the field of that secret. Only Pipedream knows how
+    /// an action uses its props, so names decide.
     fn secret_for_any_host(&self) -> Option<(String, String)> {
         let mut by_model = self.params.iter().filter(|(_, parameter)| matches!(parameter, Parameter::Ai { .. }));
         let (address, _) = by_model.find(|(name, _)| names_address(name))?;
@@ -159,7 +160,7 @@ impl PipedreamAction {
         &self.metadata.account_id
     }
 
-    /// To the current version, with its account prop and the types of the others.
+    /// Pins the action to the current version, and takes the account's prop and the types of the others from it.
     pub fn pin(&mut self, action: &PipedreamComponent) {
         self.metadata.version.get_or_insert_with(|| action.version.clone());
         if let Some(prop) = action.app_prop() {
@@ -201,7 +202,7 @@ impl PipedreamAction {
         Ok(props)
     }
 
-    /// Or the reason why there is none, a sentence.
+    /// The run to request, or the reason why none is possible, a sentence.
     fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
         // Older rows may contain such tools.
         if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {

@@ -108,7 +108,7 @@ impl Query {
         ]))
     }
 
-    /// Or the reason why there is no search, a sentence.
+    /// The words and filters of author and model, or the reason why there is no search, a sentence.
     fn asked(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<SearchRequest<'_>, String> {
         let value = |parameter: &Parameter, argument: &str| {
             let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain);

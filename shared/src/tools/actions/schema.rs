@@ -44,7 +44,7 @@ pub(super) fn function<'a>(
     })
 }
 
-/// Of an AI parameter.
+/// Checks the schema that an author declared for an AI parameter.
 pub(super) fn check_declared(schema: &Map<String, Value>, path: &str, problems: &mut Problems) {
     check(schema, path, 0, problems);
 }

@@ -140,7 +140,7 @@ impl ServiceRequest {
         ])))
     }
 
-    /// Or the reason why there is none, a sentence. `key`: unique per execution.
+    /// The request, or the reason why there is none, a sentence. `key`: unique per execution.
     fn request(&self, services: &ActionClients, arguments: &Map<String, Value>, key: &str) -> Result<Request, String> {
         let template = &self.template;
         let broken = |what: &str| {

@@ -123,7 +123,7 @@ impl Sms {
         ]))
     }
 
-    /// In parallel, with an outcome for each. Recipients in `done` keep theirs.
+    /// Sends to all recipients in parallel, with an outcome for each. Recipients in `done` keep their earlier outcomes.
     pub(super) async fn run(
         &self,
         services: &ActionClients,
@@ -193,7 +193,7 @@ impl Sms {
         }))
     }
 
-    /// Or the reason why there is none, a sentence.
+    /// The message, or the reason why there is none, a sentence.
     async fn draft(
         &self,
         services: &ActionClients,
@@ -274,7 +274,7 @@ impl Sms {
         Ok((text, recipients.collect()))
     }
 
-    /// Or the reason why there is none, a sentence.
+    /// The row of the sending number, or the reason why there is none, a sentence.
     async fn sender(&self, services: &ActionClients, context: &CallContext<'_>) -> Result<Result<PhoneNumber, String>> {
         match self.from {
             Sender::CalledNumber => Ok(context.conversation.line.clone().ok_or_else(|| {
@@ -365,7 +365,7 @@ fn list_of_text() -> Map<String, Value> {
     object([("type", Some("array".into())), ("items", Some(json!({"type": "string"})))])
 }
 
-/// In any spelling. Invalid numbers stay, so that they are reported.
+/// Distinct recipients in any spelling. Invalid numbers stay, so that they are reported.
 fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     let mut recipients: Vec<(String, Option<E164>)> = Vec::new();
     for (shown, number) in shown(value) {
@@ -376,8 +376,8 @@ fn numbers(value: Option<&Value>) -> Vec<(String, Option<E164>)> {
     recipients
 }
 
-/// For a claim made before the tool is known: the form of a message without recipients of the author. Lists without any valid
-/// number stay.
+/// Normalizes recipients for a claim made before the tool is known, in the form of a message without recipients of the author.
+/// Lists without any valid number stay unchanged.
 pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     let given: BTreeMap<String, Option<E164>> = shown(arguments.get("recipients")).collect();
     if given.values().any(Option::is_some) {
@@ -385,7 +385,7 @@ pub fn as_only_recipients(arguments: &mut Map<String, Value>) {
     }
 }
 
-/// With their numbers if valid.
+/// Recipients as shown, with their numbers if valid.
 fn shown(value: Option<&Value>) -> impl Iterator<Item = (String, Option<E164>)> {
     let given: Vec<&str> = match value {
         Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),

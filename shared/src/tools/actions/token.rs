@@ -63,7 +63,7 @@ impl ToolTokens {
         Ok(BASE64_URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// For the metadata of an organization's own assistant at VAPI.
+    /// The proof for the metadata of an organization's own assistant at VAPI.
     pub async fn assistant_proof(&self, organization: OrganizationId, assistant: &str) -> Result<String> {
         Ok(assistant_proof(self.master().await?.current.expose_secret(), organization, assistant))
     }
@@ -73,7 +73,7 @@ impl ToolTokens {
         self.signed(proven(organization, assistant).as_bytes(), &tag).await
     }
 
-    /// Under the current or the previous key.
+    /// Whether the tag is valid under the current or the previous key.
     async fn signed(&self, message: &[u8], tag: &[u8]) -> Result<bool> {
         let master = self.master().await?;
         if verifies([Some(&master.current), master.previous.as_ref()], message, tag) {
@@ -88,7 +88,7 @@ impl ToolTokens {
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
 
-    /// Before the first request.
+    /// Reads the master secret before the first request.
     pub async fn warm(&self) -> Result<()> {
         self.master().await.map(drop)
     }

@@ -149,7 +149,7 @@ impl TransferCall {
         arguments.remove("summary");
     }
 
-    /// With their fields.
+    /// All assistants among the destinations, each with its field.
     pub fn assistants(&self) -> Vec<(String, &str)> {
         let named: Vec<(String, &Target)> = match &self.stored.allowed {
             Allowed::Target(target) => vec![("target".to_owned(), target)],
@@ -183,7 +183,7 @@ impl TransferCall {
         ])))
     }
 
-    /// Once; refuses a destination outside the list.
+    /// Transfers once. A destination outside the list is refused.
     pub(super) async fn run(
         &self,
         services: &ActionClients,
@@ -213,7 +213,7 @@ impl TransferCall {
         })
     }
 
-    /// If the strategy has one.
+    /// The briefing for the callee, if the strategy has one.
     fn briefing(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Option<String>, String> {
         if self.stored.strategy == Strategy::Nothing {
             return Ok(None);

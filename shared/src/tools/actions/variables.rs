@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{models::Timestamp, placeholder::Placeholder, redaction::HiddenTexts, tool::Conversation};
 
-/// Of a `static_config`, with this call's values.
+/// The hidden texts of a `static_config`, with the values of this call.
 pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
@@ -101,7 +101,7 @@ pub(super) fn has_any(value: &Value) -> bool {
     }
 }
 
-/// In our spelling or VAPI's.
+/// The first variable that needs a call, in our spelling or VAPI's.
 pub fn of_a_call(value: &Value) -> Option<&'static str> {
     let in_text = |text: &str| {
         let mut found = None;

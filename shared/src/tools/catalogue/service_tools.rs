@@ -159,8 +159,8 @@ impl CheckArguments for SchemaCheck {
     }
 }
 
-/// Where the intent is clear: `"5"` for a number, `"true"` for a boolean, an object's JSON text for an object, one item for a
-/// list.
+/// Converts a value to the type of its schema where the intent is clear: `"5"` for a number, `"true"` for a boolean,
+/// an object's JSON text for an object, one item for a list.
 pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");
@@ -191,7 +191,7 @@ pub(crate) fn coerce_to_schema(schema: &Value, value: &Value) -> Value {
     }
 }
 
-/// For values not known yet: whether [`coerce_to_schema`] may convert this type.
+/// Whether [`coerce_to_schema`] may convert a value of this type; for values that are not known yet.
 pub(crate) fn may_become(schema: &Value, kind: &str) -> bool {
     let asked = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_json_text = schema.get("contentMediaType").is_some_and(|kind| kind == "application/json");

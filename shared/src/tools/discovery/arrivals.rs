@@ -52,7 +52,7 @@ impl ServiceCapabilities {
     }
 }
 
-/// Without empty ones.
+/// The service's ways, without empty ones.
 pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Vec<Arrival> {
     let Some(capabilities) = capabilities else { return Vec::new() };
     let webhook = if capabilities.supports_webhooks { capabilities.webhook_events.as_slice() } else { &[] };
@@ -84,7 +84,7 @@ pub fn arrivals(service: &str, capabilities: Option<&ServiceCapabilities>) -> Ve
     some.map(|(by, events, next_step)| Arrival { by, events, next_step }).collect()
 }
 
-/// Without the last full stop.
+/// The administrator's steps to create a hook, without the last full stop.
 pub fn how_to_make_a_hook(service: &str) -> String {
     let scheme = Scheme::of_service(service);
     let made = format!(

@@ -130,7 +130,7 @@ impl ToolSearch {
         if place.search == self.digest() { Ok(Some(place)) } else { Err(Error::invalid("cursor", WRONG)) }
     }
 
-    /// Independent of the page.
+    /// Identifies the search, independent of the page.
     fn digest(&self) -> String {
         let trigger = self.trigger.map(|trigger| trigger == TriggerKind::Webhook);
         let what = json!([self.q, self.services, self.category, trigger, self.connected]).to_string();

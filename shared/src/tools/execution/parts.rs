@@ -51,7 +51,7 @@ impl Parts {
 }
 
 impl Executor {
-    /// In parallel. Waits for a duplicate request in progress.
+    /// Claims the whole and its parts in parallel. Waits for a duplicate request in progress.
     pub(super) async fn claim_with_parts(
         &self,
         key: &Key,

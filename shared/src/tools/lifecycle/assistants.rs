@@ -74,7 +74,7 @@ impl Assistants {
         Ok(self.vapi.tool(&account, id, deadline).await?.is_some())
     }
 
-    /// Of `ids`, at VAPI. One request covers the account's newest tools; the others take one each.
+    /// The tools among `ids` that VAPI no longer has. One request covers the account's newest tools; the others take one each.
     pub(super) async fn dead(
         &self,
         organization: OrganizationId,
@@ -98,7 +98,7 @@ impl Assistants {
         Ok(asked.into_iter().filter(|(_, present)| !present).map(|(id, _)| id).collect())
     }
 
-    /// Under the agent's lease. A missing assistant needs no change.
+    /// Reads and corrects the model under the agent's lease. A missing assistant needs no change.
     pub(super) async fn compare(
         &self,
         agent: &Agent,

@@ -43,7 +43,8 @@ impl Attachments {
         }
     }
 
-    /// At VAPI and in the table, or only in the table for a call-start tool. Idempotent.
+    /// Attaches a tool to an agent: to the assistant at VAPI and in the table, or only in the table if the tool only runs at
+    /// call start. Idempotent.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization lacks agent or tool, [`Error::Conflict`] for a tool that cannot be attached or is
@@ -165,7 +166,10 @@ impl Attachments {
         }
     }
 
-    /// At VAPI and in the table.
+    /// Detaches a tool from an agent, at VAPI and in the table.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it is not attached.
     pub async fn detach(
         &self,
         organization: OrganizationId,
@@ -271,7 +275,7 @@ impl Attachments {
         Ok(Progress::Settled(outcome))
     }
 
-    /// Of all agents with the tool; `former`: its previous ids at VAPI.
+    /// Makes assistants and rows of all agents with the tool consistent with it; `former` are its previous ids at VAPI.
     pub(super) async fn update_agents(
         &self,
         tool: &Tool,
@@ -300,7 +304,7 @@ impl Attachments {
         for_each_agent(rows, deadline, remove).await
     }
 
-    /// Under its agent's lease; ignores a missing agent or assistant.
+    /// Corrects one assistant under its agent's lease. A missing agent or assistant is ignored.
     async fn correct_tool_ids(
         &self,
         row: &ToolAttachment,

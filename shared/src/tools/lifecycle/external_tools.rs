@@ -41,7 +41,7 @@ impl ExternalTools {
         self.upsert_as(tool, &ToolConfig::stored(tool)?, deadline).await
     }
 
-    /// With a known configuration.
+    /// Like [`ExternalTools::upsert`], with a known configuration.
     pub(super) async fn upsert_as(
         &self,
         tool: &Tool,
@@ -63,12 +63,12 @@ impl ExternalTools {
         Ok((external.id, without_token(external.object, &token)))
     }
 
-    /// Of the tokens' signing key and the callback address.
+    /// Changes with the tokens' signing key or the callback address.
     pub(super) async fn fingerprint(&self) -> Result<String> {
         self.tokens()?.fingerprint(&self.public_url).await
     }
 
-    /// In address, token and static parameters. `None`: VAPI has no such tool.
+    /// Whether VAPI's tool has the current address, token and static parameters. `None`: VAPI has no such tool.
     pub(super) async fn is_current(&self, tool: &Tool, deadline: Deadline) -> Result<Option<bool>> {
         let Some(id) = &tool.external_tool_id else { return Ok(None) };
         let config = ToolConfig::stored(tool)?;

@@ -49,7 +49,7 @@ pub enum QueryToolStatus {
 }
 
 impl Lifecycle {
-    /// By the query tool, created on demand. Idempotent.
+    /// Attaches a knowledge base to an agent by its query tool, created on demand. Idempotent.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization lacks agent or base, [`Error::Conflict`] for a base being deleted.

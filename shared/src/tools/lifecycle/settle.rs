@@ -59,8 +59,8 @@ pub trait SettleAbove: Send + Sync {
     ) -> BoxFuture<'_, Result<&'static str>>;
 }
 
-/// Under the leases of the failed change. False: the change stays open for `settle`, and the reason is logged. The caller
-/// reports `cause` in any case.
+/// Settles a change that failed with `cause`, under its leases. False: the change stays open for `settle`, and the reason is
+/// logged. The caller reports the cause in any case.
 pub(crate) async fn settle_now(
     intents: &Intents,
     intent: &Intent,
@@ -92,7 +92,7 @@ pub(crate) async fn settle_now(
     }
 }
 
-/// Before the change begins. A failed write may have succeeded, so the intent is then closed.
+/// Records a change before it begins. A failed write may have succeeded, so the intent is then closed.
 pub(crate) async fn open(intents: &Intents, intent: &Intent) -> Result<()> {
     match intents.open(intent).await {
         Ok(()) => Ok(()),
@@ -105,15 +105,15 @@ pub(super) async fn nothing_changed<T>(intents: &Intents, intent: &Intent, error
     Err(error)
 }
 
-/// If this fails, `settle` closes it later.
+/// Closes a completed change's intent. If that fails, `settle` closes it later.
 pub(crate) async fn close(intents: &Intents, intent: &Intent) {
     if let Err(error) = intents.close(intent.id).await {
         tracing::warn!(intent.id = %intent.id, "a complete change could not be closed: {}", error::chain(&error));
     }
 }
 
-/// By the expiry of their ownership, which every failed attempt extends. Query tools come after their organization's other
-/// changes, which decide whether the tool still has an agent.
+/// Orders intents by the expiry of their ownership, which every failed attempt extends. Query tools come after the other changes
+/// of their organization: those decide whether the tool still has an agent.
 fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
     let is_last = |intent: &Intent| matches!(intent.change, Change::QueryTool { .. });
     let mut others: HashMap<OrganizationId, i64> = HashMap::new();
@@ -129,7 +129,8 @@ fn in_turn(mut intents: Vec<Intent>) -> Vec<Intent> {
 }
 
 impl Lifecycle {
-    /// In sequence while there is time. An intent that keeps failing moves to the back, so it cannot block the others.
+    /// Settles abandoned intents in sequence while there is time. An intent that keeps failing moves to the back, so it cannot
+    /// block the others.
     pub async fn settle(&self, above: &dyn SettleAbove, deadline: Deadline) -> Result<Report> {
         let mut report = Report::default();
         let abandoned = in_turn(self.intents.abandoned().await?);

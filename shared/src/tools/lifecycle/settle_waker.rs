@@ -22,7 +22,7 @@ impl SettleWaker {
         Self(queue)
     }
 
-    /// If this fails, the schedule runs within five minutes.
+    /// Wakes `settle` to continue unfinished changes. If that fails, its schedule runs within five minutes.
     pub async fn wake(&self, change: &str) {
         if let Err(error) = self.0.send(&Unfinished { change: change.to_owned() }).await {
             tracing::warn!("settle could not be woken: {}", error::chain(&error));

@@ -88,13 +88,13 @@ impl Lifecycle {
         }
     }
 
-    /// At VAPI only unless it just runs at call start. The caller has checked the references.
+    /// Creates a tool in the table and, unless it only runs at call start, at VAPI. The caller has checked its references.
     pub async fn create(&self, organization: OrganizationId, config: &ToolConfig, deadline: Deadline) -> Result<Tool> {
         let name = ToolName::from_label(&config.label);
         self.create_for(organization, config, name, None, deadline).await
     }
 
-    /// Under this name or a similar one, optionally for a knowledge base, whose lease is held.
+    /// Like [`Lifecycle::create`], under this name or a similar one, optionally for a knowledge base, whose lease is held.
     pub(super) async fn create_for(
         &self,
         organization: OrganizationId,
@@ -161,7 +161,7 @@ impl Lifecycle {
         }
     }
 
-    /// Unless the row exists, deletes leftovers at VAPI and releases the name.
+    /// An existing row has closed its intent. Otherwise deletes leftovers at VAPI and releases the name.
     pub(super) async fn settle_creation(
         &self,
         organization: OrganizationId,
@@ -180,7 +180,7 @@ impl Lifecycle {
         Ok(Progress::Settled(if left.is_empty() { "nothing was left at VAPI" } else { "the tool was deleted at VAPI" }))
     }
 
-    /// Or a similar one if taken; opens the intent to create the tool.
+    /// Reserves this name, or a similar one if taken, and opens the intent to create the tool.
     async fn reserve_name(
         &self,
         organization: OrganizationId,
@@ -302,7 +302,8 @@ impl Lifecycle {
         Ok(Updated { tool: after, settled })
     }
 
-    /// From its latest executions: whether callers hear a sentence at its start. Stays if that cannot be derived now.
+    /// Derives whether callers of the tool hear a sentence at its start, from its latest executions. What cannot be derived now
+    /// stays as it is.
     async fn spoken_at_start(&self, tool: &Tool) -> Option<SpokenAtStart> {
         if tool.is_async || tool.confirms().is_some() {
             return Some(SpokenAtStart::silent());
@@ -393,7 +394,7 @@ impl Lifecycle {
         Ok(Progress::Settled("VAPI and the agents follow the table"))
     }
 
-    /// After a change of kind or of VAPI's id. Deletes former tools at VAPI last. False if out of time.
+    /// Updates the agents after a change of kind or of VAPI's id, then deletes former tools at VAPI. False if out of time.
     async fn follow(
         &self,
         agents_have: Option<&Tool>,
@@ -423,7 +424,7 @@ impl Lifecycle {
         Ok(true)
     }
 
-    /// From all assistants, VAPI and the tables.
+    /// Deletes a tool from all assistants, from VAPI and from the tables.
     ///
     /// # Errors
     /// [`Error::Partly`] if VAPI fails midway, with the agents done and left.
@@ -524,7 +525,7 @@ impl Lifecycle {
         Ok(ToolDeletion::Deleted)
     }
 
-    /// To the next settler; if this fails, ownership expires.
+    /// Releases a change to the next settler; if that fails, ownership expires.
     async fn leave(&self, intent: &Intent) {
         if let Err(error) = self.intents.leave(intent.id).await {
             tracing::warn!(intent.id = %intent.id, "an intent could not be left to settle: {}", error::chain(&error));
@@ -532,11 +533,11 @@ impl Lifecycle {
     }
 }
 
-/// For a trial. Equal configurations get the same id, so effects and limits count as one tool's. The name is fixed: deriving it
-/// from the label would need large tables in a small function.
+/// A tool as it would be saved, for a trial. Equal configurations get the same id, so effects and limits count as one tool's.
+/// The name is fixed: deriving it from the label would need large tables in a small function.
 ///
 /// # Errors
-/// [`Error::Invalid`] for masked values.
+/// [`Error::Invalid`] for masked values, which have no stored secret.
 pub fn unsaved(organization: OrganizationId, config: &ToolConfig) -> Result<Tool> {
     config.action.clone().take_secrets(None)?;
     let content = format!("unsaved {organization} {}", config.to_json());
@@ -573,7 +574,7 @@ fn row(organization: OrganizationId, id: ToolId, name: ToolName, config: &ToolCo
     }
 }
 
-/// Without secrets, which an older version may have left in the row.
+/// The public form of a tool: without secrets, which an older version may have left in the row.
 #[must_use]
 pub fn shown(mut tool: Tool) -> Tool {
     (tool.values_secret, tool.unchanged) = (None, None);

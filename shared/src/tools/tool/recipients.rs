@@ -79,7 +79,7 @@ impl ToolOutcome {
     }
 }
 
-/// With the states of recipients that must not get the message again.
+/// The recipients that must not get the message again, with their states.
 fn all_done(recipients: &[RecipientOutcome]) -> Map<String, Value> {
     let done = recipients.iter().filter(|one| one.state != RecipientState::NotSent);
     done.map(|one| (one.to.clone(), one.state.as_str().into())).collect()

@@ -66,7 +66,7 @@ impl Parameters {
         Self { schema, order }
     }
 
-    /// With `additionalProperties: false`.
+    /// The same parameters with `additionalProperties: false`.
     #[must_use]
     pub fn closed(mut self) -> Self {
         if let Value::Object(schema) = &mut self.schema {
@@ -105,13 +105,13 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// In JavaScript, ASCII only.
+/// Whether a text can be an ASCII name in JavaScript.
 pub fn is_identifier(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
     name.bytes().next().is_some_and(letter) && name.bytes().all(|byte| letter(byte) || byte.is_ascii_digit())
 }
 
-/// In JavaScript, with unquoted member names where possible.
+/// A value as a JavaScript literal, with unquoted member names where possible.
 pub fn literal(value: &Value) -> String {
     match value {
         Value::Object(members) => {

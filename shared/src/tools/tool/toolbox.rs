@@ -57,7 +57,7 @@ pub enum NotBound {
 }
 
 impl Toolbox {
-    /// Under the name of its spec.
+    /// Offers a tool of the program under the name of its spec.
     pub fn offer(&mut self, tool: Arc<dyn CallableTool>) {
         self.offer_from(tool, Origin::Program);
     }
@@ -168,7 +168,7 @@ impl<'a> Bound<'a> {
         self.offered.tool.preview(&self.arguments, context).await
     }
 
-    /// Within [`CALL_WITHIN`]. A panic or an error is a failure of the tool.
+    /// Makes the call within [`CALL_WITHIN`]. A tool that panics or returns an error has failed.
     ///
     /// # Errors
     /// An outage of ours before anything happened: the call may be repeated.
@@ -176,7 +176,10 @@ impl<'a> Bound<'a> {
         self.call_within(CALL_WITHIN, context).await
     }
 
-    /// With another time limit.
+    /// As [`Bound::call`], with this time limit.
+    ///
+    /// # Errors
+    /// As [`Bound::call`].
     pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);

@@ -23,7 +23,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// To follow the name of its field.
+    /// The problem with a reference, to follow the name of its field.
     pub fn for_author(&self) -> String {
         match self {
             Self::NotFound => "is not a tool of this organization, of a service, or built in; search for one (GET \

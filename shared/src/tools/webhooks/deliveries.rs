@@ -299,7 +299,7 @@ fn hubspot_tenant(event: &Value) -> Option<String> {
     key("hubspot", &[event.get("portalId")?])
 }
 
-/// Of the hook's subscription, if known; already verified.
+/// The notifications of the hook's subscription, if it is known. They were verified.
 fn graph(hook: &HookKeys<'_>, body: &Value) -> Read {
     let known: Vec<&str> = hook.secrets.iter().filter_map(|secret| secret.subscription_id.as_deref()).collect();
     let ours = |notification: &&Value| {

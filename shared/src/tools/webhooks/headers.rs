@@ -8,7 +8,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     single_list(headers, name).filter(|value| !value.contains(','))
 }
 
-/// For values that contain commas.
+/// As [`single`], for a header whose value contains commas.
 pub(super) fn single_list<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -19,7 +19,7 @@ pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// In seconds or milliseconds, digits only.
+/// A time in whole seconds or milliseconds, digits only.
 pub(super) fn whole_number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -98,7 +98,7 @@ fn is_mac(key: &[u8], parts: &[&[u8]], mac: &[u8]) -> Option<()> {
     verify_mac(&Key::new(HMAC_SHA256, key), &parts.concat(), mac).ok()
 }
 
-/// In constant time.
+/// Compares two secrets in constant time.
 fn same(ours: &SecretString, theirs: &str) -> Option<()> {
     let ours = ours.expose_secret();
     if ours.is_empty() {

@@ -3,7 +3,7 @@
 use super::Scheme;
 
 impl Scheme {
-    /// For a person; `url` and `secret` are the hook's.
+    /// Sentences for the person who sets a hook up; `url` and `secret` are the hook's.
     pub const fn set_up(self) -> &'static str {
         match self {
             Self::Slack => {

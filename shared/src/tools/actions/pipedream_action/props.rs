@@ -13,8 +13,8 @@ use crate::{
 const NAMED: usize = 30;
 
 impl PipedreamAction {
-    /// Against Pipedream's current version of the action and its account. `known`: the configuration saved before, since
-    /// Pipedream does not return the props of a pinned older version.
+    /// Checks the configuration against Pipedream's current version of the action, and against its account. `known`: the
+    /// configuration saved before; Pipedream does not return the props of a pinned older version.
     pub fn check_against_component(
         &self,
         action: &PipedreamComponent,
@@ -95,7 +95,7 @@ impl PipedreamAction {
         }
     }
 
-    /// Also turns single values into lists where the prop is a list.
+    /// Gives untyped parameters the types of their props, and turns single values into lists where the prop is a list.
     pub(super) fn take_types(&mut self, action: &PipedreamComponent) {
         for prop in action.props() {
             let item = prop.kind.strip_suffix("[]");

@@ -45,7 +45,7 @@ impl IndexOperator {
         }
     }
 
-    /// Of any field.
+    /// Whether an argument of this name could be a filter, of any field.
     pub(in super::super) fn ends(argument: &str) -> bool {
         let field = |operator: Self| argument.strip_suffix(operator.as_str());
         Self::ALL.into_iter().filter_map(field).any(|field| field.ends_with('_'))
@@ -63,7 +63,7 @@ impl IndexOperator {
         }
     }
 
-    /// For a model.
+    /// The defaults for a model.
     const fn usual(kind: FieldType) -> &'static [Self] {
         match kind {
             FieldType::Text => &[Self::OneOf],
@@ -82,7 +82,7 @@ impl Filter {
         format!("filters.{}.{}", self.field, self.operator.as_str())
     }
 
-    /// For an operator that the author only named.
+    /// The parameter for the model, if the author named only the operator.
     fn derived(&self, field: &Field) -> Parameter {
         let label = field.shown();
         let prompt = match self.operator {

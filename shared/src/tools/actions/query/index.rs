@@ -160,7 +160,7 @@ impl Index {
         self.shown.is_empty()
     }
 
-    /// In bytes, approximately.
+    /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
         // Box, value and the map's overhead.
         const ENTRY: usize = 40;

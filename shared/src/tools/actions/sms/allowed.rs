@@ -120,7 +120,7 @@ impl AllowedRecipients {
 }
 
 impl Allowed {
-    /// Or the reason why nothing is sent.
+    /// The number, or the reason why nothing is sent.
     pub(super) fn admit(&self, number: E164) -> Result<E164, &'static str> {
         match &self.numbers {
             Some(numbers) if !numbers.contains(&number) => Err(self.otherwise),
