@@ -17,7 +17,7 @@ const FEWEST_EXAMPLES: usize = 3;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4_000;
 
-/// A built-in tool with a bad description; the message is for its developer.
+/// Its message is for the tool's developer.
 #[derive(Debug, thiserror::Error)]
 #[error("the built-in tool \"{tool}\" cannot be offered: {problem}")]
 pub struct BadTool {
@@ -26,13 +26,11 @@ pub struct BadTool {
 }
 
 /// # Errors
-/// If a description is incomplete: a programming error, found at process start.
+/// An incomplete description is a programming error, found at process start.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
     well_described(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
 }
 
-/// Checks the descriptions of tools.
-///
 /// # Errors
 /// For the first bad one.
 pub fn well_described(tools: Vec<Arc<dyn CallableTool>>) -> Result<BuiltInTools, BadTool> {

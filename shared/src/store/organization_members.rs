@@ -153,9 +153,6 @@ impl OrganizationMembers {
     }
 
     /// Removes a member read as `before`, on behalf of `by`, possibly the same user.
-    ///
-    /// # Errors
-    /// As [`OrganizationMembers::change`].
     pub async fn remove(&self, organization: OrganizationId, by: &Member, before: &OrganizationMember) -> Result<()> {
         let deleted = member(Act::Deleted, &before.user_id).with("role", before.role.as_str());
         let deletion = self.table.delete(row(organization, &before.user_id)).audited(deleted)?;

@@ -147,9 +147,6 @@ impl Threads {
     }
 
     /// Records a failed turn with its progress, and releases the lease.
-    ///
-    /// # Errors
-    /// As [`Threads::record`].
     pub async fn fail(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
         self.set_running(lease, running, " REMOVE #stop_token, #lease_token, #lease_until").await
     }
@@ -161,9 +158,6 @@ impl Threads {
     }
 
     /// Closes the unanswered turn with the messages in `over`. `thread` is the new row.
-    ///
-    /// # Errors
-    /// As [`Threads::record`].
     pub async fn begin_after(
         &self,
         lease: &Lease,

@@ -59,8 +59,6 @@ pub struct LlmModel<'a> {
 }
 
 impl LlmModel<'_> {
-    /// # Errors
-    /// As [`LlmInUse::now`] and [`Llm::complete`].
     pub async fn complete(
         &self,
         request: &llm::CompletionRequest<'_>,

@@ -95,9 +95,6 @@ impl Discovery {
     }
 
     /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
-    ///
-    /// # Errors
-    /// As [`Discovery::fetch_tool_data`].
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,

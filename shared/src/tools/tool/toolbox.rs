@@ -177,9 +177,6 @@ impl<'a> Bound<'a> {
     }
 
     /// As [`Bound::call`], with this time limit.
-    ///
-    /// # Errors
-    /// As [`Bound::call`].
     pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);
