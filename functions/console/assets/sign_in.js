@@ -1,5 +1,5 @@
-// The page's first script, which stands in the page itself. It shows the sign-in before anything else has come, and fetches the
-// console meanwhile; a signed-in person gets the console at once.
+// The first script, inside the page. It shows the sign-in at once, and fetches the console meanwhile; a signed-in person gets the console
+// directly.
 
 import { begin } from './session/begin.js';
 import { settings } from './session/issuer.js';
@@ -25,7 +25,7 @@ async function signIn() {
   }
 }
 
-/** Fetches the console's files, the page of the address among them; ends when the style sheet is there. */
+/** With the page of the address; ends with the style sheet. */
 function fetched() {
   const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1] ?? 'home';
   for (const href of [APP, LIBRARY, APP.replace('app', `${page}-page`)]) link({ rel: 'modulepreload', href });
@@ -47,7 +47,7 @@ function show({ problem = '', everywhere = null }) {
   at('sign-in').focus();
 }
 
-// The browser keeps them for whoever asks next.
+// The browser caches them for the next request.
 settings().catch(() => {});
 if (kept(TOKENS) || /[?&]state=/.test(location.search)) {
   fetched()

@@ -1,9 +1,9 @@
-//! Modules of JavaScript as one, which a browser asks for once. Each becomes a function that returns the module's exports; imports
-//! become constants.
+//! Links JavaScript modules into one script. Each becomes a function that returns the module's exports; imports become
+//! constants.
 //!
-//! This is no parser. It relies on the form that the page's modules have: each import is one line, `import {…} from './name.js';` or
-//! `import * as name from './name.js';`, a page that is loaded when it is opened is named as `import('./folder/name.js')`, and exports
-//! are declared where they are exported. Tests hold the modules to it.
+//! No parser: it relies on the form of the page's modules. Each import is one line, `import {…} from './name.js';` or `import *
+//! as name from './name.js';`, a page loaded when opened is `import('./folder/name.js')`, and exports are declared where they
+//! are exported. Tests hold the modules to it.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -51,18 +51,16 @@ pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
     })
 }
 
-/// A script and its modules.
 struct Linked {
     text: String,
-    /// The paths of the modules in it.
+    /// Paths of its modules.
     modules: Vec<String>,
-    /// The paths of the modules that it imports when they are needed.
+    /// Paths of modules imported when needed.
     opened: Vec<String>,
 }
 
-/// The module `entry` and its imports, each before the modules that need it. A module of one of the `known` scripts is
-/// imported from there; a module unknown to `module` stays an import. A script that `shares` exports its modules,
-/// another one the names that its entry exports.
+/// The module `entry` and its imports in order of need. Modules of `known` scripts are imported from there; a module unknown to
+/// `module` stays an import. A script that `shares` exports its modules, another one its entry's exports.
 fn linked(
     entry: &str,
     known: &[(String, Vec<String>)],
@@ -89,7 +87,7 @@ fn linked(
     Linked { text: format!("{imports}{text}{exports}"), modules, opened }
 }
 
-/// The name under which a page's script is asked for: routes have one part below `console/`.
+/// Routes have one part below `console/`.
 fn served(path: &str) -> String {
     path.replace('/', "-")
 }
@@ -105,7 +103,7 @@ struct Linker<'a, F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
-    /// The names that the module exports.
+    /// Returns the module's exports.
     fn add(&mut self, path: &str) -> Vec<String> {
         if self.known.iter().any(|known| known == path) {
             return Vec::new();
@@ -145,7 +143,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
         exported
     }
 
-    /// The line with the name that a page is served under in place of its path.
+    /// The page's served name replaces its path.
     fn opening(&mut self, path: &str, line: &str) -> String {
         const OPENS: &str = "import('";
         let Some((before, rest)) = line.split_once(OPENS) else { return line.to_owned() };
@@ -157,7 +155,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     }
 }
 
-/// The names that a line imports, and the file that it imports them from.
+/// The names, and their file.
 fn import(line: &str) -> Option<(&str, &str)> {
     let (names, from) = line.strip_prefix("import ")?.split_once(" from '")?;
     Some((names, from.strip_suffix("';")?))
@@ -179,7 +177,7 @@ fn resolved(module: &str, address: &str) -> String {
     parts.join("/")
 }
 
-/// The lines that are no comment as a whole, without indentation: browsers need neither.
+/// Nor indentation: browsers need neither.
 fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     let mut within = false;
     text.lines().map(str::trim).filter(move |line| {
@@ -190,7 +188,6 @@ fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<String> {
     let rest = declaration.strip_prefix("async ").unwrap_or(declaration);
     let rest =

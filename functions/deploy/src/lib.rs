@@ -308,7 +308,6 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
     }
 }
 
-/// The refusal of a body that is not read at all.
 fn refused_unread(request: &Request) -> Option<Deployed> {
     let body = http::body(request);
     Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))
@@ -323,7 +322,7 @@ fn etag(revision: u64) -> (&'static str, String) {
     ("etag", format!("\"{revision}\""))
 }
 
-/// The activated automation, unless its trigger was refused meanwhile: then it is paused again, with the reason.
+/// A trigger refused meanwhile pauses it again, with the reason.
 async fn unless_paused(
     deps: &Deps,
     organization: OrganizationId,

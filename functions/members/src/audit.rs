@@ -1,4 +1,4 @@
-//! The audit log: who changed what.
+//! The audit log of the organization's changes.
 
 use serde_json::json;
 use shared::{

@@ -9,11 +9,11 @@
 //! Steps of an occurrence:
 //!
 //! 1. The schedule's row names the next occurrence; any other is stale and ignored.
-//! 2. The run is started, once, because its id is derived from the occurrence. A polled source is asked for its items instead,
-//!    each of which starts a run (`poll.rs`).
+//! The run is started, once, because its id is derived from the occurrence. A polled source is asked for items instead, each of
+//! which starts a run (`poll.rs`).
 //! 3. The rule gives the next occurrence. One-time schedules have none, even if their run fails.
 //!
-//! After a crash, the message's redelivery or the sweep repeats the steps.
+//! A redelivery or the sweep repeats the steps after a crash.
 
 mod poll;
 
@@ -34,7 +34,7 @@ pub struct Deps {
     pub schedules: Schedules,
     pub triggers: Triggers,
     pub starter: RunStarter,
-    /// Asks sources.
+    /// For polls.
     pub deployment: Deployment,
     pub watch: FailurePause,
     pub dispatch: Dispatch,
@@ -87,7 +87,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
         automation.status == AutomationStatus::Active && automation.active_version == Some(schedule.automation_version)
     };
     let Some(automation) = automation.filter(runs) else {
-        // The automation was paused, changed or deleted, and its schedule does not show it yet.
+        // Its schedule does not show the change of the automation yet.
         return Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
@@ -98,7 +98,7 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
             start(deps, &automation, trigger, scheduled_for).await?;
             let next = rule.next_after(now.max(scheduled_for));
             let schedule = Schedule { last_run_at: Some(scheduled_for), ..schedule };
-            // A concurrent change of the automation updates the occurrences itself.
+            // It updates the occurrences itself.
             deps.triggers.arm(schedule, next, now).await.map(drop)
         }
         (Trigger::Polling(polling), None) => {

@@ -1,8 +1,7 @@
-//! AG-UI: the events that `@ag-ui/client` and CopilotKit read, in an order that they accept.
+//! AG-UI: events for `@ag-ui/client` and CopilotKit, in an order that they accept.
 //!
-//! Clients enforce rules and abort a run that breaks one: it begins with `RUN_STARTED`, says nothing after its end,
-//! and leaves nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] keeps these rules for
-//! any sequence of a turn's events.
+//! Clients abort a run that breaks a rule: it begins with `RUN_STARTED`, sends nothing after its end, and leaves nothing open;
+//! no optional field is `null`, a tool's result is text. [`Run`] keeps the rules for any sequence of a turn's events.
 
 use std::collections::HashSet;
 
@@ -15,7 +14,7 @@ use shared::{
     planner::{Observer, TurnEvent, TurnStep, shown},
 };
 
-/// The question to the client when an effect waits for consent.
+/// To the client, when an effect waits for consent.
 const CONSENT: &str = "tool_consent";
 
 #[derive(Debug, Serialize)]
@@ -89,21 +88,20 @@ enum Outcome<'a> {
     Interrupt { interrupts: [&'a Value; 1] },
 }
 
-/// A run that is told to a client.
 pub struct Run {
     frames: Frames,
     thread: String,
     id: String,
-    /// How many messages have begun.
+    /// Begun messages.
     messages: u32,
     step: Option<&'static str>,
-    /// The message whose words are coming.
+    /// Its words are coming.
     open: Option<Message>,
-    /// Calls that were told.
+    /// Told calls.
     calls: HashSet<String>,
-    /// The question to the person.
+    /// To the person.
     interrupt: Option<Value>,
-    /// The part of the answer sent so far.
+    /// Sent so far.
     told: Told,
     over: bool,
 }
@@ -136,7 +134,7 @@ impl Run {
         }
     }
 
-    /// The thread so far. A client replaces its state with this.
+    /// A client replaces its state with this thread.
     pub fn snapshot(&mut self, messages: &[Value]) {
         self.frames.data(&Written::MessagesSnapshot { messages });
     }
@@ -146,12 +144,12 @@ impl Run {
         self.interrupt = Some(interrupt(pending));
     }
 
-    /// Ends the run and sends the rest of the answer; the answer to a repeated request is sent as a whole.
+    /// Sends the rest of the answer, or all of a repeated request's.
     pub fn answered(&mut self, content: &str, widget: Option<&Value>, metadata: &Value) {
         if let Some(widget) = widget.filter(|_| !self.told.widget) {
             self.widget(widget);
         }
-        // The question to the person is sent once, by the interrupt.
+        // The interrupt sends it once.
         if !self.told.message && !content.is_empty() && self.interrupt.is_none() {
             self.message(content);
         }
@@ -163,14 +161,13 @@ impl Run {
         self.finish();
     }
 
-    /// Something of our own, which a client that does not know it passes over.
+    /// Our own event; other clients skip it.
     pub fn custom(&mut self, name: &str, value: Value) {
         if !self.over {
             self.frames.data(&Written::Custom { name, value });
         }
     }
 
-    /// Ends the run.
     pub fn finish(&mut self) {
         self.end_message();
         self.end_step();
@@ -213,18 +210,17 @@ impl Run {
         }
     }
 
-    /// Ends the message whose words were coming.
     fn end_message(&mut self) {
         if let Some(Message { id, .. }) = self.open.take() {
             self.frames.data(&Written::TextMessageEnd { message_id: &id });
         }
     }
 
-    /// The whole answer: its unsent part.
+    /// Sends the unsent part.
     fn message(&mut self, whole: &str) {
         self.told.message = true;
         let said = self.open.as_ref().map(|message| message.text.clone()).unwrap_or_default();
-        // The whole is without blanks at its ends.
+        // The whole is trimmed.
         let rest = whole.strip_prefix(said.as_str()).or_else(|| whole.strip_prefix(said.trim()));
         if rest.is_none() {
             self.end_message();
@@ -234,7 +230,7 @@ impl Run {
     }
 
     fn call(&mut self, id: &str, tool: &str, arguments: &Map<String, Value>) {
-        // The earlier words are a message of their own.
+        // Earlier words are a message of their own.
         self.end_message();
         if !self.calls.insert(id.to_owned()) {
             return;
@@ -279,7 +275,7 @@ impl Observer for Run {
         }
         match event {
             TurnEvent::Progress { step, .. } => {
-                // The words before another step are a message of their own; the last step ends with the answer.
+                // Words before another step are a message of their own; the last step ends with the answer.
                 if step != TurnStep::Validate {
                     self.end_message();
                 }
@@ -300,7 +296,7 @@ impl Observer for Run {
     }
 }
 
-/// The end of a failed run; a client keeps the received events.
+/// A client keeps the received events.
 pub fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::RunError { message: &error.to_string(), code: error.code() });
 }
@@ -310,7 +306,7 @@ fn interrupt(pending: &PendingCall) -> Value {
     json!({
         "id": id,
         "reason": CONSENT,
-        // In fixed words, with the model's reason as a detail.
+        // Fixed words; the model's reason is a detail.
         "message": format!("May I call {}?", pending.label()),
         "responseSchema": {
             "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],

@@ -54,7 +54,6 @@ enum Written<'a> {
     },
 }
 
-/// A turn that is told to a client.
 #[derive(Default)]
 pub(crate) struct Stream {
     frames: Frames,
@@ -68,13 +67,13 @@ impl Stream {
         Self { frames, ..Self::default() }
     }
 
-    /// Ends the stream and sends the rest of the answer; the answer to a repeated request is sent as a whole.
+    /// Sends the rest of the answer, or all of a repeated request's.
     pub(crate) fn answered(&mut self, answer: &TurnAnswer) {
         let TurnAnswer { thread, content, timestamp, widget, metadata, .. } = answer;
         if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
             self.frames.data(&Written::Widget { widget });
         }
-        // The question to the person is sent once.
+        // Once.
         if !self.message_told && !self.consent_told {
             self.message(content);
         }
@@ -87,7 +86,6 @@ impl Stream {
     }
 }
 
-/// The end of a stream whose turn failed.
 pub(crate) fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::Error { message: &error.to_string(), code: error.code() });
 }

@@ -1,4 +1,4 @@
-//! The hooks that a request may be for, with their secrets. The body's claims only select them.
+//! The hooks that a request may address, with their secrets. The body's claims only select them.
 
 use futures_util::future::{BoxFuture, try_join_all};
 use percent_encoding::percent_decode_str;
@@ -10,14 +10,13 @@ use shared::{
 
 use crate::Deps;
 
-/// Looked up beside each other.
+/// In parallel.
 const BESIDE: usize = 10;
-/// So many are looked up while nothing is proven.
+/// While nothing is proven.
 const MOST_UNPROVEN: usize = 100;
 
 pub(crate) type Candidate = (Hook, Vec<HookSecret>);
 
-/// How the hooks of a request are found.
 pub(crate) enum Claims {
     Hook(Option<HookId>),
     Tenants(Vec<String>),
@@ -31,8 +30,7 @@ impl Claims {
         }
     }
 
-    /// The next hooks, which may be none; `None` when there are no more. Of a batch for many tenants all are found once it is
-    /// proven by one; before that, as many as a service sends at once.
+    /// `None` when there are no more; a batch may be empty. Before a proof, as many as a service sends at once; after it, all.
     pub(crate) async fn next(
         &self,
         deps: &Deps,

@@ -44,7 +44,6 @@ impl<'t> Collector<'t> {
     }
 }
 
-/// The beginning of a line, cut.
 fn excerpt(text: &str) -> String {
     let mut end = 0;
     for (count, (at, character)) in text.char_indices().enumerate() {

@@ -40,7 +40,7 @@ enum Holder {
 }
 
 impl Turns {
-    /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
+    /// Creates a missing thread.
     ///
     /// # Errors
     /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another user's thread; [`Error::Conflict`] if

@@ -22,17 +22,16 @@ use crate::{
     redaction::{HiddenTexts, vendor_text},
 };
 
-/// Bytes of an error body kept for the log.
+/// For the log.
 const EXCERPT: usize = 300;
 
-/// Unescaped in path segments, so that ids and keys stay readable.
+/// In path segments, so that ids and keys stay readable.
 const WRITTEN_OUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// Bytes of a vendor's answer.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
-/// The client for vendors. It follows no redirects: no vendor's API uses them, and a bearer token must not follow one. Clones
-/// share connections.
+/// Follows no redirects: no vendor's API uses them, and a bearer token must not follow one. Clones share connections.
 ///
 /// # Errors
 /// If TLS cannot be set up, independent of input.
@@ -40,8 +39,7 @@ pub fn http_client() -> Result<reqwest::Client, crate::Error> {
     builder()?.build().map_err(crate::Error::internal)
 }
 
-/// The base of all clients: ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no redirects, 2 s to
-/// connect.
+/// ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no redirects, 2 s to connect.
 #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
 pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
     let tls = tls_config().map_err(crate::Error::internal)?;
@@ -70,9 +68,9 @@ fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// The request is idempotent: retry on any transient failure.
+    /// Idempotent: retry on any transient failure.
     Harmless,
-    /// The request has an effect: retry only if the service cannot have processed it.
+    /// Has an effect: retry only if the service cannot have processed it.
     NeverProcessed,
 }
 
@@ -164,13 +162,13 @@ pub(super) async fn once(service: UpstreamService, request: RequestBuilder) -> R
 }
 
 pub(super) fn not_sent(service: UpstreamService, error: reqwest::Error) -> Error {
-    // The URL may contain a token or a phone number.
+    // It may contain a token or a phone number.
     let error = error.without_url();
     let failure = if error.is_connect() || error.is_builder() { Failure::Unreachable } else { Failure::NoAnswer };
     Error::because(service, failure, error)
 }
 
-/// The requested wait: `Retry-After` in seconds or as a date, or OpenAI's finer `retry-after-ms`.
+/// `Retry-After` in seconds or as a date, or OpenAI's finer `retry-after-ms`.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let finer =
@@ -227,12 +225,12 @@ fn texts_of_request(request: RequestBuilder) -> HiddenTexts {
     HiddenTexts::of_request(&values)
 }
 
-/// The beginning of an error body for the log, cleaned; of a JSON error, its message.
+/// Cleaned, for the log; of a JSON error, its message.
 pub(super) fn excerpt(body: &[u8]) -> String {
     excerpt_without(body, &HiddenTexts::default())
 }
 
-/// As [`excerpt`], without the request's texts. All error texts of services pass through here.
+/// All error texts of services pass through here, and lose the request's texts.
 fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
     let (code, text) = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(error)) => {
@@ -260,7 +258,7 @@ fn words(message: &Value) -> String {
     }
 }
 
-/// Pipedream's messages per prop: an object of texts.
+/// Per prop: an object of texts.
 fn details(details: Option<&Value>) -> String {
     let members = details.and_then(Value::as_object).into_iter().flatten();
     let told: Vec<String> = members.filter_map(|(name, of)| Some(format!("{name} {}", of.as_str()?))).collect();

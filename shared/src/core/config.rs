@@ -1,5 +1,4 @@
-//! Configuration from environment variables, read once at start. [`crate::platform`] documents each variable at its
-//! part.
+//! Environment variables, read once at start. [`crate::platform`] documents each at its part.
 
 use std::{env, fmt::Display, str::FromStr};
 
@@ -13,7 +12,7 @@ pub enum Error {
 
 type Lookup = dyn Fn(&'static str) -> Option<String>;
 
-/// The variables of a process. An empty variable counts as absent, because templates cannot omit one.
+/// An empty variable counts as absent, because templates cannot omit one.
 pub struct Environment(Box<Lookup>);
 
 impl Environment {
@@ -45,7 +44,7 @@ impl Environment {
         self.optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
     }
 
-    /// Hosts (`name` or `name:port`) separated by commas; none if the variable is absent.
+    /// `name` or `name:port`, separated by commas; none if the variable is absent.
     pub fn hosts(&self, name: &'static str) -> Vec<String> {
         let hosts = self.optional(name).unwrap_or_default();
         hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()

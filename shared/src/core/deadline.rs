@@ -10,18 +10,17 @@ impl Deadline {
         Self(Instant::now() + duration)
     }
 
-    /// The remaining time; zero after the deadline.
+    /// Zero after the deadline.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// The earlier of this deadline and `duration` from now.
     #[must_use]
     pub fn at_most(self, duration: Duration) -> Self {
         Self(self.0.min(Instant::now() + duration))
     }
 
-    /// This deadline, `reserve` earlier, for work that another step follows.
+    /// Leaves `reserve` for a following step.
     #[must_use]
     pub fn reserving(self, reserve: Duration) -> Self {
         Self(self.0.checked_sub(reserve).unwrap_or(self.0))

@@ -1,14 +1,14 @@
 //! Placeholders in texts: `{{name}}`.
 //!
-//! Tools fill in variables of the call ([`crate::actions`]), automations fill in paths ([`crate::automation`]).
+//! For variables of a call ([`crate::actions`]) and an automation's paths ([`crate::automation`]).
 
-/// The first placeholder of a text.
+/// Of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placeholder<'a> {
     pub before: &'a str,
     /// The text after the opening braces.
     pub opened: &'a str,
-    /// The text between the braces and the text after them; `None` without closing braces.
+    /// Between the braces, and after them; `None` without closing braces.
     pub closed: Option<(&'a str, &'a str)>,
 }
 

@@ -1,10 +1,10 @@
 //! Redaction for the history, transcripts, dry runs, logs and texts of services.
 //!
-//! Always hidden: phone numbers, e-mail addresses and credentials by pattern (`patterns`), and values under the name of a secret
-//! (`names`). Also hidden: fields marked by a tool's author (`marks`). Secrets of a configuration, and values given as secrets or
-//! under marked fields, are hidden wherever they recur (`hidden_texts`).
+//! Always hidden: phone numbers, e-mail addresses and credentials by pattern (`patterns`), values under the name of a secret
+//! (`names`), and fields marked by a tool's author (`marks`). Secrets of a configuration, and values given as secrets or under
+//! marked fields, are hidden wherever they recur (`hidden_texts`).
 //!
-//! The remaining text is cut to a budget, with a marker. The budget also bounds the work.
+//! The rest is cut to a budget, which also bounds the work.
 
 mod hidden_texts;
 mod history;
@@ -24,11 +24,10 @@ pub use names::{is_secret, is_secret_header, words};
 pub use transcript::{MarkedCall, Transcript, arguments_for_approver, arguments_for_reader};
 pub use vendor_text::vendor_text;
 
-/// Replaces a secret.
 pub const SECRET: &str = "[secret]";
-/// Replaces our own input in a service's text.
+/// For our own input in a service's text.
 const SENT: &str = "[sent]";
-/// Replaces a marked field.
+/// For a marked field.
 pub const HIDDEN: &str = "[redacted]";
 const NUMBER: &str = "[number]";
 const EMAIL: &str = "[email]";

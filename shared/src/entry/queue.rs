@@ -1,8 +1,8 @@
-//! Functions run by a queue: the processing of a batch of messages.
+//! Functions run by a queue.
 //!
-//! Messages of a batch are handled concurrently. Failed ones are reported to Lambda (`ReportBatchItemFailures`): SQS
-//! delivers them again after the visibility time-out and, after `maxReceiveCount` attempts, moves them to the
-//! dead-letter queue. A message may arrive twice, also at the same time.
+//! A batch's messages are handled concurrently. Failed ones are reported to Lambda (`ReportBatchItemFailures`): SQS delivers
+//! them again after the visibility time-out and, after `maxReceiveCount` attempts, moves them to the dead-letter queue. A
+//! message may arrive twice, also at the same time.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -33,7 +33,7 @@ struct Record {
     body: String,
 }
 
-/// The messages to deliver again: `{"batchItemFailures": [{"itemIdentifier": "…"}]}`.
+/// `{"batchItemFailures": [{"itemIdentifier": "…"}]}`: SQS delivers these again.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
@@ -46,10 +46,6 @@ struct Failure {
     item_identifier: String,
 }
 
-/// Serves batches until Lambda ends the process, as long as `deps` live.
-///
-/// # Errors
-/// When the runtime API is unreachable.
 pub async fn serve<D, M, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
@@ -67,7 +63,7 @@ where
     .await
 }
 
-/// Handles one batch, for [`serve`] and for tests.
+/// Public for tests.
 pub async fn answer<M, F, Fut>(function: &'static str, batch: Batch, handle: F) -> Failures
 where
     M: DeserializeOwned,

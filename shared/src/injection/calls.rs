@@ -53,7 +53,7 @@ pub(super) struct Executed {
 }
 
 enum Step<'a> {
-    /// Its result is known without running it.
+    /// Not run.
     Told(CallResult),
     Run(Bound<'a>, String),
     /// Repeats the call at this index.

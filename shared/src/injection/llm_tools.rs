@@ -268,7 +268,7 @@ impl LlmAccess {
         Ok(ToolOutcome { spent, ..outcome })
     }
 
-    /// The answer, after at most one correction.
+    /// Corrected at most once.
     async fn answered(
         &self,
         question: &Question,

@@ -2,8 +2,7 @@
 //!
 //! Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`, `created_at`.
 //!
-//! A run is several items under one id: no item may exceed DynamoDB's 400 KB, and the row, which every step updates, stays
-//! small:
+//! A run is several items under one id: no item may exceed 400 KB, and the row, which every step updates, stays small:
 //!
 //! | part | content |
 //! |---|---|
@@ -15,7 +14,7 @@
 //! | `0001#reply` | the reply to it: the results of its calls |
 //! | `result` | the final answer |
 //!
-//! Each step and the row are written in one transaction under the lease, so a former holder cannot write.
+//! One transaction under the lease writes each step and the row, so a former holder cannot write.
 
 mod list;
 mod parts;
@@ -55,14 +54,14 @@ const ANSWER: &str = "#answer";
 const REPLY: &str = "#reply";
 const ACTION: &str = "#action";
 
-/// Concurrent transactions on the same count refuse each other and must retry.
+/// Concurrent transactions on one count refuse each other.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
-/// A waiting run is kept for at least this long after the wait ends.
+/// Beyond the end of a wait.
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
-/// Reserved to put the run on its queue.
+/// For putting the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
-/// Retries in a chain that are followed.
+/// Followed along a chain.
 const MOST_RETRIES: usize = 10;
 
 #[derive(Clone)]
@@ -73,9 +72,8 @@ pub struct AutomationRuns {
 #[derive(Debug)]
 pub enum AcquiredRun {
     Ours(Box<AutomationRun>, Lease),
-    /// Another holder has the lease.
     Busy,
-    /// The run is finished or does not exist.
+    /// Finished or missing.
     Over,
 }
 
@@ -83,9 +81,9 @@ pub enum AcquiredRun {
 pub enum Step<'a> {
     Answer(&'a RunAnswer),
     Reply(&'a RunReply),
-    /// Also updates the row's counts of actions.
+    /// Also updates the row's counts.
     Action(&'a ActionResult),
-    /// The evaluated prompt of an automation, before its first answer; also sets the row's model and limits.
+    /// An automation's prompt, before its first answer; also sets the row's model and limits.
     Prompt(&'a RunPrompt),
 }
 
@@ -101,7 +99,7 @@ pub struct RunEnd<'a> {
     pub status: RunStatus,
     pub result: Option<&'a Value>,
     pub error: Option<&'a str>,
-    /// The only cause of the failure was an outage.
+    /// An outage was the only cause of the failure.
     pub outage: bool,
 }
 
@@ -112,7 +110,7 @@ pub(super) struct ListedRun {
 }
 
 impl ListedRun {
-    /// Expired or marked for deletion.
+    /// Expired, or marked for deletion.
     pub(super) fn is_over(&self) -> bool {
         self.expires_at <= Timestamp::now().as_seconds()
     }
@@ -124,9 +122,7 @@ pub(super) struct RunDeletion(RunId);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Yes,
-    /// Nothing was written: cancellation was requested.
     CancelRequested,
-    /// Nothing was written: the lease is lost.
     Lost,
 }
 
@@ -135,7 +131,7 @@ impl AutomationRuns {
         Self { table: database.table("automation_runs") }
     }
 
-    /// Writes and counts a new run in one transaction. `on_own_key`: the run uses the organization's own LLM key.
+    /// One transaction writes and counts the run. `on_own_key`: the run uses the organization's own LLM key.
     ///
     /// # Errors
     /// [`Error::OverBudget`] if a budget has no room for the run, [`Error::Conflict`] if the id exists, [`Error::Unavailable`]
@@ -161,24 +157,24 @@ impl AutomationRuns {
                     let budget = place.checked_sub(2).map(|budget| counted.refused(budget));
                     return Err(budget.unwrap_or_else(|| Error::Conflict("there is such a run".into())));
                 }
-                // Another run was counted, or added cost, at the same moment.
+                // Another run changed the counts.
                 Err(Refused::Busy(_)) if backoff.pause().await => {}
                 Err(Refused::Busy(error) | Refused::Other(error)) => return Err(error),
             }
         }
     }
 
-    /// Writes a new run of an automation without counting it. False if the id exists.
+    /// A run of an automation, not counted. False if the id exists.
     pub async fn create_planned(&self, run: &AutomationRun, plan: &RunPlan) -> Result<bool> {
         self.create_with(run, (PLAN, to_item(plan)?)).await
     }
 
-    /// Writes a run started by an action without counting it. False if the id exists.
+    /// A run started by an action, not counted. False if the id exists.
     pub async fn create_prompted(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<bool> {
         self.create_with(run, (PROMPT, to_item(prompt)?)).await
     }
 
-    /// Writes a run that goes on from another one, and notes it there. False if it exists.
+    /// Notes the retry at the original run. False if it exists.
     pub async fn create_retry(&self, run: &AutomationRun, plan: &RunPlan, of: RunId) -> Result<bool> {
         let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
         let [new, plan] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
@@ -197,7 +193,7 @@ impl AutomationRuns {
         visible(self.table.owned(organization, row(id), RUN).await?)
     }
 
-    /// The statuses of runs that are kept, of each its last retry's; a status of a newer version is left out.
+    /// Each run's status is its last retry's. Deleted runs and statuses of newer versions are left out.
     pub async fn last_statuses(
         &self,
         organization: OrganizationId,
@@ -205,7 +201,7 @@ impl AutomationRuns {
         deadline: Deadline,
     ) -> Result<HashMap<RunId, RunStatus>> {
         let mut statuses = HashMap::new();
-        // By the run whose status is read, the runs that it retries.
+        // The run whose status is read, and the runs it retries.
         let mut wanted: HashMap<RunId, Vec<RunId>> = ids.iter().map(|id| (*id, vec![*id])).collect();
         for _ in 0..=MOST_RETRIES {
             let keys: Vec<Item> = wanted.keys().copied().map(row).collect();
@@ -248,14 +244,13 @@ impl AutomationRuns {
         parts.into_run()
     }
 
-    /// Acquires the lease on a run for `length`, unless it has another holder or is finished.
+    /// Fails for a finished run, or if another holder has the lease.
     pub async fn acquire(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<AcquiredRun> {
         let at_once = Deadline::after(Duration::ZERO);
         let acquired = Lease::acquire::<AutomationRun>(organization, &self.table, row(id), RUN, length, at_once).await;
         let (run, lease) = match acquired {
             Ok(acquired) => acquired,
             Err(Error::Conflict(_)) => return Ok(AcquiredRun::Busy),
-            // Dropped at its TTL.
             Err(Error::NotFound(_)) => return Ok(AcquiredRun::Over),
             Err(error) => return Err(error),
         };
@@ -338,7 +333,7 @@ impl AutomationRuns {
         Ok(keys)
     }
 
-    /// Extends the expiry of all items but the row. `until`: seconds since 1970.
+    /// All but the row. `until`: seconds since 1970.
     async fn keep_parts(&self, id: RunId, until: i64) -> Result<()> {
         let parts = self.parts(id).await?;
         for key in parts.into_iter().filter(|key| key.get("part") != Some(&text(RUN))) {
@@ -371,7 +366,7 @@ impl AutomationRuns {
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// Ends a run and releases its lease; `last` is written in the same transaction. False if the lease is lost.
+    /// Writes `last` in the same transaction and releases the lease. False if the lease is lost.
     pub async fn end(
         &self,
         run: &AutomationRun,
@@ -447,8 +442,7 @@ impl AutomationRuns {
         }))
     }
 
-    /// Fails a queued run whose message could not be sent. Returns the current run, which continues if a worker acquired it
-    /// anyway.
+    /// Fails a queued run whose message was not sent. The returned run continues if a worker acquired it anyway.
     pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
         self.end_waiting(organization, id, RunStatus::Failed, error).await
     }
@@ -508,7 +502,7 @@ impl AutomationRuns {
         }
     }
 
-    /// Deletes all items of a run, the row last, so that an interrupted deletion can resume.
+    /// The row last, so that an interrupted deletion can resume.
     pub(super) async fn delete(&self, run: &RunDeletion, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
         let keys = self.parts(run.0).await?;
         let is_row = |key: &Item| key.get("part") == Some(&text(RUN));
@@ -519,7 +513,7 @@ impl AutomationRuns {
         self.table.delete_all(row, deadline).await
     }
 
-    /// A page of the organization's runs, newest first, expired ones included.
+    /// Newest first, expired runs included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -583,7 +577,7 @@ fn counted(change: Write, result: &ActionResult) -> Write {
 
 impl Step<'_> {
     fn item(self) -> Result<(String, Item)> {
-        // Four digits: steps sort in numerical order.
+        // Four digits sort in numerical order.
         Ok(match self {
             Self::Answer(answer) => (format!("{:04}{ANSWER}", answer.step), to_item(answer)?),
             Self::Reply(reply) => (format!("{:04}{REPLY}", reply.step), to_item(reply)?),
@@ -601,7 +595,7 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// Filters expired rows: DynamoDB drops them up to two days late.
+/// DynamoDB drops expired rows up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }

@@ -3,8 +3,8 @@
 //! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
 //!
 //! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
-//! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
-//! control URL.
+//! write decides which invocation tells the model. Told results are dropped, at the end of the call the untold ones too, with
+//! the control URL.
 
 mod background;
 mod read_backs;
@@ -41,22 +41,21 @@ pub struct Calls {
 #[derive(Debug)]
 pub enum Added {
     Now(Box<Call>),
-    /// The result, or another outcome of the same execution, was present.
+    /// The execution has an outcome already.
     Before(Box<Call>),
-    /// The call has ended; nothing was added.
+    /// Nothing was added.
     Over(CallId),
-    /// The call has no row, or none yet.
+    /// No row, or none yet.
     NoCall,
 }
 
-/// Filters of the list of calls.
 #[derive(Debug, Clone, Default)]
 pub struct CallFilter {
     pub status: Option<CallStatus>,
     pub agent: Option<AgentId>,
-    /// The caller's or the called number.
+    /// Caller's or called number.
     pub number: Option<E164>,
-    /// Only calls with a tool that did not succeed.
+    /// With a tool that did not succeed.
     pub failed: bool,
 }
 
@@ -69,7 +68,7 @@ pub struct End {
     pub cost: Option<f64>,
     /// In US dollars, by item.
     pub cost_parts: BTreeMap<String, f64>,
-    /// When VAPI reported the cost.
+    /// When VAPI reported it.
     pub told_at: Option<Timestamp>,
 }
 
@@ -107,12 +106,12 @@ impl Calls {
         Page::filtered(organization, query, created, filters, [("organization_id", text(organization))]).await
     }
 
-    /// Writes an incoming call. An existing row stays as it is.
+    /// An existing row stays.
     pub async fn put(&self, call: &Call) -> Result<()> {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins.
+    /// A line for the model, or `None`. The first outcome of an execution wins.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
@@ -144,8 +143,7 @@ impl Calls {
             .await
     }
 
-    /// Records whether VAPI accepted the results of these executions (by id), and drops their text but not the fact that they
-    /// came. `late`: the results came after the first delivery.
+    /// Records whether VAPI accepted these executions' results, and drops their text. `late`: after the first delivery.
     pub async fn note_context(
         &self,
         organization: OrganizationId,
@@ -175,8 +173,8 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// Records the call's status and, if unknown, its control URL. An ended call stays ended and a call in progress does not
-    /// ring again, whatever the order of VAPI's messages. `at`: the time of VAPI's message.
+    /// An ended call stays ended and a call in progress does not ring again, whatever the order of VAPI's messages. `at`: the
+    /// time of VAPI's message.
     pub async fn note_status(
         &self,
         organization: OrganizationId,
@@ -205,7 +203,7 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// Records the first time of an event; an earlier time replaces a later one.
+    /// An earlier time replaces a later one.
     pub async fn note_first(
         &self,
         organization: OrganizationId,
@@ -222,7 +220,7 @@ impl Calls {
             .map(drop)
     }
 
-    /// Appends a transfer if `known` is still the number of transfers, else returns false.
+    /// False if `known` is no longer the number of transfers.
     pub async fn note_transfer(
         &self,
         organization: OrganizationId,
@@ -244,7 +242,7 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Closes the call with VAPI's report, which replaces only its own fields. Drops data of live calls.
+    /// VAPI's report replaces only its own fields. Drops data of live calls.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
             .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")
@@ -286,7 +284,7 @@ impl Calls {
         Ok(found)
     }
 
-    /// A page of the organization's calls to this number, newest first.
+    /// Newest first.
     pub(super) async fn calls_to_number(
         &self,
         organization: OrganizationId,
@@ -300,21 +298,20 @@ impl Calls {
         Ok((ids(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// False if the row did not exist.
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
         let delete = self.table.delete(id(call)).when("#organization_id = :organization");
         let delete = delete.with([(":organization", text(organization))]);
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
-    /// A change of the organization's call; `:organization` and `:now` are bound.
+    /// Binds `:organization` and `:now`.
     fn update(&self, organization: OrganizationId, call: &CallId, change: &str) -> Write {
         let change = self.table.update(id(call), change).when("#organization_id = :organization");
         change.with([(":organization", text(organization)), (":now", text(Timestamp::now()))])
     }
 }
 
-/// Reads only the ids, so that unreadable rows are included.
+/// Includes unreadable rows.
 fn ids(items: Vec<Item>) -> Vec<CallId> {
     #[derive(serde::Deserialize)]
     struct Named {

@@ -28,7 +28,7 @@ impl DeployedTriggers {
         Self { table: database.table("deployed_triggers") }
     }
 
-    /// The trigger of an automation, deployed or about to be, read consistently.
+    /// Deployed or about to be; read consistently.
     pub async fn find(
         &self,
         organization: OrganizationId,
@@ -41,13 +41,11 @@ impl DeployedTriggers {
         }
     }
 
-    /// Records a trigger about to be deployed, unless the automation has a record.
+    /// A trigger about to be deployed, unless the automation has a record.
     pub async fn record(&self, row: &DeployedTrigger) -> Result<()> {
         self.table.put(row)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Acquires the lease and reads the row.
-    ///
     /// # Errors
     /// [`Error::NotFound`] without a row, [`Error::Conflict`] if another holder keeps the lease until `deadline`.
     pub async fn acquire(

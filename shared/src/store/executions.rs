@@ -1,14 +1,13 @@
 //! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
 //!
 //! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id), `by_organization`
-//! (`history_of`, id), which has only the attributes that filters name. Rows of an older version lack `history_of`.
+//! (`history_of`, id), which has only filtered attributes. Rows of an older version lack `history_of`.
 //!
-//! Ids sort by time, and so do the indexes. The caller of a tool chooses the call id, so `organization_call` is
-//! `<organization>#<call>` to separate tenants. Executions of an automation's run have `<organization>#run:<run>`; no call id
-//! contains a colon.
+//! Ids sort by time. A tool's caller chooses the call id, so `organization_call` is `<organization>#<call>` to separate
+//! tenants; for a run `<organization>#run:<run>`, since no call id contains a colon.
 //!
-//! Each further recipient has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that `by_caller`
-//! finds executions by any recipient. Entries are in no other index.
+//! Each further recipient has an entry `<execution id>#<hash of the number>`, with the hash as `caller`, for `by_caller`.
+//! Entries are in no other index.
 
 use std::fmt;
 
@@ -35,16 +34,13 @@ pub(super) type Deleted = Result<u64, OutOfTime>;
 #[derive(Debug, Clone)]
 pub struct ExecutionFilter {
     pub limit: i32,
-    /// The last execution of the previous page.
     pub after: Option<Cursor<ExecutionId>>,
     pub status: Option<ExecutionStatus>,
-    /// Only executions that did not succeed.
     pub failed: bool,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
 
-/// Filters of the list of all executions.
 #[derive(Debug, Clone, Default)]
 pub struct OfOrganization {
     pub tool: Option<ToolId>,
@@ -69,8 +65,8 @@ impl Executions {
         Self { table: database.table("executions"), calls: database.table("calls") }
     }
 
-    /// Writes an execution. A queued execution is written when queued and when done, possibly in either order and concurrently.
-    /// A definite outcome stays; "unknown" and "replayed" replace only "queued".
+    /// A queued execution is written when queued and when done, in either order. A definite outcome stays; "unknown" and
+    /// "replayed" replace only "queued".
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
         let organization = execution.organization_id;
@@ -80,7 +76,7 @@ impl Executions {
             item.insert("organization_call".into(), text(part_of));
         }
         item.insert("history_of".into(), text(organization));
-        // Entries first, so that every visible execution can be found by all recipients.
+        // First, so that every visible execution can be found by all recipients.
         try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
         let put = self.table.put_item(item);
         let put = match execution.status {
@@ -102,8 +98,8 @@ impl Executions {
         self.note_failed(execution, had_failed).await
     }
 
-    /// Notes an execution that did not succeed in its call, once, and takes that back if it turns out that it succeeded. A call that did
-    /// not come in through us has no row.
+    /// Notes a failed execution in its call once, or takes that back after success. Only calls that came in through us have a
+    /// row.
     async fn note_failed(&self, execution: &Execution, had_failed: bool) -> Result<()> {
         let has_failed = ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status);
         let change = match has_failed {
@@ -180,7 +176,6 @@ impl Executions {
         Ok(Page { items: rows(found), next_cursor })
     }
 
-    /// The executions of all tools.
     pub async fn of_organization(
         &self,
         organization: OrganizationId,
@@ -241,8 +236,7 @@ impl Executions {
         self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Deletes the executions in the query's result, directly or by an entry. Index attributes go last, so that an interrupted
-    /// deletion can resume.
+    /// Directly or by an entry. Index attributes go last, so that an interrupted deletion can resume.
     async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
         let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
         let (mut deleted, mut start) = (0, None);
@@ -296,7 +290,7 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// The items of a page of `query`, newest first, and the next cursor.
+/// Newest first, with the next cursor.
 async fn page(
     organization: OrganizationId,
     query: Query,

@@ -1,8 +1,7 @@
 //! `knowledge_entries`. Key: `knowledge_base_id` (partition), id (sort).
 //!
-//! Each change of entries raises the base's `version` and updates its count `entries` in the same transaction, so cached entries
-//! are valid while the version is unchanged. The transaction requires each entry's known presence, and is retried after
-//! interference.
+//! Each change of entries raises the base's `version` and updates its count `entries` in the same transaction, so a cache is
+//! valid for its version. The transaction requires each entry's known presence, and is retried after interference.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -22,8 +21,7 @@ use crate::{
     models::{Act, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, Noun, OrganizationId, Timestamp},
 };
 
-/// Entries per [`KnowledgeEntries::load`]: a transaction takes 100 items, two of them the base's row and the
-/// audit entry.
+/// A transaction takes 100 items, two of them the base's row and the audit entry.
 pub const LARGEST_LOAD: usize = 98;
 
 /// Between attempts when another change interferes.
@@ -43,9 +41,8 @@ impl KnowledgeEntries {
         Self { table: database.table("knowledge_entries"), bases: KnowledgeBases::new(database) }
     }
 
-    /// Inserts or replaces at most [`LARGEST_LOAD`] entries of one base, with distinct ids, in one transaction. Returns the ids
-    /// of entries that exceeded the base's capacity. `announced`: the rows of a request that begins with this load, for its audit
-    /// entry.
+    /// One transaction for at most [`LARGEST_LOAD`] entries with distinct ids. Returns the ids beyond the base's capacity.
+    /// `announced`: the rows of a request that begins with this load, for its audit entry.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if other
@@ -196,7 +193,7 @@ impl KnowledgeEntries {
         Ok(present.into_iter().map(|Present { id, created_at }| (id, created_at)).collect())
     }
 
-    /// `created_at`: the existing entry's creation time; `None` for a new entry.
+    /// `created_at`: of the existing entry, if any.
     fn put(&self, entry: &KnowledgeEntry, created_at: Option<Timestamp>) -> Result<Write> {
         let mut item = to_item(entry)?;
         let Some(created_at) = created_at else {

@@ -1,8 +1,7 @@
 //! A lease on a row: exclusive access until it is released or expires.
 //!
-//! The attributes `lease_token` and `lease_until` (milliseconds since 1970) are on the row itself, so that acquiring the lease
-//! also reads the row, and a transaction can require it. The token fences: after expiry and another acquisition, writes with the
-//! old token are refused.
+//! The attributes `lease_token` and `lease_until` (milliseconds since 1970) are on the row itself: acquiring the lease also
+//! reads the row, and a transaction can require it. The token fences: the writes of a former holder are refused.
 
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::{
     models::{OrganizationId, Timestamp},
 };
 
-/// Between attempts; up to the same again is added at random.
+/// Up to the same again is added at random.
 const PAUSE: Duration = Duration::from_millis(40);
 
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Acquires the lease on the row under `key` and reads the row. Waits for another holder until `deadline`.
+    /// Waits for another holder until `deadline`, and reads the row.
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not release in
@@ -50,7 +49,7 @@ impl Lease {
         Self::acquire_if(owner, table, key, what, length, deadline).await
     }
 
-    /// Like [`Lease::acquire`], on an item without an organization, created on demand.
+    /// As [`Lease::acquire`], on an item without an organization, created on demand.
     pub(super) async fn acquire_of_all(
         table: &Table,
         key: Item,
@@ -93,7 +92,7 @@ impl Lease {
                     let lease = Self { key, table: table.clone(), token, waited };
                     return match from_item(row) {
                         Ok(row) => Ok((row, lease)),
-                        // A program that can read the row must not have to wait.
+                        // Other programs, which can read the row, must not wait.
                         Err(unreadable) => lease.release().await.and(Err(unreadable)),
                     };
                 }
@@ -109,7 +108,7 @@ impl Lease {
         }
     }
 
-    /// Whether another holder had the lease first: data read in parallel may be stale.
+    /// Another holder had the lease first: data read in parallel may be stale.
     pub fn waited(&self) -> bool {
         self.waited
     }
@@ -122,7 +121,6 @@ impl Lease {
         text(&self.token)
     }
 
-    /// Releases the lease unless another holder has it by now.
     pub async fn release(self) -> Result<()> {
         self.release_in_transaction().unless_refused().await.map(drop)
     }
@@ -131,7 +129,7 @@ impl Lease {
         self.update_in_transaction("REMOVE #lease_token, #lease_until")
     }
 
-    /// Updates the row if the lease is still held; does not release it.
+    /// Only under the lease, which stays.
     pub(super) fn update_in_transaction(&self, change: impl Into<String>) -> Write {
         self.required(self.table.update(self.key.clone(), change))
     }

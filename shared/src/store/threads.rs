@@ -2,8 +2,8 @@
 //!
 //! Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! A conversation is several items under one id, made of organization, user and the name given by the user's client, so a name
-//! never leads to another user's thread.
+//! A conversation is several items under one id, made of organization, user and the client's name for it, so a name never leads
+//! to another user's thread.
 //!
 //! | part | content |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | `m#000001` | the first message |
 //! | `name` | under an id of its own, for names that contain a UUID: their owner |
 //!
-//! A turn's progress is recorded in the row: the message before the model is asked, each acting call before and after, a
-//! failure. At the end, one transaction writes message, answer and row. All writes require the lease: concurrent messages are
-//! answered in sequence, and a former holder cannot write.
+//! The row records a turn's progress: the message before the model is asked, each acting call before and after, a failure. At
+//! the end, one transaction writes message, answer and row. All writes require the lease: concurrent messages are answered in
+//! sequence.
 
 use std::time::Duration;
 
@@ -47,11 +47,10 @@ pub struct Threads {
 #[derive(Debug)]
 pub struct SavedTurn<'a> {
     pub thread: &'a Thread,
-    /// The user's message and its answer, or the one of them that is not yet written.
+    /// Those not yet written.
     pub messages: &'a [ThreadMessage],
 }
 
-/// Reads whether a turn was asked to end.
 #[derive(Debug)]
 pub struct StopRequest {
     table: Table,
@@ -71,8 +70,8 @@ impl Threads {
         Self { table: database.table("threads") }
     }
 
-    /// Acquires the lease on a thread for `length`, creating the thread as `new` if missing. Waits for a turn in progress until
-    /// `wait`; deletes an expired thread until `deadline`.
+    /// Creates a missing thread as `new`. Waits for a turn in progress until `wait`; deletes an expired thread until
+    /// `deadline`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if a turn is still in progress, [`Error::NotFound`] if the name belongs to another user's thread.
@@ -85,7 +84,7 @@ impl Threads {
     ) -> Result<(Thread, Lease)> {
         match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
-            // Expired, but not yet dropped by DynamoDB.
+            // DynamoDB has not dropped it yet.
             Ok((thread, lease)) => {
                 lease.release().await?;
                 self.drop_items(thread.id, deadline).await?;
@@ -102,7 +101,7 @@ impl Threads {
         Lease::acquire(organization, &self.table, key, THREAD, length, deadline).await
     }
 
-    /// Writes a new thread; one created concurrently stays.
+    /// A thread created concurrently stays.
     async fn create(&self, new: &Thread) -> Result<()> {
         let mut item = to_item(new)?;
         item.insert("part".into(), text(THREAD));
@@ -123,7 +122,7 @@ impl Threads {
         }
     }
 
-    /// The messages after the summary, oldest first, which the model gets verbatim. One query.
+    /// Oldest first, for the model verbatim. One query.
     pub async fn unsummarized(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
@@ -139,7 +138,7 @@ impl Threads {
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
     }
 
-    /// Records the turn's progress. One write.
+    /// One write.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.
@@ -148,9 +147,6 @@ impl Threads {
     }
 
     /// Records a failed turn with its progress, and releases the lease.
-    ///
-    /// # Errors
-    /// As [`Threads::record`].
     pub async fn fail(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
         self.set_running(lease, running, " REMOVE #stop_token, #lease_token, #lease_until").await
     }
@@ -161,10 +157,7 @@ impl Threads {
         if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
     }
 
-    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row.
-    ///
-    /// # Errors
-    /// As [`Threads::record`].
+    /// Closes the unanswered turn with the messages in `over`. `thread` is the new row.
     pub async fn begin_after(
         &self,
         lease: &Lease,
@@ -224,12 +217,12 @@ impl Threads {
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
-    /// Asks the turn in progress to end. False if there is none.
+    /// False if no turn is in progress.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such thread.
     pub async fn ask_to_stop(&self, organization: OrganizationId, id: ThreadId) -> Result<bool> {
-        // Identifies the turn by its lease, so that the next turn is not affected.
+        // The lease identifies the turn: the next turn is not affected.
         let asked = self
             .table
             .update(row(id), "SET #stop_token = #lease_token")
@@ -277,7 +270,7 @@ impl Threads {
         Ok(Page::created(of_user.page(start, Some(limit)).await?))
     }
 
-    /// A page of a thread's messages below `before`, newest first, with the number to continue before.
+    /// Below `before`, newest first, with the number to continue before.
     pub async fn messages(
         &self,
         thread: &Thread,
@@ -292,7 +285,7 @@ impl Threads {
         Ok((rows(items), next.filter(|number| *number > 1)))
     }
 
-    /// Deletes a thread and its messages, the row last.
+    /// The row last.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such thread, [`Error::Conflict`] if a turn is in progress, or if out of
@@ -332,7 +325,7 @@ impl Threads {
         Ok(())
     }
 
-    /// A page of the organization's threads, newest first, expired ones included.
+    /// Newest first, expired threads included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -361,7 +354,7 @@ fn row(id: ThreadId) -> Item {
     key([("id", text(id)), ("part", text(THREAD))])
 }
 
-/// Six digits: messages sort in numerical order.
+/// Six digits sort in numerical order.
 fn part(number: u32) -> String {
     format!("m#{number:06}")
 }
@@ -374,8 +367,7 @@ fn owner(organization: OrganizationId, user: &UserId) -> String {
     format!("{organization}#{user}")
 }
 
-/// The key that reserves a name with a UUID for its user: nobody else chooses it by accident. Other names (`main`) may be used
-/// by everybody.
+/// Reserves a name with a UUID for its user: nobody else chooses it by accident. Anybody may use other names (`main`).
 fn name_key(name: &str) -> Option<Item> {
     let tail = name.len().checked_sub(36).and_then(|at| name.get(at..))?;
     Uuid::try_parse(tail).ok()?;

@@ -1,8 +1,7 @@
 //! The accounts used for an organization at VAPI and at an LLM: its own if it has one, else the platform's.
 //!
-//! The organization's row, which dashboard routes have read before, says whether it has an own account
-//! (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; each stored key gets a new
-//! name.
+//! The organization's row, already read by dashboard routes, says whether it has an own account (docs/adr/0007-own-keys.md).
+//! The key is in the secret `<prefix><service>/<organization>/<key>`; each stored key gets a new name.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::{
     store::Organizations,
 };
 
-/// Within this time a later request reuses the account that an earlier one read.
+/// Requests within this time share one read.
 const QUESTIONS_APART: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -27,7 +26,7 @@ pub struct Accounts {
     llm: Option<PlatformLlm>,
 }
 
-/// An LLM account for several requests over minutes: a run's, a turn's.
+/// For several requests over minutes, of a run or a turn.
 #[derive(Clone, Copy)]
 pub struct LlmInUse<'a> {
     pub accounts: &'a Accounts,
@@ -36,11 +35,11 @@ pub struct LlmInUse<'a> {
 }
 
 impl LlmInUse<'_> {
-    /// The account for the next request. A changed key is used at once, and a removed one no more.
+    /// A changed key is used at once, a removed one no more.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if the account cannot be read, and if the organization got or lost a key of its own:
-    /// work begun on one budget does not continue on the other, but begins again.
+    /// [`Failure::Unreachable`] if the account cannot be read, or if the organization got or lost an own key: work begun on one
+    /// budget starts over on the other.
     pub async fn now(&self) -> Result<llm::Account, clients::Error> {
         let now = self.accounts.llm_as_of(self.organization, QUESTIONS_APART).await;
         let now = now.map_err(|error| clients::Error::because(UpstreamService::Llm, Failure::Unreachable, error))?;
@@ -60,10 +59,6 @@ pub struct LlmModel<'a> {
 }
 
 impl LlmModel<'_> {
-    /// The whole answer.
-    ///
-    /// # Errors
-    /// As [`LlmInUse::now`] and [`Llm::complete`].
     pub async fn complete(
         &self,
         request: &llm::CompletionRequest<'_>,
@@ -74,7 +69,7 @@ impl LlmModel<'_> {
     }
 }
 
-/// The name of the secret with an organization's credential for a service; `prefix` begins all their names.
+/// `prefix` begins the names of all these secrets.
 pub fn credential_secret(prefix: &str, organization: OrganizationId, service: ServiceId, key: SecretId) -> String {
     format!("{prefix}services/{organization}/{service}/{key}")
 }
@@ -86,8 +81,8 @@ struct PlatformLlm {
 }
 
 impl Accounts {
-    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret` is the name or ARN of the
-    /// platform's secret; `prefix` begins the names of organizations' secrets.
+    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret`: name or ARN of the platform's
+    /// secret; `prefix` begins the names of organizations' secrets.
     pub fn new(
         organizations: Organizations,
         secrets: Secrets,
@@ -97,7 +92,7 @@ impl Accounts {
         Self { organizations, secrets, vapi_secret: vapi_secret.into(), prefix: prefix.into(), llm: None }
     }
 
-    /// Adds the LLM. `secret` is the name or ARN of the platform's secret, `model` the default model.
+    /// `secret`: name or ARN of the platform's secret; `model`: the default.
     #[must_use]
     pub fn with_llm(self, secret: impl Into<String>, model: impl Into<String>) -> Self {
         Self { llm: Some(PlatformLlm { secret: secret.into(), model: model.into() }), ..self }
@@ -112,8 +107,8 @@ impl Accounts {
         self.vapi_of(organization, &keys).await
     }
 
-    /// As [`Accounts::vapi`], with a consistent read; the platform's account for an unknown organization. If the account does
-    /// not fit the presented secret, the platform's secret, which may just have changed, is read again.
+    /// As [`Accounts::vapi`], with a consistent read; the platform's account for an unknown organization. A misfit with the
+    /// presented secret causes a fresh read of the platform's, which may just have changed.
     pub async fn vapi_fitting(
         &self,
         organization: OrganizationId,
@@ -128,7 +123,7 @@ impl Accounts {
         if fits(&account) {
             return Ok(account);
         }
-        // Read in every case, so that the requests do not tell whether the organization exists.
+        // In every case, so that timing does not tell whether the organization exists.
         let _platforms: vapi::Account = self.secrets.of_deployment_now(&self.vapi_secret).await?;
         self.vapi_of(organization, &keys).await
     }
@@ -194,7 +189,7 @@ impl Accounts {
         Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))
     }
 
-    /// A new secret name for a tool's values. Each change gets one, so a secret's content never changes.
+    /// Each change gets a new name, so a secret's content never changes.
     pub fn new_tool_secret(&self, organization: OrganizationId, tool: ToolId) -> String {
         format!("{}tools/{organization}/{tool}/{}", self.prefix, SecretId::generate())
     }

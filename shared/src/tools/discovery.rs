@@ -1,10 +1,9 @@
 //! Discovery of tools by agents: services ([`ServiceOverviews`]), tool details ([`ToolData`]), and search ([`FoundTools`]).
 //!
-//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). Every omission is stated:
+//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). It states every omission:
 //! unknown, inactive and ambiguous names come with the next step, and cuts are marked.
 //!
-//! The search index is kept in memory per service, and rebuilt when the service's `edition` changes, so new tools appear without
-//! a restart and only changed services are read again.
+//! The search index is in memory per service, and rebuilt when the service's `edition` changes.
 
 mod arrivals;
 mod index;
@@ -40,7 +39,7 @@ use crate::{
 
 const MOST_SUGGESTED: usize = 3;
 
-/// Finds tools for agents. Clones share the index.
+/// Clones share the index.
 #[derive(Clone)]
 pub struct Discovery {
     pub services: Services,
@@ -83,7 +82,7 @@ impl Discovery {
         overview::read(self, organization, services, cursor, deadline).await
     }
 
-    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
+    /// Services' and built-in tools by name, the organization's by callable name or id.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
@@ -97,9 +96,6 @@ impl Discovery {
     }
 
     /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
-    ///
-    /// # Errors
-    /// As [`Discovery::fetch_tool_data`].
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,
@@ -110,7 +106,7 @@ impl Discovery {
         tool_data::read(self, organization, names, room, deadline).await
     }
 
-    /// Finds matching tools, best first.
+    /// Best first.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
@@ -125,7 +121,7 @@ impl Discovery {
 
     /// The current index of the tools common to all organizations.
     async fn index(&self, deadline: Deadline) -> Result<ToolIndex> {
-        // Held during the refresh, so that concurrent requests share the index.
+        // So that concurrent requests share one refresh.
         let mut shelf = self.shelf.lock().await;
         shelf.refresh(&self.services, deadline).await
     }
@@ -143,7 +139,7 @@ pub async fn capabilities(
     read.inspect_err(report).ok()
 }
 
-/// Active services with names similar to an unknown one.
+/// Active ones, similar to an unknown name.
 pub fn nearest_services(written: &str, services: &[Service]) -> Vec<String> {
     let names = services.iter().filter(|service| service.is_active).map(|service| service.name.as_str());
     nearest(written, names, MOST_SUGGESTED).into_iter().map(str::to_owned).collect()

@@ -1,7 +1,7 @@
 //! Webhooks of services: verification (`schemes.rs`) and content (`deliveries.rs`).
 //!
-//! All functions are pure. Nothing is parsed before its signature is verified, and secrets are compared in constant time. A
-//! request may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
+//! All functions are pure. Nothing is parsed before its signature is verified; secrets are compared in constant time. A request
+//! may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
 //!
 //! | scheme | proof | event id | tenant |
 //! |---|---|---|---|
@@ -48,9 +48,9 @@ pub use google_token::key_id;
 pub use learned::{LearnedField, LearnedPayload, learn};
 pub use own_hooks::{AddressRange, OWN_PREFIX, own_name, own_service};
 
-/// The service name of the organizations' own programs, [`folded_name`].
+/// For the organizations' own programs, as a [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";
-/// The event type of each of their requests, beside its `type`.
+/// Beside the `type` of each of their requests.
 pub const ANY_EVENT: &str = "event";
 
 /// The secret that an organization and a service share, stored as JSON. Its members depend on the scheme.
@@ -63,8 +63,7 @@ pub struct HookSecret {
     pub resource_id: Option<String>,
     pub subscription_id: Option<String>,
     pub tenant_id: Option<String>,
-    /// For Google's tokens: the audience (the hook's own address unless given), and the service account that requests
-    /// them.
+    /// For Google's tokens: the audience (by default the hook's address), and the requesting service account.
     pub audience: Option<String>,
     pub email: Option<String>,
 }
@@ -82,10 +81,9 @@ pub struct WebhookRequest<'a> {
 #[derive(Clone, Copy)]
 pub struct HookKeys<'a> {
     pub scheme: Scheme,
-    /// Any of them proves a request, so that a secret can be replaced. Empty: only a handshake that brings a secret is
-    /// accepted.
+    /// Any one proves a request. Empty: only a handshake that brings a secret is accepted.
     pub secrets: &'a [HookSecret],
-    /// Google's key that the request names ([`key_id`]).
+    /// Named by the request ([`key_id`]).
     pub google_key: Option<&'a SigningKey>,
     /// The settings of an organization's own hook.
     pub own: Option<&'a OwnHook>,
@@ -95,37 +93,37 @@ pub struct HookKeys<'a> {
 pub enum Delivery {
     Events(Vec<InboundEvent>),
     Handshake(Handshake),
-    /// Nothing to do: a ping, or an action of our own bot.
+    /// A ping, or our own bot's action.
     Nothing,
-    /// The organization revoked the access of this tenant: no more events follow.
+    /// Access was revoked: no more events follow.
     Ended(Option<String>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboundEvent {
     pub id_at_service: String,
-    /// The most precise name first: `issues.opened`, `issues`.
+    /// Most precise first: `issues.opened`, `issues`.
     pub event_types: Vec<String>,
-    /// The service's tenant, in the form of a hook's `tenant_key`.
+    /// As in a hook's `tenant_key`.
     pub tenant: Option<String>,
-    /// The data for an automation's paths.
+    /// For an automation's paths.
     pub data: Value,
 }
 
-/// A service's question before it sends events.
+/// Before a service sends events.
 #[derive(Debug, Clone)]
 pub enum Handshake {
     Json(Value),
     Text(String),
-    /// The secret of all later requests, which a person confirms at the service.
+    /// Of all later requests; a person confirms it at the service.
     Secret(SecretString),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// The request is not proven to be the service's: 401.
+    /// 401.
     Unauthentic,
-    /// The request is authentic but unusable: this status stops the service's retries.
+    /// Authentic but unusable: this status stops the service's retries.
     Unusable(u16),
 }
 
@@ -195,12 +193,12 @@ impl Scheme {
         })
     }
 
-    /// As [`Scheme::known`]; all other services sign by the Standard Webhooks specification.
+    /// All other services sign by the Standard Webhooks specification.
     pub fn of_service(service: &str) -> Self {
         Self::known(service).unwrap_or(Self::StandardWebhooks)
     }
 
-    /// The scheme of a hook. Rows of older versions do not name it.
+    /// Rows of older versions do not name it.
     pub fn of_hook(hook: &Hook) -> Self {
         hook.scheme.unwrap_or_else(|| match Self::of_service(&hook.service) {
             Self::Twilio | Self::Telegram | Self::Linear => Self::StandardWebhooks,
@@ -208,8 +206,7 @@ impl Scheme {
         })
     }
 
-    /// The service's time limit for an answer, less the network. From ten seconds on it gets our full time: some never
-    /// redeliver.
+    /// The service's limit, less the network; our full time from ten seconds on, since some never redeliver.
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),
@@ -230,7 +227,7 @@ impl Scheme {
         }
     }
 
-    /// Whether we make the secret and give it to the service.
+    /// We make it and give it to the service.
     pub const fn has_generated_secret(self) -> bool {
         matches!(
             self,
@@ -272,7 +269,7 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
     if let Some(asked) = deliveries::asked_before_all(&hook, request) {
         return Ok(Delivery::Handshake(asked));
     }
-    // Every secret is tried, so that the time tells nothing.
+    // Every secret, so that the time tells nothing.
     let proven = hook
         .secrets
         .iter()

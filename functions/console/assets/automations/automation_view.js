@@ -76,7 +76,6 @@ function Acts({ automation, shown, refused, act, ready }) {
     ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
 }
 
-/** A notice about its state. */
 function Notes({ automation, slug }) {
   const { status, pause_reason: reason, paused_by_run: run, waits_for: waits, last_error: trouble, next_run_at: next, description } = automation;
   return html`

@@ -6,7 +6,7 @@ const OPERATORS = {
   matches: 'matches', in: 'is one of', between: 'is between', is_empty: 'is empty', any: 'has an item where', all: 'has only items where', none: 'has no item where',
 };
 
-/** The trigger: `When Slack says: message`, `Every day at 09:00`. */
+/** `When Slack says: message`, `Every day at 09:00`. */
 export function beginningOf({ trigger_type: type, trigger_config: config }) {
   const { service, event_type: event, source_tool: source, polling_interval_minutes: minutes = 15, run_at: at, interval, time_of_day: time, day_of_week: day, timezone } = config ?? {};
   const zone = timezone ? ` (${timezone})` : '';
@@ -17,7 +17,7 @@ export function beginningOf({ trigger_type: type, trigger_config: config }) {
   return 'By hand';
 }
 
-/** A condition as lines, each `{depth, text}`; the groups say whether all or any of their lines must hold. */
+/** Lines `{depth, text}`; the groups say whether all or any of their lines must hold. */
 export function conditionLines(condition, depth = 0) {
   if (!condition || typeof condition !== 'object') return [];
   const clauses = condition.clauses ?? condition.conditions;
@@ -36,7 +36,7 @@ function said(value) {
   return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
 }
 
-/** A text cut at its templates: `{text}` and `{name}`, in order. */
+/** Cut at its templates: `{text}` and `{name}`, in order. */
 export function templated(text) {
   return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (/^\{\{.*\}\}$/s.test(part) ? { name: part.slice(2, -2).trim() } : { text: part }));
 }
@@ -79,7 +79,7 @@ export function diagnosticsAt(diagnostics, pointer, lists = []) {
   return diagnostics.filter(({ pointer: at }) => below(at, pointer) && !inner.some((place) => below(at, place)));
 }
 
-/** The actions for a version: `activate`, `resume`, `rollback`, or null for the active version. */
+/** `activate`, `resume`, `rollback`, or null for the active version. */
 export function stepTo(automation, version) {
   const { active_version: active, status } = automation;
   if (active === version) return status === 'paused' ? 'resume' : null;

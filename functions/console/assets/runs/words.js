@@ -18,7 +18,7 @@ export function isOver({ status }) {
   return !['queued', 'running', 'waiting_for_approval'].includes(status);
 }
 
-/** The condition for continuing; null if it waits for nothing. */
+/** Null if it waits for nothing. */
 export function waitOf({ waits_for: waits }) {
   if (!waits) return null;
   return { approval: 'Waits for a decision', run: 'Waits for another run', time: 'Pauses', model: 'Waits for the model, which is down or busy', service: 'Waits for a service that is down' }[waits.what] ?? `Waits for ${waits.what}`;

@@ -1,15 +1,15 @@
-// The draft of a form, kept in the tab until it is saved.
+// A form's draft, kept in the tab until it is saved.
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { SECRET } from './schema.js';
 
 const DRAFT = 'switchboard.form.';
-/** Whether the person leaves to sign in, and comes back. */
+/** The person leaves to sign in, and comes back. */
 const SIGNING_IN = 'switchboard.sign-in';
 
 /**
- * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept. A draft of another
- * version (`since`) is not taken up.
+ * `{value, set, kept, changed, forget, discard}`: `kept` marks an earlier draft. Secrets are not kept. A draft of another
+ * version (`since`) is ignored.
  */
 export function useDraft(key, begin, since = '') {
   const name = DRAFT + key;

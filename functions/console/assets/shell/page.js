@@ -1,4 +1,4 @@
-// The page as a whole: the navigation, and the place that the address names.
+// The whole page: the navigation, and the place in the address.
 
 import { html, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
@@ -65,7 +65,7 @@ function skip(event) {
   document.getElementById('main')?.focus();
 }
 
-/** The shortcut's meaning here. */
+/** A shortcut's effect. */
 function act(meaning, { slug, help }) {
   if (meaning === null) return;
   if (meaning === 'help') return help(true);
@@ -83,7 +83,7 @@ function act(meaning, { slug, help }) {
   if (row?.closest('.master')) row.click();
 }
 
-/** A place whose script comes when it is opened. */
+/** Its script comes when it is opened. */
 function Place({ place, told }) {
   const [{ View, error }, come] = useState({});
   const load = () => place.open().then(({ View }) => come({ View }), (error) => come({ error }));
@@ -161,7 +161,7 @@ function Help({ onClose }) {
   </dialog>`;
 }
 
-/** What a page is about; who comes to it goes on reading here. */
+/** The page's subject; a visitor goes on reading here. */
 function Heading({ children }) {
   const heading = useRef(null);
   useEffect(() => heading.current.focus(), []);

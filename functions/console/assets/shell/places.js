@@ -1,6 +1,6 @@
-// The places of the console, in the order of the navigation. Each is loaded when it is opened.
+// The console's places in the navigation's order, each loaded when opened.
 
-// Several places need these, so they come with the shell, once.
+// With the shell, because several places need them.
 import * as absent from './absent.js';
 import * as acting from './acting.js';
 import * as axis from './axis.js';
@@ -37,7 +37,7 @@ export const PLACES = [
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
 
-/** Loads a style sheet that one place needs, once. */
+/** Once. */
 function sheet(href) {
   if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
   return new Promise((come, fail) => {

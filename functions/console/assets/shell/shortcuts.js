@@ -1,13 +1,12 @@
-// The keyboard shortcuts while no field has the focus.
+// Keyboard shortcuts while no field has the focus.
 
 const FIELDS = ['INPUT', 'TEXTAREA', 'SELECT'];
 
-/** Whether the person is writing there. */
 export function isField(element) {
   return FIELDS.includes(element?.tagName) || Boolean(element?.isContentEditable);
 }
 
-/** A reader of keys. It gives `next`, `previous`, `close`, `help`, `go:{letter}`, or null. */
+/** Gives `next`, `previous`, `close`, `help`, `go:{letter}`, or null for a key. */
 export function keys(now = Date.now) {
   let leads = -Infinity;
   return ({ key, target, ctrlKey, metaKey, altKey, isComposing }) => {

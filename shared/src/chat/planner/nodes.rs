@@ -70,7 +70,7 @@ pub enum PendingResolution<'a> {
     },
 }
 
-/// How a turn ended; each with the text for the person.
+/// Each with the text for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
     Answered(String),
@@ -121,10 +121,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Continues a turn that broke off ([`AgentState::go_on`]): carries out the rest of its plan, then answers.
-    ///
-    /// # Errors
-    /// As [`Planner::run`].
+    /// Carries out the rest of the broken-off turn's plan ([`AgentState::go_on`]), then answers.
     pub async fn go_on<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<TurnEnd> {
         let mut turn = self.begin(state, observer);
         let unknown =
@@ -136,10 +133,7 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Continues after a waiting call was decided. With consent exactly that call is carried out, once.
-    ///
-    /// # Errors
-    /// As [`Planner::run`].
+    /// With consent exactly the waiting call is carried out, once.
     pub async fn resume<O: Observer>(
         &self,
         pending: &PendingCall,

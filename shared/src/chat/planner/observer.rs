@@ -54,8 +54,7 @@ pub enum Stop {
     OverBudget(OverBudget),
 }
 
-/// The request to end a turn. The turn checks it between steps and while a model answers; a running tool call is not
-/// broken off.
+/// Asks a turn to end. The turn checks it between steps and while a model answers; a running tool call is not broken off.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignal(Arc<Signal>);
 

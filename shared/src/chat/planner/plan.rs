@@ -36,10 +36,6 @@ pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, S
     Err("There is no plan in your message that can be read.".to_owned())
 }
 
-/// Reads the plans found in an answer.
-///
-/// # Errors
-/// As [`read`].
 pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
     let mut calls = Vec::new();
     for value in values {
@@ -51,10 +47,7 @@ pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
     Ok(Plan { calls })
 }
 
-/// Reads the functions that a model called itself.
-///
-/// # Errors
-/// As [`read`].
+/// A model's own function calls.
 pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
     let call = |call: &ToolCall| {
         let written = call.arguments.trim();

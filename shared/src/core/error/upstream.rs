@@ -8,12 +8,12 @@ pub enum UpstreamService {
     CallControl,
     Twilio,
     Pipedream,
-    /// An OpenAI-compatible LLM gateway: the platform's, or an organization's own.
+    /// OpenAI-compatible: the platform's, or an organization's own.
     Llm,
     SecretsManager,
     Sqs,
     Scheduler,
-    /// An address chosen by a tool's author or a model.
+    /// Chosen by a tool's author or a model.
     Outbound,
 }
 
@@ -33,28 +33,28 @@ impl fmt::Display for UpstreamService {
     }
 }
 
-/// The kind of failure, distinguished by whether the effect may have happened.
+/// Distinguished by whether the effect may have happened.
 #[derive(Debug)]
 pub enum Failure {
-    /// No connection was made: nothing was sent.
+    /// Nothing was sent.
     Unreachable,
-    /// Our own guard refused the address, with a sentence. Nothing was sent.
+    /// By our own guard, with a sentence. Nothing was sent.
     Refused(String),
-    /// No answer in time, or the connection broke after the request was sent.
+    /// Not in time, or the connection broke after the request was sent.
     NoAnswer,
-    /// The connection broke in the middle of the answer.
+    /// In the middle of the answer.
     BrokenOff,
     /// 429 or its equivalent: not processed.
     RateLimited,
-    /// Another status below 500, mostly a 4xx ([`StatusEffect`]). `excerpt` is cleaned; see [`Error::said`].
+    /// Below 500, mostly a 4xx ([`StatusEffect`]). `excerpt` is cleaned; see [`Error::said`].
     Rejected { status: u16, excerpt: String },
     /// 5xx or its equivalent: the service may have acted.
     Broken { status: u16, excerpt: String },
-    /// A success with an unusable body.
+    /// Success with an unusable body.
     Undecodable(String),
 }
 
-/// The effect of a request, judged by the status of its answer.
+/// By the status of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusEffect {
     /// 2xx; also 302 and 303, with which many services answer a form.
@@ -76,7 +76,7 @@ impl StatusEffect {
     }
 }
 
-/// Why a service declined, where the caller can act on it.
+/// Where the caller can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The key or client is unknown, or lacks a permission.
@@ -84,20 +84,19 @@ pub enum Reason {
     NoCredit,
     /// The conversation exceeds the model's context.
     TooLong,
-    /// The service's moderation refused the content.
+    /// By the service's moderation.
     Moderated,
-    /// No such model, or another kind of service at this address.
+    /// Or another kind of service at this address.
     UnknownModel,
-    /// The model does not support this parameter.
     Unsupported(ModelParameter),
 }
 
-/// Parameters that only some models support.
+/// Only some models support them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelParameter {
     Temperature,
     MaxTokens,
-    /// `max_tokens`, under this former name only.
+    /// `max_tokens`, under this former name.
     MaxTokensByThatName,
 }
 
@@ -133,7 +132,7 @@ impl Error {
         }
     }
 
-    /// The service's reason, cleaned of secrets, personal data and our input. `None` if it concerns our credentials.
+    /// Cleaned of secrets, personal data and our input. `None` if it concerns our credentials.
     pub fn said(&self) -> Option<&str> {
         match &self.failure {
             Failure::Rejected { status, excerpt } if !matches!(status, 401 | 403) && !excerpt.is_empty() => {
@@ -147,7 +146,6 @@ impl Error {
         self.reason
     }
 
-    /// Whether the effect may have happened without our knowledge.
     pub const fn effect_possible(&self) -> bool {
         let by_this_try = match self.failure {
             Failure::NoAnswer | Failure::BrokenOff | Failure::Broken { .. } | Failure::Undecodable(_) => true,
@@ -157,7 +155,7 @@ impl Error {
         by_this_try || self.acted_before
     }
 
-    /// Whether an idempotent request may be repeated.
+    /// An idempotent request may be repeated.
     pub const fn transient(&self) -> bool {
         matches!(
             self.failure,
@@ -169,7 +167,7 @@ impl Error {
         )
     }
 
-    /// Whether a request may be repeated although it must not act twice.
+    /// Even a request that must not act twice may be repeated.
     pub(crate) const fn never_processed(&self) -> bool {
         matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
     }
@@ -178,7 +176,7 @@ impl Error {
         self.retry_after
     }
 
-    /// The status for our caller: 504 for silence, 503 if a retry may help, 502 otherwise.
+    /// 504 for silence, 503 if a retry may help, 502 otherwise.
     pub(crate) const fn status_for_our_caller(&self) -> u16 {
         match self.failure {
             Failure::NoAnswer => 504,
@@ -233,7 +231,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.public())?;
         match &self.failure {
-            // The words are included already.
+            // Included already.
             Failure::Rejected { .. } if self.is_told() && self.said().is_some() => Ok(()),
             Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt)
                 if !excerpt.is_empty() =>

@@ -1,7 +1,7 @@
 //! Keywords with our own implementation.
 //!
 //! `format` must mean the same as for a tool's arguments. The crate's `uniqueItems` has unbounded time and does not name the
-//! equal items. `contentMediaType` is only an annotation in the drafts.
+//! equal items. The drafts only annotate `contentMediaType`.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::format;
 
-/// `format`, for text and numbers.
+/// For text and numbers.
 pub(super) struct Format(pub(super) String);
 
 impl Format {
@@ -39,7 +39,6 @@ impl<'i> Keyword<'i> for Format {
     }
 }
 
-/// `uniqueItems`, if true.
 pub(super) struct UniqueItems(pub(super) bool);
 
 impl<'i> Keyword<'i> for UniqueItems {
@@ -52,7 +51,7 @@ impl<'i> Keyword<'i> for UniqueItems {
     }
 }
 
-/// `contentMediaType: application/json`: text that contains JSON.
+/// `contentMediaType: application/json`.
 pub(super) struct JsonText;
 
 impl JsonText {
@@ -72,7 +71,7 @@ impl<'i> Keyword<'i> for JsonText {
     }
 }
 
-/// Indexes of items equal to an earlier one: the earlier index, then their own.
+/// The earlier index, then the item's own.
 pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     let mut seen = HashMap::new();
     let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -84,7 +83,7 @@ pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Writes the same text for equal values only: 1 equals 1.0, and the order of members is irrelevant.
+/// Equal only for equal values: 1 equals 1.0, and the order of members is irrelevant.
 fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => {

@@ -14,20 +14,20 @@ use super::{
 };
 use crate::{error::Problems, fields::kind};
 
-/// Limits of the schema itself.
+/// Of the schema itself.
 const DEEPEST: usize = 64;
 const MOST_BYTES: usize = 65_536;
 const MOST_SCHEMAS: usize = 2_000;
 
 const LONGEST_PATTERN: usize = 1_000;
 pub(super) const LARGEST_PATTERN: usize = 256 * 1024;
-/// Bytes of a compiled pattern, and the cost per 16 bytes of the slowest text.
+/// Bytes of a compiled pattern, and its cost per 16 bytes of the slowest text.
 const PATTERN_SIZES: [(usize, u64); 4] =
     [(4 * 1024, 50), (16 * 1024, 1_500), (64 * 1024, 40_000), (LARGEST_PATTERN, 100_000)];
-/// Bytes of all compiled patterns.
+/// Bytes.
 const MOST_PATTERNS: usize = 32 * 1024 * 1024;
 
-/// The content of a keyword, and the values to which it applies.
+/// A keyword's content, and the values to which it applies.
 #[derive(Clone, Copy)]
 enum Role {
     /// A rule without subschemas.
@@ -64,7 +64,7 @@ const KEYWORDS: [(&str, Role); 53] = {
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Keywords without effect unless the other one is present.
+/// Unless the other one is present.
 const WITHOUT_EFFECT: [(&str, &str); 5] =
     [("minContains", "contains"), ("maxContains", "contains"), ("then", "if"), ("else", "if"), ("nullable", "type")];
 
@@ -93,23 +93,20 @@ fn instead(keyword: &str) -> String {
 
 pub(super) struct Reading<'s> {
     root: &'s Value,
-    /// Places of draft 7's lists in `items`, and whether `prefixItems` occurs.
+    /// Places of draft 7's lists in `items`.
     lists: Vec<String>,
     prefixed: bool,
-    /// The schema for the crate: without annotations that would change its meaning, and with `nullable` merged into `type`.
+    /// For the crate: without annotations that would change its meaning, `nullable` merged into `type`.
     prepared: Value,
     pub(super) problems: Problems,
     nodes: Vec<Node>,
-    /// Each schema by its JSON pointer.
+    /// By JSON pointer.
     places: HashMap<String, usize>,
     references: Vec<Reference>,
-    /// The cost of each pattern.
     patterns: HashMap<&'s str, u64>,
-    /// Their bytes.
     patterns_size: usize,
 }
 
-/// A `$ref` with its schema and place.
 struct Reference {
     from: usize,
     to: String,
@@ -160,8 +157,6 @@ impl<'s> Reading<'s> {
         if self.lists.is_empty() { Draft::Draft202012 } else { Draft::Draft201909 }
     }
 
-    /// The costs, and the schema for the crate.
-    ///
     /// # Errors
     /// References that never end or unfold too far.
     pub(super) fn finish(self) -> Result<(Costs, Value), Problems> {
@@ -231,7 +226,7 @@ impl<'s> Reading<'s> {
         index
     }
 
-    /// Rules about a keyword that the meta-schema lacks or words badly.
+    /// The meta-schema lacks these rules or words them badly.
     fn read(&mut self, node: usize, name: &str, value: &Value, pointer: &str) {
         match (name, value) {
             ("type", value) if !value.is_array() && !TYPES.iter().any(|known| value == known) => {
@@ -363,7 +358,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// The reason why a pattern is rejected; the crate does not tell.
+/// The crate does not tell.
 fn problem_of_pattern(pattern: &str) -> &'static str {
     let mut after_backslash = false;
     for (at, letter) in pattern.char_indices() {

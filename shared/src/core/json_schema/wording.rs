@@ -1,6 +1,6 @@
-//! Words the crate's errors for people and models: place, value, expectation.
+//! Words the crate's errors for people and models.
 //!
-//! A problem is one short line; a value is shown by its kind, except numbers.
+//! One short line each; a value is shown by its kind, except numbers.
 
 use std::fmt::{self, Write};
 
@@ -26,7 +26,6 @@ const FAR: u64 = 20;
 /// The end of a problem about one alternative.
 const CLOSEST: &str = "the closest)";
 
-/// The context of errors.
 #[derive(Clone, Copy)]
 pub(super) struct Wording<'w> {
     pub(super) schema: &'w Value,
@@ -36,7 +35,7 @@ pub(super) struct Wording<'w> {
 #[derive(Default)]
 struct Explained {
     violations: Vec<Violation>,
-    /// Distance from the likely intention.
+    /// From the likely intention.
     distance: u64,
 }
 
@@ -197,7 +196,7 @@ impl<'w> Wording<'w> {
             })
         };
         let others: Vec<Explained> = alternatives.iter().map(told).collect();
-        // Another kind for all alternatives: "must be text or null, not true" suffices.
+        // "must be text or null, not true" suffices.
         let kind_wanted = |told: &Explained| match told.violations.as_slice() {
             [only] if only.path == here => only.problem.strip_suffix(&end)?.strip_prefix("must be ").map(str::to_owned),
             _ => None,
@@ -260,12 +259,11 @@ fn short_schema(schema: &Value) -> String {
     shortened(LONGEST_SCHEMA, format_args!("{schema}"))
 }
 
-/// Escapes a step of a JSON pointer.
 pub(super) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A JSON pointer as `orders[0].price`; empty for the whole.
+/// `orders[0].price`; empty for the whole.
 pub(super) fn place(root: &Value, pointer: &str) -> String {
     let steps: Vec<&str> = pointer.split('/').skip(1).collect();
     let left_out = LONGEST_PATH / 2..steps.len().saturating_sub(LONGEST_PATH / 2);
@@ -294,7 +292,7 @@ pub(super) fn place(root: &Value, pointer: &str) -> String {
     text
 }
 
-/// A value as JSON, cut.
+/// As JSON, cut.
 pub(super) struct Shown<'v>(pub(super) &'v Value);
 
 impl fmt::Display for Shown<'_> {
@@ -316,7 +314,7 @@ fn bare(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// `a, b, c`: as many as fit, then the total number.
+/// `a, b, c`: as many as fit, then the total.
 fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     let count = all.len();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What becomes of the result of a tool in the background.
+//! The result of a background tool.
 
 use std::str::FromStr;
 
@@ -14,10 +14,9 @@ const LONGEST_VALUE: usize = 1_200;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AsyncResult {
-    /// The model is told, and answers.
     #[default]
     Speak,
-    /// The model is told, and says nothing for now.
+    /// The model is told, but says nothing for now.
     Note,
     None,
 }

@@ -1,4 +1,4 @@
-//! The audit log: who changed what, and when.
+//! The audit log of changes by users.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::{Member, OrganizationId, Role, Timestamp, UserId, named};
 use crate::described::Described;
 
-/// How long an entry is kept, in days.
+/// In days.
 pub const AUDIT_DAYS: u64 = 365;
 
 tokio::task_local! {
     static ACTOR: Option<Actor>;
 }
 
-/// The user on whose behalf changes are made.
+/// Changes are made on this user's behalf.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     pub organization_id: OrganizationId,
@@ -26,11 +26,10 @@ pub struct Actor {
     pub via: Option<Via>,
 }
 
-/// Acted for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// A model, through MCP, the agent tools or the chat.
+    /// Through MCP, the agent tools or the chat.
     Agent,
     #[serde(other)]
     Other,
@@ -55,7 +54,7 @@ impl Actor {
     }
 }
 
-/// Carries out `work` with this actor in its audit entries; without one it leaves no entries.
+/// The audit entries of `work` have this actor; without one there are none.
 pub async fn acting<F: Future>(actor: Option<Actor>, work: F) -> F::Output {
     ACTOR.scope(actor, Box::pin(work)).await
 }
@@ -171,7 +170,7 @@ impl AuditEntry {
         Self { entry_id, at, actor, via, role, action, noun, id: None, name: None, details }
     }
 
-    /// The sort key: entries of one organization in the order of their times.
+    /// The sort key: chronological within an organization.
     pub fn place(&self) -> String {
         format!("{}#{}", self.at, self.entry_id.0)
     }

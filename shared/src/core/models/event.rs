@@ -9,31 +9,31 @@ use crate::described::Described;
 pub struct Event {
     pub id: EventId,
     pub organization_id: OrganizationId,
-    /// Absent in events of our own.
+    /// Absent in our own events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_id: Option<HookId>,
     /// The folded service name: `google_calendar`.
     pub service: String,
-    /// Its most precise name: `issues.opened`.
+    /// The most precise name: `issues.opened`.
     pub event_type: String,
-    /// All its names; empty in rows of an older version.
+    /// Empty in rows of an older version.
     #[serde(default)]
     pub event_types: Vec<String>,
-    /// As JSON text; long values are cut, with a marker.
+    /// JSON text; long values are cut.
     #[serde(default)]
     pub data: String,
     pub status: EventStatus,
     #[serde(default)]
     pub matched: Vec<MatchedRun>,
-    /// Listening automations that did not run.
+    /// They listened, but did not run.
     #[serde(default)]
     pub unmatched: Vec<Unmatched>,
-    /// Listening automations with slow filters, evaluated later.
+    /// Their slow filters are evaluated later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AutomationId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop it; seconds since 1970. Services redeliver for a shorter time.
+    /// For DynamoDB's TTL; seconds since 1970. Services redeliver for a shorter time.
     pub expires_at: i64,
 }
 
@@ -45,7 +45,7 @@ impl Event {
     }
 }
 
-/// A queue message: automations wait for the evaluation of this event.
+/// Automations wait for the evaluation of this event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingEvent {
     pub organization_id: OrganizationId,

@@ -1,4 +1,4 @@
-//! An organization's own accounts at services, used in place of the platform's.
+//! An organization's own accounts in place of the platform's.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -45,22 +45,22 @@ impl FromStr for KeyService {
     }
 }
 
-/// The reference to a stored key, which is only in Secrets Manager.
+/// The key itself is only in Secrets Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKey {
-    /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
+    /// Ends the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
     pub updated_at: Timestamp,
 }
 
-/// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
+/// `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vapi: Option<OwnKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     llm: Option<OwnKey>,
-    /// Services known only to a newer version.
+    /// Of a newer version.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }

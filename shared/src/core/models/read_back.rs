@@ -1,4 +1,4 @@
-//! A request that is read back to the caller before it counts.
+//! Requests that are read back to the caller before they count.
 
 use std::{str::FromStr, time::Duration};
 
@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Timestamp, named};
 
-/// When a tool with an effect acts in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirm {
-    /// The second time it is called with the same arguments, after the caller heard them and spoke.
+    /// At the second call with the same arguments, after the caller heard them and spoke.
     ReadBack,
 }
 
@@ -26,17 +25,17 @@ impl FromStr for Confirm {
     }
 }
 
-/// The latest request of a call that was read back.
+/// Of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
     /// Of the tool and its arguments.
     pub key: String,
-    /// When the model was given the sentence.
+    /// The model got the sentence.
     pub at: Timestamp,
-    /// VAPI's id of the tool call, which a redelivery keeps.
+    /// VAPI's id of the tool call, kept by redeliveries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
-    /// Who spoke since, in the order of VAPI's messages.
+    /// Since the request, in the order of VAPI's messages.
     pub heard: Vec<SpeechTurn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Timestamp>,
@@ -53,14 +52,11 @@ pub struct SpeechTurn {
     pub at: Timestamp,
 }
 
-/// The meaning of a second request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondRequest {
-    /// It counts.
     Acts,
-    /// It was done, and the record has its answer.
+    /// The record has its answer.
     Repeats,
-    /// The first request came again.
     SameRequest,
     ReadsBackAnew,
 }
@@ -76,7 +72,7 @@ impl ReadBack {
         Self { key, at: Timestamp::now(), asked_by, heard: Vec::new(), acted_at: None, acted_by: None }
     }
 
-    /// `window`: how long the record answers a repetition.
+    /// `window`: for repetitions, by the record.
     pub fn second(&self, key: &str, delivery: Option<&str>, window: Duration) -> SecondRequest {
         let is = |by: &Option<String>| by.is_some() && by.as_deref() == delivery;
         let recorded = |at: Timestamp| at.plus(window) > Timestamp::now().plus(Self::MARGIN);
@@ -94,8 +90,8 @@ impl ReadBack {
         self.acted_at.is_none() && self.heard.len() < Self::MOST_TURNS
     }
 
-    /// The caller heard a whole sentence of the agent's since the request, and spoke then. If the agent and again the caller
-    /// spoke after that, the caller may have answered another question.
+    /// The caller heard a whole sentence of the agent's since the request, and spoke then. If both spoke again after that, the
+    /// caller may have answered another question.
     pub fn is_answered(&self) -> bool {
         #[derive(PartialEq)]
         enum Heard {
@@ -110,7 +106,7 @@ impl ReadBack {
         let mut heard = Heard::Nothing;
         for turn in turns {
             heard = match (heard, turn.agent, turn.started) {
-                // The agent begins, or reads on.
+                // Or reads on.
                 (Heard::Nothing | Heard::Sentence, true, true) => Heard::Beginning,
                 (Heard::Beginning, true, false) => Heard::Sentence,
                 (Heard::Sentence, false, true) => Heard::Answer,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientState {
-    /// The message was sent now.
+    /// Now.
     Sent,
-    /// An earlier execution sent the same message. It is not sent again.
+    /// By an earlier execution; not sent again.
     AlreadySent,
-    /// The message certainly was not sent.
+    /// For certain.
     NotSent,
-    /// Possibly sent, and never sent again. Newer states read as this one.
+    /// Possibly sent, never sent again. Newer states read as this one.
     #[serde(other)]
     Unknown,
 }

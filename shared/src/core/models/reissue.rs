@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{OrganizationId, Timestamp, Tool, ToolId};
 
-/// Its progress. The table has one such row.
+/// One row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reissue {
-    /// Of the token-signing key and our public address. A change requires reissuing the tools.
+    /// Of the signing key and our public address. A change requires reissuing the tools.
     pub fingerprint: String,
     pub seen_at: Timestamp,
     /// The table was read up to this key.
@@ -15,10 +15,10 @@ pub struct Reissue {
     pub after: Option<String>,
     #[serde(default)]
     pub complete: bool,
-    /// Tools that failed and are retried.
+    /// Failed, to be retried.
     #[serde(default)]
     pub left: Vec<ToolToReissue>,
-    /// Counts writes, so that of two concurrent workers one stops.
+    /// Of two concurrent workers one stops.
     #[serde(default)]
     pub version: u64,
 }

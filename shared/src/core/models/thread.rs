@@ -7,46 +7,46 @@ use crate::cut::fit;
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
-/// A user's conversation: the row of `threads` whose part is `thread`.
+/// A user's conversation: the part `thread` of `threads`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// Derived from organization, user and name.
+    /// Of organization, user and name.
     pub id: ThreadId,
     pub organization_id: OrganizationId,
     pub user_id: UserId,
-    /// Chosen by the user's client.
+    /// By the user's client.
     pub name: String,
-    /// The beginning of its first message.
+    /// From the first message.
     #[serde(default)]
     pub title: String,
-    /// Turns: a message and its answer each.
+    /// A message and its answer each.
     #[serde(default)]
     pub turns: u32,
-    /// The number of the last message; the first is 1.
+    /// Of the last one; the first is 1.
     #[serde(default)]
     pub messages: u32,
-    /// Replaces its older messages in requests to a model.
+    /// Of older messages, for requests to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
-    /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
+    /// A [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
-    /// The [`RunningTurn`] as JSON text, until it is written as messages.
+    /// A [`RunningTurn`] as JSON text, until it is written as messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
-    /// The end of the lease of the turn in progress; milliseconds since 1970.
+    /// Of the turn in progress; milliseconds since 1970.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
     #[serde(default)]
     pub spent: Spent,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop it; seconds since 1970. Every turn extends it.
+    /// For DynamoDB's TTL; seconds since 1970. Every turn extends it.
     pub expires_at: i64,
 }
 
 impl Thread {
-    /// `None` if this version cannot read it.
+    /// `None` if unreadable.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
@@ -66,7 +66,7 @@ impl Thread {
     }
 }
 
-/// The summary of the older messages of a long conversation.
+/// Of a long conversation's older messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     pub text: String,
@@ -84,7 +84,7 @@ pub enum ChatRole {
     Unknown,
 }
 
-/// A message of a conversation: an item of `threads` whose part is `m#000001`.
+/// An item of `threads`, part `m#000001`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
     /// The first is 1.
@@ -93,16 +93,16 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// The idempotency name of its request. An answer holds it if the request had no words of the person.
+    /// Of the request. An answer holds it if the request had no words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
+    /// Before this answer: [`ToolResult`]s as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_results: Option<String>,
-    /// The widget beside the text, as JSON text.
+    /// Beside the text, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widget: Option<String>,
-    /// The answer's `metadata` as JSON text, for a repeated request.
+    /// JSON text, for a repeated request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     pub created_at: Timestamp,
@@ -115,17 +115,17 @@ impl ThreadMessage {
     }
 }
 
-/// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
+/// Unanswered, written as it happens: for a reload, a second tab, and resuming after a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
-    /// Counted from 1 in its thread.
+    /// From 1.
     pub turn: u32,
-    /// The name of its request, later stored with the message.
+    /// Stored with the message later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Empty if the request brought results of the front end.
+    /// Empty if the front end sent results.
     #[serde(default)]
     pub message: String,
     pub since: Timestamp,
@@ -158,13 +158,13 @@ pub struct PlannedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
-    /// It has begun; the outcome is unknown.
+    /// The outcome is unknown.
     Running,
     Succeeded,
     Failed,
     /// It may have acted.
     Unconfirmed,
-    /// Not made: an unknown tool, wrong arguments, or a missing permission.
+    /// An unknown tool, wrong arguments, or a missing permission.
     NotCalled,
     Refused,
     /// Of a newer version.
@@ -186,10 +186,10 @@ impl TurnCall {
     }
 }
 
-/// A tool's result: `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
+/// `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call's id in streams. Empty for a call that was not made.
+    /// In streams. Empty for a call that was not made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub tool: String,
@@ -200,18 +200,18 @@ pub struct ToolResult {
     pub outcome: TurnCall,
     #[serde(default)]
     pub effect: bool,
-    /// The result, or the sentence of the failure.
+    /// Or the sentence of the failure.
     #[serde(default)]
     pub result: Value,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
-    /// It had been done earlier in this turn, and was not repeated.
+    /// Done earlier in this turn, not repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
 }
 
 impl ToolResult {
-    /// The same results cut to this many bytes together.
+    /// Cut to this many bytes together.
     pub fn within(results: &[Self], budget: usize) -> Vec<Self> {
         let each = budget / results.len().max(1);
         let fitted = |result: &Self| Self { result: fit(result.result.clone(), each), ..result.clone() };
@@ -235,33 +235,33 @@ pub struct Delivered {
 pub enum WaitsFor {
     #[default]
     Consent,
-    /// The front end, which carries the call out.
+    /// It carries the call out.
     FrontEnd,
 }
 
-/// A call that waits for consent or the front end, with exactly these arguments and this version of the tool.
+/// Waits for consent or the front end, with exactly these arguments and this version of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// The id that the consent or the result must name.
+    /// Consent or result must name it.
     pub id: String,
     #[serde(default)]
     pub waits_for: WaitsFor,
-    /// Only the name for a tool of the front end.
+    /// For the front end, only the name.
     pub tool: OfferedTool,
     #[serde(default)]
     pub label: String,
     pub arguments: Map<String, Value>,
-    /// All values that will be sent, as shown to the person.
+    /// All values to be sent, as shown to the person.
     #[serde(default)]
     pub shows: Vec<ShownValue>,
     #[serde(default)]
     pub effect: bool,
-    /// Later calls of the same plan.
+    /// Of the same plan.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub reason: String,
-    /// The turn that asked, to which the effect belongs.
+    /// It asked, and the effect belongs to it.
     pub turn: u32,
     #[serde(default)]
     pub tool_results: Vec<ToolResult>,
@@ -277,17 +277,17 @@ impl PendingCall {
     }
 }
 
-/// A value that a call will send: `{"name", "value", "fixed"}`.
+/// `{"name", "value", "fixed"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownValue {
     pub name: String,
     pub value: String,
-    /// Set by the tool's author, not by the model.
+    /// By the tool's author.
     #[serde(default)]
     pub fixed: bool,
 }
 
-/// `chat` of a tool: the rules for its calls in a chat.
+/// `chat` of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
     #[serde(
@@ -326,7 +326,7 @@ fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::
     role.map(Role::as_str).serialize(serializer)
 }
 
-/// An unknown role is read as the highest, because a newer version's restriction must hold.
+/// Unknown roles read as the highest: a newer version's restriction must hold.
 fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
     let named = Option::<String>::deserialize(deserializer)?;
     let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);

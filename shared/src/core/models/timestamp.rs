@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), which sorts chronologically.
+/// In milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), which sorts chronologically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
@@ -21,12 +21,12 @@ impl Timestamp {
         Self(jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::MAX))
     }
 
-    /// Milliseconds since 1970.
+    /// Since 1970.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 
-    /// Seconds since 1970, for DynamoDB's TTL.
+    /// Since 1970, for DynamoDB's TTL.
     pub fn as_seconds(self) -> i64 {
         self.0.as_second()
     }
@@ -46,24 +46,24 @@ impl Timestamp {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The start of the UTC hour.
+    /// UTC.
     #[must_use]
     pub fn start_of_hour(self) -> Self {
         let milliseconds = self.as_millis();
         Self::from_millis(milliseconds - milliseconds.rem_euclid(60 * 60 * 1_000))
     }
 
-    /// The start of the next UTC hour.
+    /// UTC.
     #[must_use]
     pub fn next_hour(self) -> Self {
         self.start_of_hour().plus(Duration::from_secs(60 * 60))
     }
 
-    /// The start of the UTC month.
+    /// UTC.
     #[must_use]
     pub fn start_of_month(self) -> Self {
         let month: String = self.to_string().chars().take(7).collect();
-        // This text always parses.
+        // Always parses.
         format!("{month}-01T00:00:00.000Z").parse().unwrap_or(self)
     }
 

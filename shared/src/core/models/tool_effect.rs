@@ -1,10 +1,10 @@
-//! The declared effect of a tool.
+//! A tool's declared effect.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The change that a call causes outside. Approval rules, quotas and consent read it.
+/// Outside, by a call. Approval rules, quotas and consent read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
@@ -15,10 +15,10 @@ pub enum ToolEffect {
     Message,
     /// A charge, a refund, an invoice.
     Payment,
-    /// A record is created, changed or deleted; no person gets a message.
+    /// No person gets a message.
     Record,
     Other,
-    /// An acting tool of an older row or with a newer version's word. Every approval rule applies to it.
+    /// Of an acting tool, in an older row or with a newer version's word. Every approval rule applies to it.
     #[default]
     #[serde(other)]
     Undeclared,
@@ -44,7 +44,6 @@ impl ToolEffect {
         }
     }
 
-    /// Whether a call changes something.
     pub const fn acts(self) -> bool {
         !matches!(self, Self::None)
     }

@@ -8,11 +8,11 @@ use super::{AllowedHosts, ToolId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ToolRef {
-    /// By name; such tools change with the program.
+    /// Changes with the program.
     BuiltIn(String),
-    /// An organization's tool at a version; without one the current version.
+    /// At a version, or the current one.
     Organization { id: ToolId, version: Option<u64> },
-    /// A service's tool by name and fingerprint; without one its current form.
+    /// By name and fingerprint, or its current form.
     Service { name: String, fingerprint: Option<String> },
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for ToolRef {
 pub struct OfferedTool {
     pub name: String,
     pub tool: ToolRef,
-    /// The fields of arguments and results that its author marked as hidden at that version.
+    /// Hidden by its author at that version: fields of arguments and results.
     pub redact: Vec<String>,
     pub allowed_hosts: AllowedHosts,
 }
@@ -46,7 +46,7 @@ impl OfferedTool {
     }
 }
 
-/// The form in a run's row.
+/// In a run's row.
 #[derive(Serialize, Deserialize)]
 struct StoredOffer {
     name: String,

@@ -2,7 +2,7 @@
 
 use super::ToolId;
 
-/// A tool id with a verified token. Only `tools::token` makes one.
+/// Only `tools::token` makes one.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedTool(ToolId);
 

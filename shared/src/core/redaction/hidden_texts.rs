@@ -1,6 +1,5 @@
-//! Texts to hide wherever they recur: secrets of a configuration, and values given as secrets or under marked fields.
-//!
-//! Services quote their input, and so do models.
+//! Texts hidden wherever they recur, since services and models quote their input: secrets of a configuration, and values given
+//! as secrets or under marked fields.
 
 use std::{
     cmp::Reverse,
@@ -14,25 +13,25 @@ use serde_json::Value;
 use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
 use crate::placeholder::Placeholder;
 
-/// Bytes; shorter texts are too common to search for.
+/// Bytes; shorter texts are too common.
 const SHORTEST_SECRET: usize = 6;
 const SHORTEST_MARKED: usize = 4;
 const SHORTEST_SENT: usize = 2;
-/// A single word of at most this many letters is ordinary: `primary`, `English`.
+/// Letters; a single shorter word is ordinary: `primary`, `English`.
 const LONGEST_WORD: usize = 20;
-/// Beyond this number of texts everything is hidden.
+/// Beyond this everything is hidden.
 const MOST: usize = 512;
-/// Fields of a `static_config` sent to services and hidden from the model. Texts spoken to people (an SMS, a transfer's message)
-/// and queries of the organization's own entries are not hidden.
+/// Of a `static_config`: sent to services, hidden from the model. Texts spoken to people (an SMS, a transfer's message) and
+/// queries of the organization's own entries stay.
 const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "params", "recipients", "target"];
 
-/// Texts with their replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
+/// With replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
 #[derive(Clone, Default)]
 pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
 
 impl HiddenTexts {
-    /// The fixed values of a `static_config`: secrets (all headers, values under names of secrets, and such parts of a URL's
-    /// query), and all other values sent, unless they are a single word.
+    /// Secrets (all headers, values under names of secrets, such parts of a URL's query), and all other values sent, unless
+    /// they are a single word.
     pub fn of_config(static_config: &Value) -> Self {
         let mut texts = Self::default();
         texts.add_secrets(static_config, false);
@@ -60,7 +59,7 @@ impl HiddenTexts {
         }
     }
 
-    /// Adds the texts of a secret value, or of all secrets within a value.
+    /// A secret value's texts, or those of all secrets within a value.
     pub fn add_secrets(&mut self, value: &Value, secret: bool) {
         match value {
             Value::String(text) if secret => self.add_secret(text),
@@ -83,7 +82,7 @@ impl HiddenTexts {
     }
 
     fn add_secret(&mut self, text: &str) {
-        // A quotation may omit the scheme, such as `Bearer`.
+        // A quotation may omit it, as `Bearer`.
         let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
         for text in [Some(text), bare].into_iter().flatten() {
             self.add_written(text);
@@ -104,7 +103,6 @@ impl HiddenTexts {
         }
     }
 
-    /// Adds the texts under marked fields.
     pub(super) fn add_marked(&mut self, value: &Value, marks: &Paths<'_>, depth: usize) {
         if marks.is_empty() || depth > DEEPEST {
             return;
@@ -128,7 +126,7 @@ impl HiddenTexts {
     }
 
     fn add(&mut self, text: &str, instead: &'static str) {
-        // Also in the escaped form of JSON inside a text.
+        // Also as JSON inside a text.
         let escaped = Value::from(text).to_string();
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
         for text in [text, escaped] {
@@ -144,7 +142,7 @@ impl HiddenTexts {
         }
     }
 
-    /// Removes values that their author marked as public.
+    /// Marked as public by their author.
     pub fn remove_all(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.remove(text),
@@ -196,7 +194,7 @@ impl HiddenTexts {
     }
 }
 
-/// Whether a text is so common that hiding it would damage other texts.
+/// Hiding it would damage other texts.
 fn is_ordinary(text: &str) -> bool {
     Placeholder::only_placeholder_in(text).is_some()
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
@@ -212,7 +210,7 @@ fn written(text: &str) -> BTreeSet<String> {
     [text.to_owned(), encoded, form].into_iter().chain(base64).collect()
 }
 
-/// Booleans and null reveal nothing, so they stay.
+/// Booleans and null reveal nothing.
 pub(super) fn is_hidden(name: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && is_secret(name)
 }
@@ -226,12 +224,12 @@ fn without_secret_query(text: String) -> String {
     format!("{address}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
-/// Splits a URL into address and query.
+/// Address and query.
 fn url(text: &str) -> Option<(&str, &str)> {
     text.split_once('?').filter(|(address, _)| address.contains("://"))
 }
 
-/// Name and value of a secret query parameter.
+/// Name and value.
 fn secret_part(part: &str) -> Option<(&str, &str)> {
     let (name, value) = part.split_once('=')?;
     let value = value.split(|c: char| c.is_whitespace() || c == '#').next().unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use crate::models::E164;
 
-/// Minimal digits of a number without its country code; fewer would match other numbers.
+/// Without its country code; fewer would match other numbers.
 const FEWEST_DIGITS: usize = 9;
-/// Digits of a phone number, prefixes included.
+/// Prefixes included.
 const MOST_DIGITS: usize = 18;
-/// Characters allowed between two digits.
+/// Between two digits.
 const WIDEST_GAP: usize = 3;
 
 /// Whether the text contains the number in any grouping: with its country code (`+49 30 1234567`, `0049301234567`), or in

@@ -1,14 +1,14 @@
-//! Redacts a run's texts: model answers, tool calls and results.
+//! Redacts a run's model answers, tool calls and results.
 //!
-//! Stored steps stay complete, because the run needs them; redaction happens when they are shown. Patterns and names apply as in
-//! the history. Values marked by a tool's author are hidden in the calls and wherever they recur: in the model's words, in later
-//! calls, in other results. Text inseparable from a marked value is hidden with it.
+//! Stored steps stay complete for the run; redaction happens when they are shown. Patterns and names apply as in the history.
+//! Marked values are hidden in the calls and wherever they recur: in the model's words, in later calls, in other results. Text
+//! inseparable from a marked value is hidden with it.
 
 use serde_json::{Map, Value};
 
 use super::{HiddenTexts, marks::Paths, redactor::Redactor};
 
-/// A call with its tool's marks.
+/// With its tool's marks.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkedCall<'a> {
     pub marks: &'a [String],
@@ -27,7 +27,6 @@ impl Transcript {
         Self::beside(HiddenTexts::default(), calls)
     }
 
-    /// As [`Transcript::of`], with further hidden texts.
     pub(super) fn beside<'a>(mut hidden: HiddenTexts, calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
         for MarkedCall { marks, arguments, result } in calls {
             let paths = Paths::of(marks);
@@ -40,7 +39,7 @@ impl Transcript {
         Self { hidden }
     }
 
-    /// A text of the model or ours, cut to `budget` bytes, not counting the marker.
+    /// The model's or ours; `budget` excludes the marker.
     pub fn text(&self, text: &str, budget: usize) -> String {
         self.redactor(budget).text(text)
     }

@@ -1,7 +1,6 @@
 //! Redacts error texts of services for the log.
 //!
-//! Such texts address the sender, so they quote the request and name people, tokens and addresses without any mark; the log has
-//! other readers.
+//! Such texts quote the request and name people, tokens and addresses without any mark; the log has other readers.
 
 use serde_json::Value;
 
@@ -9,11 +8,11 @@ use super::{HiddenTexts, SECRET, WINDOW, redacted};
 use crate::cut::cut;
 
 const NAME: &str = "[name]";
-/// A longer mix of letters and digits is an id or token.
+/// Longer mixes are ids or tokens.
 const LONGEST_MIXED: usize = 7;
 
-/// Removes the request's texts, everything that the history hides, and also apparent names of people and tokens, since an error
-/// text loses little by it; cuts to `budget` bytes.
+/// Removes the request's texts, everything that the history hides, and apparent names of people and tokens; cuts to `budget`
+/// bytes.
 pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     let clean = redacted(&sent.replaced(text), WINDOW);
     let mut shown = String::with_capacity(clean.len());
@@ -36,7 +35,7 @@ pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     cut(shown, budget)
 }
 
-/// Two or more capitalised words are a person's name; a single one begins a sentence or names a thing.
+/// A single capitalised word begins a sentence or names a thing.
 fn push_names(names: &mut Vec<&str>, shown: &mut String) {
     if let [first, .., last] = names.as_slice() {
         let kept = |word: &&str| word.chars().take_while(|c| !c.is_alphabetic()).collect::<String>();
@@ -58,7 +57,7 @@ fn in_name(c: char) -> bool {
 fn is_capitalised(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphabetic());
     let mut letters = bare.chars();
-    // Quoted words are mostly names of fields.
+    // Mostly names of fields.
     !word.starts_with(['\'', '"', '`'])
         && letters.next().is_some_and(char::is_uppercase)
         && letters.clone().all(|c| in_name(c) || c == '\'')
@@ -96,7 +95,7 @@ impl HiddenTexts {
     fn add_sent(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
-                // `POST`, `queued`: words of a protocol.
+                // Of a protocol: `POST`, `queued`.
                 let is_word = text.chars().all(char::is_uppercase) || text.chars().all(char::is_lowercase);
                 if !is_word {
                     self.add_sent_text(text.trim());

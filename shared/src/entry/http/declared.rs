@@ -19,7 +19,6 @@ use crate::{
     store::ErasureCursor,
 };
 
-/// An object read with all its problems reported at once.
 pub trait Body: Described + Sized {
     type Draft;
 
@@ -42,7 +41,7 @@ pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields
     problems.into_result(read)
 }
 
-/// A request body, read when the handler asks for it: after it has found the resource in the path.
+/// A body, read when the handler asks for it: after it has found the resource in the path.
 pub struct Sent<T, const REQUIRED: bool = true>(Result<Value>, PhantomData<T>);
 
 /// An optional body; absent means `{}`.
@@ -55,10 +54,7 @@ impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
         self.checked(|_, _| ())
     }
 
-    /// Like [`Sent::read`]; `check` may add problems.
-    ///
-    /// # Errors
-    /// As [`Sent::read`].
+    /// As [`Sent::read`]; `check` may add problems.
     pub fn checked(self, check: impl FnOnce(&mut T::Draft, &mut Fields<'_>)) -> Result<T> {
         read(&self.0?, check)
     }
@@ -202,7 +198,7 @@ impl<T: Given> BodyMember for Kept<T> {
     }
 }
 
-/// Text types: trimmed, not empty, at most `LONGEST` characters.
+/// Trimmed, not empty, at most `LONGEST` characters.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident by $read:ident;)+) => {$(
         $(#[$doc])*
@@ -320,7 +316,6 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// A change.
     #[derive(Body)]
     #[allow(dead_code, reason = "only what is wrong with some of the fields is looked at")]
     struct Change {

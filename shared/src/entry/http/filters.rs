@@ -36,7 +36,6 @@ impl Asks for ExecutionStatus {
     const DOC: &'static str = "Only executions with this status.";
 }
 
-/// `true` or `false` in a query.
 pub struct YesNo(pub bool);
 
 impl FromStr for YesNo {
@@ -77,7 +76,6 @@ impl Asks for Fault {
     }
 }
 
-/// A moment in a query.
 fn moment(found: &Found<'_>, name: &'static str) -> Result<Option<Timestamp>> {
     let text = found.request.query_string_parameters();
     let moment = text.first(name).filter(|text| !text.is_empty()).map(str::parse::<Timestamp>).transpose();
@@ -178,7 +176,7 @@ impl Asks for RunStatus {
     const DOC: &'static str = "Only runs with this status.";
 }
 
-/// A phone number in a query. A `+` that is not percent-encoded arrives as a blank.
+/// A `+` that is not percent-encoded arrives as a blank.
 pub struct Number(pub E164);
 
 impl FromStr for Number {

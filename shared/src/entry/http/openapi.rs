@@ -38,7 +38,7 @@ pub struct Operation {
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
-    /// The path's variables except the slug.
+    /// The slug is not among them.
     variables: Vec<(&'static str, Json)>,
     more: Vec<Json>,
     body_required: bool,
@@ -157,7 +157,6 @@ impl Operation {
         self.refuses(422);
     }
 
-    /// Adds `?limit=&cursor=`.
     pub fn is_paged(&mut self) {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
         self.may_ask("limit", "Items on a page.", limit);

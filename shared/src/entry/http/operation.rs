@@ -123,8 +123,6 @@ impl<'a> Deref for Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// # Errors
-    /// As [`Access::member`].
     pub async fn of(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let known = (!found.route.own_query).then(|| found.route.known_in_query());
         let member = access.member(found.request, least, known.as_deref()).await?;
@@ -132,15 +130,12 @@ impl<'a> Asked<'a> {
     }
 
     /// For a path without a slug.
-    ///
-    /// # Errors
-    /// As [`Access::person`].
     pub async fn person(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let Person { member, slug, email } = access.person(found.request, least).await?;
         Ok(Self { member, email, slug: Some(slug), found })
     }
 
-    /// Carries out `work` with the member as the actor of its audit entries.
+    /// The member is the actor of the work's audit entries.
     pub fn acting<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         // On the heap: the nested futures reach the compiler's limits.
         acting(Some(Actor::of(&self.member)), Box::pin(work))
@@ -156,8 +151,6 @@ pub trait Part: Sized {
     /// The part rejects unknown query parameters itself.
     const OWN_QUERY: bool = false;
 
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::Malformed`] or [`Error::Invalid`].
     fn of(found: &Found<'_>) -> Result<Self>;
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
@@ -314,25 +307,20 @@ pub trait Answers {
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
-/// 200 with a value.
 pub struct Shown<T>(pub T);
-/// 201 with a value.
 pub struct Created<T>(pub T);
 /// 201 for a new value, 200 for an existing one.
 pub enum Made<T> {
     New(T),
     There(T),
 }
-/// 202 with a value.
 pub struct Accepted<T>(pub T);
 /// 202 for a new value, 200 for an existing one.
 pub enum Begun<T> {
     Now(T),
     Before(T),
 }
-/// 200 for a deleted resource.
 pub struct Deleted;
-/// 204 for a deleted resource.
 pub struct Gone;
 
 impl<T: Serialize + Described> Answers for Shown<T> {

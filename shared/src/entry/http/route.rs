@@ -7,8 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::{Error, Result};
 
-/// The method and the undecoded path segments: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a
-/// segment.
+/// Undecoded: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a segment.
 pub(super) fn route(request: &Request) -> Vec<&str> {
     let raw = request.raw_http_path();
     let path = if raw.is_empty() { request.uri().path() } else { raw };

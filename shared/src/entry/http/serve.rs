@@ -25,10 +25,6 @@ const RESERVE: Duration = Duration::from_millis(500);
 /// Default when Lambda gives no deadline (tests, emulators).
 const USUAL: Duration = Duration::from_secs(20);
 
-/// Serves requests until Lambda ends the process; `deps` live that long.
-///
-/// # Errors
-/// If the runtime API is unreachable.
 pub async fn serve<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,
@@ -51,11 +47,8 @@ where
     lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
-/// Like [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
+/// As [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
 /// streaming integration.
-///
-/// # Errors
-/// If the runtime API is unreachable.
 pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,
@@ -159,8 +152,8 @@ impl Pending {
     }
 }
 
-/// Runs the pending work after the answer was posted and before the next event is requested: Lambda freezes the process only
-/// then, so the caller does not wait and no work is lost.
+/// Runs pending work between the answer's post and the next event: Lambda freezes the process only then, so the caller does not
+/// wait and no work is lost.
 struct FinishPending(Pending);
 
 impl<S> Layer<S> for FinishPending {

@@ -1,4 +1,4 @@
-//! Detects the encoding of an answer, and decodes it piece by piece.
+//! Decodes an answer piece by piece.
 
 use encoding_rs::{CoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 

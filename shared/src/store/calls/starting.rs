@@ -15,12 +15,11 @@ use crate::{
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// Where the result of a tool went that began before its call.
+/// For the result of a tool that began before its call.
 #[derive(Debug)]
 pub enum AddedEarly {
-    /// It waits for the call.
     Waits,
-    /// The call has begun; nothing was added.
+    /// Nothing was added.
     Begun(CallId),
     NoCall,
 }
@@ -65,7 +64,7 @@ impl Calls {
         }
     }
 
-    /// Names the call that VAPI created, and takes the results so far. Later results go to the call.
+    /// Takes the results so far. Later results go to the call.
     pub async fn begin(
         &self,
         organization: OrganizationId,
@@ -84,7 +83,6 @@ impl Calls {
             .await
     }
 
-    /// There will be no call.
     pub async fn give_up_starting(&self, organization: OrganizationId, starting: &CallId) -> Result<()> {
         self.delete(organization, starting).await.map(drop)
     }

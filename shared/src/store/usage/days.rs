@@ -12,17 +12,17 @@ use crate::{
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// An organization's use on one day, UTC.
+/// One day, UTC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DayUse {
     /// `2026-11-20`
     pub date: String,
-    /// `None` before the first count in the period: nothing was used, or it was not counted by day yet.
+    /// `None` before the period's first count.
     pub used: Option<BTreeMap<Budget, Number>>,
 }
 
 impl Budgets {
-    /// The use on each of the last `days` days, oldest first; today is the last one.
+    /// Oldest first, today last.
     pub async fn days(&self, organization: OrganizationId, days: u32, deadline: Deadline) -> Result<Vec<DayUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let day_before = |ago: u32| Timestamp::from_millis(now.as_millis() - i64::from(ago) * DAY_MS);

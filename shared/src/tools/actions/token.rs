@@ -1,10 +1,9 @@
 //! Tool tokens, by which VAPI proves that it may run a tool.
 //!
-//! A token is the base64url HMAC-SHA256 of the tool's id under a master secret. It is not stored, carries no data, and differs
-//! for each tool. The previous key still verifies, so that it can be rotated while VAPI's tools are rewritten one by one
-//! (`lifecycle/reissue.rs`). An operator need not note the old key: Secrets Manager keeps the secret's previous value.
-//! Comparisons take constant time, and the token is checked before the tool is read, so an invalid one takes the same time
-//! whether or not the tool exists.
+//! A token is the base64url HMAC-SHA256 of the tool's id under a master secret; it is not stored. The previous key still
+//! verifies, so that the key can be rotated while VAPI's tools are rewritten one by one (`lifecycle/reissue.rs`); Secrets
+//! Manager keeps it as the secret's previous value. Comparisons take constant time, and the token is checked before the tool is
+//! read, so timing does not tell whether the tool exists.
 //!
 //! The same keys sign the proof that an assistant belongs to an organization.
 
@@ -34,7 +33,7 @@ pub struct ToolTokens {
 }
 
 impl ToolTokens {
-    /// `secret`: name or ARN of the master secret.
+    /// `secret`: name or ARN.
     pub fn new(secrets: Secrets, secret: impl Into<String>) -> Self {
         Self { secrets, secret: secret.into() }
     }
@@ -57,7 +56,7 @@ impl ToolTokens {
         }
     }
 
-    /// Changes with the signing key and with `text`, and reveals nothing of the key.
+    /// Changes with the signing key and `text`; reveals nothing of the key.
     pub async fn fingerprint(&self, text: &str) -> Result<String> {
         let master = self.master().await?;
         let tag = hmac::sign(&key(&master.current), format!("fingerprint {text}").as_bytes());
@@ -69,7 +68,6 @@ impl ToolTokens {
         Ok(assistant_proof(self.master().await?.current.expose_secret(), organization, assistant))
     }
 
-    /// Whether `shown` is the [`assistant_proof`] of this organization and assistant.
     pub async fn proves_assistant(&self, organization: OrganizationId, assistant: &str, shown: &str) -> Result<bool> {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
         self.signed(proven(organization, assistant).as_bytes(), &tag).await
@@ -85,7 +83,7 @@ impl ToolTokens {
         if verifies([before.as_ref().map(|before| &before.current), None], message, tag) {
             return Ok(true);
         }
-        // The key may be newer than the copy in this process.
+        // This process's copy may be outdated.
         let master: MasterSecret = self.secrets.of_deployment_now(&self.secret).await.map_err(unavailable)?;
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
@@ -104,33 +102,27 @@ impl ToolTokens {
     }
 }
 
-/// As [`ToolTokens::assistant_proof`], under this key.
 pub fn assistant_proof(current: &str, organization: OrganizationId, assistant: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, current.as_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, proven(organization, assistant).as_bytes()))
 }
 
-/// Never equal to the signed text of a tool token, which is an id alone.
+/// Never equal to a tool token's text, an id alone.
 fn proven(organization: OrganizationId, assistant: &str) -> String {
     format!("assistant {assistant} of organization {organization}")
 }
 
-/// Verifies the bearer token of the VAPI credential, which is valid for every tool.
-///
-/// # Errors
-/// As [`check_bearer`].
+/// The VAPI credential's bearer token is valid for every tool.
 pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &str) -> Result<VerifiedTool> {
     check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
 }
 
-/// Verifies the bearer token of the VAPI credential.
-///
 /// # Errors
 /// [`Error::Unauthenticated`] for another text, or if no credential is configured.
 pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<()> {
     let expected = expected.map(ExposeSecret::expose_secret).filter(|expected| !expected.is_empty());
     let expected = expected.ok_or(Error::Unauthenticated)?;
-    // Compares tags of equal length, so that timing does not reveal the length of the secret.
+    // Tags of equal length, so that timing does not reveal the length of the secret.
     let blind = hmac::Key::new(hmac::HMAC_SHA256, b"webhook bearer");
     let presented = hmac::sign(&blind, presented.as_bytes());
     hmac::verify(&blind, expected.as_bytes(), presented.as_ref()).map_err(|_unequal| Error::Unauthenticated)

@@ -9,16 +9,15 @@ use crate::{
     webhooks::Scheme,
 };
 
-/// Events named per line; the service's capabilities list all of them.
+/// Per line; the capabilities list all.
 const MOST_NAMED: usize = 5;
 
-/// A way by which some of a service's events arrive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arrival {
     pub by: ArrivesBy,
     /// Their `event_type`s.
     pub events: Vec<String>,
-    /// The set-up, in sentences without the last full stop.
+    /// In sentences without the last full stop.
     pub next_step: String,
 }
 

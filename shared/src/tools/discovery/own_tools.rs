@@ -11,10 +11,9 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// An organization's tool under its callable name.
 pub(super) struct OwnTool {
     pub tool: ActionTool,
-    /// The organization's name for it: `send-sms`, callable as `send_sms`.
+    /// `send-sms`, callable as `send_sms`.
     pub own_name: String,
     pub label: String,
     pub version: u64,
@@ -25,7 +24,7 @@ pub(super) struct OwnTool {
 #[derive(Default)]
 pub(super) struct OwnTools {
     pub tools: Vec<OwnTool>,
-    /// The number of rows unreadable for this program.
+    /// Rows unreadable for this program.
     pub unreadable: usize,
 }
 
@@ -83,12 +82,12 @@ impl OwnTools {
     }
 }
 
-/// Required in definitions that use the tool.
+/// Definitions that use the tool require it.
 pub(super) fn fingerprint(version: u64) -> String {
     format!("v{version}")
 }
 
-/// The category of a tool outside the catalogue.
+/// Outside the catalogue.
 pub(super) const fn category(spec: &ToolSpec) -> &'static str {
     if spec.acts() { "write" } else { "read" }
 }

@@ -1,4 +1,4 @@
-//! Complete tool details, to call a tool or to use it in a definition.
+//! Complete tool details, for calls and definitions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,12 +28,12 @@ use crate::{
 
 /// Per request.
 const MOST_NAMES: usize = 200;
-/// Unknown names compared with all existing ones.
+/// Compared with all existing names.
 const MOST_COMPARED: usize = 10;
-/// Bytes of JSON per answer, below Lambda's limit of 6 MB, also as text.
+/// JSON, below Lambda's limit of 6 MB, also as text.
 pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 
-/// The requested tools in order, without duplicates.
+/// In order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolData {
     pub tools: Vec<ToolDetails>,
@@ -57,18 +57,18 @@ pub struct ToolDetails {
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// The result: prose, or a JSON schema.
+    /// Prose, or a JSON schema.
     pub returns: Value,
-    /// Required in definitions that use the tool; changes with the tool.
+    /// Changes with the tool; definitions that use it require it.
     pub fingerprint: String,
     pub version: String,
     pub effect: bool,
     pub destructive: bool,
-    /// Whether an equal call in the same run may reuse the recorded result.
+    /// An equal call in the same run may reuse the result.
     pub repeatable: bool,
-    /// `None` for tools that need no account.
+    /// `None` if no account is needed.
     pub connection: Option<ShownConnection>,
-    /// The reason why it needs a phone call, to follow "this tool".
+    /// To follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
     pub example: ExampleCall,
@@ -133,7 +133,7 @@ pub(super) async fn read(
             && LanguagePart::named(name).is_none()
             && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
-    // The full index is needed only for unknown names.
+    // Only for unknown names.
     let index = async {
         if !found.iter().any(|(name, found)| is_unknown(name, found)) {
             return None;
@@ -162,7 +162,7 @@ pub(super) async fn read(
                 if !answered.insert((details.source, id)) {
                     continue;
                 }
-                // Compare both forms: the text has the schema with white space, so it may be longer.
+                // The text has the schema with white space, so it may be longer.
                 let length = details.to_string().len().max(json!(details).to_string().len());
                 if length > room && !data.tools.is_empty() {
                     let message = "this answer is full; ask for this tool in another request".to_owned();
@@ -186,7 +186,7 @@ pub(super) async fn read(
     Ok(data)
 }
 
-/// Removes duplicates, ignoring case.
+/// Ignores case.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -200,7 +200,6 @@ fn distinct(names: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// Reads each table once.
 async fn known(
     discovery: &Discovery,
     organization: OrganizationId,
@@ -289,7 +288,7 @@ fn whose(tool: &ListedTool) -> String {
     }
 }
 
-/// `all` is `None` for a name that is not compared.
+/// `all`: `None` for a name that is not compared.
 fn unknown(name: &str, all: Option<&Names<'_>>, were_read: bool) -> NameProblem {
     if is_too_long(name) {
         return NameProblem::new(name, ProblemKind::Unknown, format!("there is no tool of this name; {TOO_LONG}"));
@@ -406,7 +405,7 @@ impl fmt::Display for ToolDetails {
         let returns = self.returns.as_str().map_or_else(|| self.returns.to_string(), str::to_owned);
         write!(f, "\n## {}\n{}\n", self.name, self.description)?;
         write!(f, "Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters))?;
-        // Agents know this layout, so additions follow after it.
+        // Agents know this layout: add only after it.
         let whose = self.service.as_deref().unwrap_or(match self.source {
             Source::BuiltIn => "built-in",
             _ => "the organization's own",

@@ -1,26 +1,25 @@
 //! Checks a model's arguments against the schema it was shown.
 //!
-//! A check of our own, because a model must be able to act on its answer, and unknown names are dropped rather than refused
-//! (docs/adr/0003-checking-arguments.md).
+//! Our own check: its answer is for a model, and unknown names are dropped, not refused (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
 use crate::{cut::cut, fields::kind, json_schema::format, models::NO_ARGUMENTS};
 
-/// Unknown names listed beside a mistake.
+/// Beside a mistake.
 const NAMED: usize = 5;
-/// In bytes: names can be as long as a model makes them.
+/// In bytes: a model chooses the names.
 const LONGEST_SENTENCE: usize = 600;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Checked {
     pub arguments: Map<String, Value>,
-    /// Paths of arguments that the tool does not have.
+    /// Paths of unknown arguments.
     pub ignored: Vec<String>,
 }
 
-/// Checks `arguments` against `parameters`, the object schema of a `function_schema`. Empty text and null count as
-/// absent, because VAPI sends them for omitted optional arguments.
+/// `parameters`: the object schema of a `function_schema`. Empty text and null count as absent, because VAPI sends them for
+/// omitted optional arguments.
 ///
 /// # Errors
 /// One sentence that names the argument.
@@ -82,7 +81,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A whole number written with a decimal point, as some models do.
+/// Some models write them with a decimal point.
 fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
@@ -98,7 +97,7 @@ fn object(
     ignored: &mut Vec<String>,
 ) -> Result<Map<String, Value>, String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        // An object without declared properties is free-form.
+        // Free-form.
         return Ok(given.clone());
     };
     let mut checked = Map::new();
@@ -115,7 +114,7 @@ fn object(
                 Ok(value) => {
                     checked.insert(name.clone(), value);
                 }
-                // The check continues, so that all unknown names are reported too.
+                // So that all unknown names are reported too.
                 Err(sentence) => {
                     wrong.get_or_insert(sentence);
                 }

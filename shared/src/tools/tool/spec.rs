@@ -7,20 +7,20 @@ use crate::models::ToolEffect;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
-    /// Purpose and use of the tool, for the model.
+    /// For the model.
     pub description: String,
     pub parameters: Parameters,
-    /// JSON schema of the result; `{}` if it is unknown.
+    /// JSON schema; `{}` if unknown.
     pub returns: Value,
     /// Whole calls, `wget("https://example.com", 5000)`. Without them [`ToolSpec::examples`] derives some.
     pub own_examples: Vec<String>,
     pub effect: ToolEffect,
-    /// An identical call in the same run may be answered from the run's record.
+    /// An identical call in a run may get the recorded answer.
     pub repeatable: bool,
 }
 
 impl ToolSpec {
-    /// Whether the result of an earlier identical call may answer a call. An acting tool's never may.
+    /// Never for an acting tool.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable && !self.acts()
     }
@@ -30,7 +30,7 @@ impl ToolSpec {
     }
 }
 
-/// The arguments of a tool: a JSON schema of type `object`, and the order of positional arguments.
+/// A JSON schema of type `object`, and the order of positional arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     schema: Value,
@@ -46,8 +46,7 @@ pub struct ParameterSpec<'a> {
 }
 
 impl Parameters {
-    /// Takes name, schema and whether it is required, in the order of positional arguments. Required parameters come
-    /// first.
+    /// Name, schema and whether it is required, in positional order, required ones first.
     pub fn new<'a>(parameters: impl IntoIterator<Item = (&'a str, Value, bool)>) -> Self {
         let (mut properties, mut required, mut order) = (Map::new(), Vec::new(), Vec::new());
         for (name, schema, is_required) in parameters {
@@ -60,7 +59,7 @@ impl Parameters {
         Self { schema: json!({"type": "object", "properties": properties, "required": required}), order }
     }
 
-    /// Takes a schema without an order: required parameters come first, then the others by name.
+    /// Required ones first, then the others by name.
     pub fn of_schema(schema: Value) -> Self {
         let mut order: Vec<String> = properties(&schema).map(|(name, _)| name.clone()).collect();
         order.sort_by_key(|name| !is_required(&schema, name));

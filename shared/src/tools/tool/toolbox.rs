@@ -1,4 +1,4 @@
-//! The tools of one run, turn or call: only these can be called.
+//! The callable tools of one run, turn or call.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +16,12 @@ use crate::{
     models::{ChatRules, OfferedTool, ToolEffect},
 };
 
-/// The longest time for one call: the longest time-out of a built-in tool and a little more.
+/// A little more than the longest time-out of a built-in tool.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
-/// Additional time for a tool to record its effect before the call is broken off.
+/// For recording the effect before the call is broken off.
 pub const RECORDING: Duration = Duration::from_secs(3);
 
-/// Tools by name, unavailable ones included.
+/// By name, unavailable ones included.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     entries: BTreeMap<String, Result<Offered, Unavailable>>,
@@ -35,10 +35,10 @@ pub struct Offered {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Origin {
-    /// The program alone: no reference leads to it.
+    /// No reference leads to it.
     #[default]
     Program,
-    /// The catalogue: the reference finds the same tool again.
+    /// The reference finds the same tool again.
     Catalogue(OfferedTool),
     FrontEnd,
 }
@@ -48,10 +48,10 @@ pub struct Bound<'a> {
     pub arguments: Map<String, Value>,
 }
 
-/// Why a call cannot be made: a sentence for the model.
+/// A sentence for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotBound {
-    /// No such tool, or it is unavailable now.
+    /// Or unavailable now.
     Unknown(String),
     Invalid(String),
 }
@@ -66,7 +66,7 @@ impl Toolbox {
         self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
     }
 
-    /// Notes why a tool cannot be called. A call of it is answered with that.
+    /// `why` answers calls of the tool.
     pub fn withhold(&mut self, name: impl Into<String>, why: Unavailable) {
         self.entries.insert(name.into(), Err(why));
     }
@@ -77,7 +77,7 @@ impl Toolbox {
         }
     }
 
-    /// Whether the name is known, unavailable tools included.
+    /// Unavailable tools included.
     pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
@@ -102,7 +102,7 @@ impl Toolbox {
         self.entries.iter().filter_map(|(name, entry)| Some((name.as_str(), entry.as_ref().err()?)))
     }
 
-    /// Checks a call against the offered tools. Arguments that the tool does not have are refused, at any depth.
+    /// Refuses unknown arguments at any depth.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -137,7 +137,7 @@ impl Offered {
         Some(self.spec().effect).filter(|effect| effect.acts())
     }
 
-    /// The reference that finds the same tool again; none for a tool that is not in the catalogue.
+    /// None outside the catalogue.
     pub fn reference(&self) -> Option<&OfferedTool> {
         match &self.origin {
             Origin::Catalogue(reference) => Some(reference),
@@ -163,9 +163,6 @@ impl<'a> Bound<'a> {
         self.offered.spec()
     }
 
-    /// As [`CallableTool::preview`].
-    ///
-    /// # Errors
     /// Only an outage of our own.
     pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
         self.offered.tool.preview(&self.arguments, context).await
@@ -180,14 +177,11 @@ impl<'a> Bound<'a> {
     }
 
     /// As [`Bound::call`], with this time limit.
-    ///
-    /// # Errors
-    /// As [`Bound::call`].
     pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);
         let context = context.until(deadline);
-        // Inside the future, because a tool may also panic before it returns one.
+        // A tool may panic before it returns a future.
         let call = AssertUnwindSafe(async { self.offered.tool.call(self.arguments, &context).await }).catch_unwind();
         match tokio::time::timeout(deadline.remaining() + RECORDING, call).await {
             Ok(Ok(Ok(outcome))) => Ok(outcome),

@@ -5,22 +5,20 @@ use crate::models::{Role, folded_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     NotFound,
-    /// The tool has changed since it was offered.
+    /// Since it was offered.
     Changed,
-    /// The tool works in a phone call only. The reason follows the words "this tool".
+    /// The reason, to follow "this tool".
     NeedsCall(String),
-    /// The organization has no account at the service, or its credential has expired.
+    /// No account at the service, or its credential has expired.
     NotConnected {
         service: String,
         expired: bool,
     },
-    /// The organization's accounts at the service cannot be read just now.
     Unreachable {
         service: String,
     },
-    /// This program cannot read the tool's row.
+    /// Its row, for this program.
     Unreadable,
-    /// The person's role is below the tool's least role.
     NeedsRole(Role),
 }
 
