@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use self::{
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    scope::{Item, Knowledge, Output, Sample, Scope, TriggerData},
+    scope::{Item, Knowledge, Sample, Scope, TriggerData},
     service::{check_connection, check_service},
     steps::{check_steps, may_hold_steps},
 };

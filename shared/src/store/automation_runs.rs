@@ -61,8 +61,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
 /// For putting the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
-/// Followed along a chain.
-const MOST_RETRIES: usize = 10;
+const LONGEST_CHAIN_OF_RETRIES: usize = 10;
 
 #[derive(Clone)]
 pub struct AutomationRuns {
@@ -203,7 +202,7 @@ impl AutomationRuns {
         let mut statuses = HashMap::new();
         // The run whose status is read, and the runs it retries.
         let mut wanted: HashMap<RunId, Vec<RunId>> = ids.iter().map(|id| (*id, vec![*id])).collect();
-        for _ in 0..=MOST_RETRIES {
+        for _ in 0..=LONGEST_CHAIN_OF_RETRIES {
             let keys: Vec<Item> = wanted.keys().copied().map(row).collect();
             if keys.is_empty() {
                 break;

@@ -297,16 +297,20 @@ impl<'a> ActionRun<'a> {
     }
 
     /// The result with the explanation of a step's condition, if the condition does not hold.
-    fn unless_held(&self, condition: Option<&Condition>, result: ActionResult) -> Result<ActionResult, ActionResult> {
+    fn unless_held(
+        &self,
+        condition: Option<&Condition>,
+        result: ActionResult,
+    ) -> Result<ActionResult, Box<ActionResult>> {
         let Some(explained) = condition.map(|condition| self.data().explain(condition)) else { return Ok(result) };
         let Ok(explained) = explained else {
-            return Err(with_error(ActionStatus::Failed, too_much_compared(), result));
+            return Err(Box::new(with_error(ActionStatus::Failed, too_much_compared(), result)));
         };
         let result = ActionResult { condition_result: Some(in_json(&explained)), ..result };
         if explained.holds {
             Ok(result)
         } else {
-            Err(with_error(ActionStatus::Skipped, does_not_hold(&explained), result))
+            Err(Box::new(with_error(ActionStatus::Skipped, does_not_hold(&explained), result)))
         }
     }
 
@@ -349,7 +353,8 @@ impl<'a> ActionRun<'a> {
 
     fn record_action(&mut self, action: &'a Action, result: &ActionResult, output: Option<Value>) {
         self.tally.saw(result, output.as_ref());
-        self.give(action.output_as.as_deref(), result, output.clone());
+        let is_limit = output.as_ref().is_some_and(planned::is_usage_limit);
+        self.give(action.output_as.as_deref(), result, output);
         match result.status {
             ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.done += 1,
             ActionStatus::Skipped => {}
@@ -357,7 +362,7 @@ impl<'a> ActionRun<'a> {
                 self.failed(result);
                 let stops = (action.on_error == OnError::Stop)
                     .then(|| format!("the run was to stop if {} fails", result.place()));
-                if output.as_ref().is_some_and(planned::is_usage_limit) {
+                if is_limit {
                     self.stop_run(format!("the usage limit of {} is exceeded", result.tool));
                 } else if !action.catch.is_empty() {
                     self.catch(&action.catch, result, stops);
@@ -479,7 +484,7 @@ impl<'a> ActionRun<'a> {
             } else {
                 format!("{} MB of results", MOST_BYTES / (1024 * 1024))
             };
-            self.tally.refuse(format!("a run has at most {most}; split the automation"));
+            self.tally.refuse(&format!("a run has at most {most}; split the automation"));
             self.stop_run(format!("a run has at most {most}"));
         }
         self.catch_all();

@@ -30,7 +30,6 @@ pub struct AutomationRun {
     /// Each action only shows its request.
     #[serde(default)]
     pub dry_run: bool,
-    /// It waits for this run's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     /// This run goes on from it.
@@ -39,7 +38,6 @@ pub struct AutomationRun {
     /// Of a chain of retries; effects are claimed under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_run: Option<RunId>,
-    /// This run's retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_by: Option<RunId>,
     /// Continues after the decision or its expiry.
@@ -397,7 +395,6 @@ pub struct ActionResult {
     pub condition_result: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// Calls.
     #[serde(default)]
     pub attempts: u32,
     /// Of arguments and output.
@@ -442,7 +439,6 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub const fn is_action(&self) -> bool {
         matches!(self, Self::Action)
     }
@@ -548,7 +544,7 @@ pub struct RunCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     pub outcome: CallOutcome,
-    /// In the reply: first byte and number of bytes.
+    /// In the reply: first byte, number of bytes.
     pub result_at: (usize, usize),
     /// Milliseconds.
     #[serde(default)]
@@ -593,23 +589,11 @@ mod tests {
 
     #[test]
     fn a_written_status_is_read_back() {
-        for status in [
-            RunStatus::Queued,
-            RunStatus::Running,
-            RunStatus::WaitingForApproval,
-            RunStatus::Completed,
-            RunStatus::PartialFailure,
-            RunStatus::Failed,
-            RunStatus::Cancelled,
-            RunStatus::RunLimit,
-            RunStatus::IterationLimit,
-            RunStatus::CallLimit,
-            RunStatus::TokenLimit,
-            RunStatus::CostLimit,
-            RunStatus::TimeLimit,
-        ] {
-            assert_eq!(status.as_str().parse::<RunStatus>().unwrap(), status);
-            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        let names = "queued running waiting_for_approval completed partial_failure failed cancelled run_limit iteration_limit \
+                     call_limit token_limit cost_limit time_limit";
+        for name in names.split_whitespace() {
+            let status: RunStatus = name.parse().unwrap();
+            assert_eq!((status.as_str(), serde_json::to_value(status).unwrap()), (name, name.into()));
         }
         assert!("done".parse::<RunStatus>().is_err());
     }

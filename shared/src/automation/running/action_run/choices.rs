@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ActionRun, Choose, Frame, in_json, with_error};
+use super::{ActionRun, Choose, Frame, in_json, too_much_compared, with_error};
 use crate::{
     automation::{
         definition::steps::{Step, outputs_of},

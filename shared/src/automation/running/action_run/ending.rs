@@ -57,10 +57,10 @@ impl Tally {
     }
 
     /// Counts the step that a limit of the run stops.
-    pub(super) fn refuse(&mut self, why: String) {
+    pub(super) fn refuse(&mut self, why: &str) {
         self.own_failures += 1;
         self.acted += 1;
-        self.name("the next one", &why);
+        self.name("the next one", why);
     }
 
     fn name(&mut self, place: &str, why: &str) {

@@ -75,7 +75,7 @@ impl<'a> ActionRun<'a> {
         let result = self.settled((StepKind::ForEach, "for_each"), &each.id, place, now);
         let result = match self.unless_held(each.condition.as_ref(), result) {
             Ok(result) => result,
-            Err(skipped) => return skipped,
+            Err(skipped) => return *skipped,
         };
         let data = self.data();
         match listed(each, &data).and_then(|items| Ok((keys(each, &items, &data)?, items))) {
@@ -84,7 +84,7 @@ impl<'a> ActionRun<'a> {
                 let kept = items.into_iter().zip(keys).filter_map(|(item, key)| Some((key?, item)));
                 let most = if self.data.is_dry_run() { MOST_PREVIEWED } else { usize::MAX };
                 let (keys, items): (Vec<String>, Vec<Value>) = kept.take(most).unzip();
-                let note = remark(all, repeated, keys.len());
+                let note = Some(remark(all, repeated, keys.len()));
                 ActionResult { output: Some(Value::Array(items).to_string()), keys, note, ..result }
             }
             Err(NoList::Lacking(why)) => {
@@ -326,9 +326,9 @@ fn digest(item: &Value) -> String {
     digest
 }
 
-fn remark(all: usize, repeated: usize, taken: usize) -> Option<String> {
+fn remark(all: usize, repeated: usize, taken: usize) -> String {
     if all == 0 {
-        return Some("The list is empty, so nothing was done.".to_owned());
+        return "The list is empty, so nothing was done.".to_owned();
     }
     let mut remark = format!("{taken} items.");
     if repeated > 0 {
@@ -337,5 +337,5 @@ fn remark(all: usize, repeated: usize, taken: usize) -> Option<String> {
     if taken + repeated < all {
         remark = format!("{remark} A dry run goes through the first {taken} only.");
     }
-    Some(cut(remark, LONGEST_ERROR))
+    cut(remark, LONGEST_ERROR)
 }

@@ -28,7 +28,7 @@ impl<'a> ActionRun<'a> {
         }
         let result = match self.unless_held(wait.condition.as_ref(), result) {
             Ok(result) => result,
-            Err(skipped) => return settled(skipped),
+            Err(skipped) => return Next::Settled(skipped),
         };
         let until = match self.until(wait, now) {
             Ok(until) => until,
