@@ -86,6 +86,7 @@ pub(crate) async fn send(deps: &Deps, call: &Call, result: &ResultToTell, deadli
     let context = CallContext {
         organization,
         user: None,
+        automation: None,
         subject: Subject::Call(&call.id),
         delivery: None,
         conversation: &conversation,
