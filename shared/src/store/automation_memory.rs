@@ -37,6 +37,7 @@ const BESIDE: usize = 10;
 #[derive(Clone)]
 pub struct AutomationMemory {
     table: Table,
+    markers: Table,
 }
 
 /// A value to write.
@@ -65,7 +66,7 @@ pub enum Remembering {
 
 impl AutomationMemory {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("automation_memory") }
+        Self { table: database.table("automation_memory"), markers: database.table("idempotency") }
     }
 
     pub async fn recall(
@@ -89,13 +90,12 @@ impl AutomationMemory {
         new: &NewValue<'_>,
         deadline: Deadline,
     ) -> Result<Remembering> {
-        let markers = self.table.beside("idempotency");
         let marker = marker_of(organization, automation, new.writer);
         let at = place_of(organization, &place(automation, new.key));
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         let mut counted_anew = false;
         loop {
-            let (row, written) = try_join!(self.table.item(at.clone(), true), markers.item(id(&marker), true))?;
+            let (row, written) = try_join!(self.table.item(at.clone(), true), self.markers.item(id(&marker), true))?;
             if let Some(version) = written.as_ref().and_then(|written| written.get("version")) {
                 let version = version.as_n().ok().and_then(|version| version.parse().ok()).unwrap_or_default();
                 return Ok(Remembering::Stored { version });
@@ -107,7 +107,7 @@ impl AutomationMemory {
             }
             let version = row.as_ref().map_or(0, |row| row.version) + 1;
             let mut writes =
-                vec![self.value(at.clone(), automation, new, row.as_ref()), marked(&markers, &marker, version)];
+                vec![self.value(at.clone(), automation, new, row.as_ref()), marked(&self.markers, &marker, version)];
             if row.is_none() {
                 writes.push(self.one_more(organization, automation));
             }
