@@ -84,7 +84,7 @@ function act(meaning, { slug, help }) {
 }
 
 /** A place whose script comes when it is opened. */
-function Place({ place, told }) {
+export function Place({ place, told }) {
   const [{ View, error }, come] = useState({});
   const load = () => place.open().then(({ View }) => come({ View }), (error) => come({ error }));
   useEffect(() => {

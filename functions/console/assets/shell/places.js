@@ -6,6 +6,7 @@ import * as acting from './acting.js';
 import * as axis from './axis.js';
 import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as drafts from './drafts.js';
 import * as fault from './fault.js';
 import * as filters from './filters.js';
 import * as list from './list.js';
@@ -36,6 +37,9 @@ export const PLACES = [
   { page: 'audit', word: 'Audit log', icon: 'log', key: 'l', first: false, open: () => import('../audit/page.js') },
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
+
+/** A part of Automations that few visits need. */
+export const EDITOR = { word: 'Automations', open: () => sheet('console/editor.css').then(() => import('../automations/definition_editor.js')) };
 
 /** Loads a style sheet that one place needs, once. */
 function sheet(href) {
