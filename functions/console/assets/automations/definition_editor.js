@@ -1,6 +1,6 @@
 // Writes or edits a definition as text, beside its flow, its mistakes and help.
 
-import { html, useEffect, useErrorBoundary, useMemo, useRef, useState } from '../htm-preact.js';
+import { html, render, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { Sure } from '../shell/acting.js';
 import { useDraft } from '../shell/draft.js';
 import { Icon } from '../shell/icons.js';
@@ -149,18 +149,22 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
   <//>`;
 }
 
-/** The flow of a text that may have any form. */
+/** The flow of a text that may have any form. It has a root of its own: after a failed drawing Preact would leave the earlier one there. */
 function Drawn({ definition }) {
-  const undrawable = useRef(null);
-  const [failed, again] = useErrorBoundary(() => {
-    undrawable.current = definition;
-  });
-  useEffect(() => {
-    if (failed && undrawable.current !== definition) again();
-  }, [definition]);
+  const box = useRef(null);
+  const [drawn, tell] = useState(true);
   const isObject = definition !== null && typeof definition === 'object' && !Array.isArray(definition);
-  if (failed || !isObject) return html`<p class="quiet">It is drawn once the text is a definition.</p>`;
-  return html`<${Flow} definition=${definition} diagnostics=${[]} name="this text" />`;
+  useEffect(() => {
+    if (!box.current.firstChild) box.current.append(document.createElement('div'));
+    try {
+      render(isObject ? html`<${Flow} definition=${definition} diagnostics=${[]} name="this text" />` : null, box.current.firstChild);
+      tell(isObject);
+    } catch {
+      box.current.replaceChildren();
+      tell(false);
+    }
+  }, [definition]);
+  return html`${!drawn && html`<p class="quiet">It is drawn once the text is a definition.</p>`}<div ref=${box}></div>`;
 }
 
 /** Another person saved a version meanwhile: the choice stays with the author, and the text as it is. */
