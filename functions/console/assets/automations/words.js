@@ -85,3 +85,8 @@ export function stepTo(automation, version) {
   if (active === version) return status === 'paused' ? 'resume' : null;
   return active !== null && version < active ? 'rollback' : 'activate';
 }
+
+/** The draft's name of an automation, or of a new one of a template. */
+export function draftOf(slug, id) {
+  return `${slug} automations/${id}`;
+}

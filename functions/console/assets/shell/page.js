@@ -83,8 +83,8 @@ function act(meaning, { slug, help }) {
   if (row?.closest('.master')) row.click();
 }
 
-/** Its script comes when it is opened. */
-function Place({ place, told }) {
+/** A place whose script comes when it is opened. */
+export function Place({ place, told }) {
   const [{ View, error }, come] = useState({});
   const load = () => place.open().then(({ View }) => come({ View }), (error) => come({ error }));
   useEffect(() => {

@@ -6,6 +6,7 @@ import * as acting from './acting.js';
 import * as axis from './axis.js';
 import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as drafts from './drafts.js';
 import * as fault from './fault.js';
 import * as filters from './filters.js';
 import * as list from './list.js';
@@ -37,7 +38,10 @@ export const PLACES = [
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
 
-/** Once. */
+/** A part of Automations that few visits need. */
+export const EDITOR = { word: 'Automations', open: () => sheet('console/editor.css').then(() => import('../automations/definition_editor.js')) };
+
+/** Loads a style sheet that one place needs, once. */
 function sheet(href) {
   if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
   return new Promise((come, fail) => {
