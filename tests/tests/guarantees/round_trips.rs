@@ -12,7 +12,7 @@ use tests::{
     Answer, Event, Options, World, ai_sms, api_request,
     aws::Operation,
     phone, preemptive_sms,
-    sequential_round_trips::{sequential_round_trips, summary},
+    sequential_round_trips::{summary, waves},
     slack_action,
     standins::{Fault, twilio},
 };

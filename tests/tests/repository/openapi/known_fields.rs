@@ -124,6 +124,7 @@ async fn the_fields_of_the_chosen_service_are_shown_and_no_others() {
     let of_actions = [
         "actions",
         "approvals",
+        "catch",
         "description",
         "dry_run",
         "fingerprints",
