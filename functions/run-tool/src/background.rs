@@ -93,10 +93,11 @@ async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadli
         }
     };
     let send = async |result: &ResultToTell| {
-        let sent = match uncertain {
+        let sent = if uncertain {
             // The caller would have the same news twice.
-            true => Ok(AfterCall::Nothing),
-            false => after_call::send(deps, call, result, deadline).await,
+            Ok(AfterCall::Nothing)
+        } else {
+            after_call::send(deps, call, result, deadline).await
         };
         let sent = sent.unwrap_or_else(|error| {
             tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));

@@ -9,8 +9,8 @@
 //! Steps of an occurrence:
 //!
 //! 1. The schedule's row names the next occurrence; any other is stale and ignored.
-//! The run is started, once, because its id is derived from the occurrence. A polled source is asked for items instead, each of
-//! which starts a run (`poll.rs`).
+//! 2. The run is started, once, because its id is derived from the occurrence. A polled source is asked for items instead, each
+//!    of which starts a run (`poll.rs`).
 //! 3. The rule gives the next occurrence. One-time schedules have none, even if their run fails.
 //!
 //! A redelivery or the sweep repeats the steps after a crash.

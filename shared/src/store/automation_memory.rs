@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use ring::digest::{SHA256, digest};
 
@@ -239,7 +240,7 @@ fn marked(markers: &Table, marker: &str, version: u64) -> Write {
 
 /// The writer is hashed: its name may have any length.
 fn marker_of(organization: OrganizationId, automation: AutomationId, writer: &str) -> String {
-    let writer: String = digest(&SHA256, writer.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let writer = BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, writer.as_bytes()));
     format!("memory#{organization}#{automation}#{writer}")
 }
 

@@ -360,7 +360,6 @@ impl Automations {
             let theirs = row.get("organization_id") == Some(&text(organization));
             return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
         }
-        const LEFT: &str = "not everything of it is deleted yet; send the same request again";
         if self.memory.delete_of(organization, automation, deadline).await?.is_err() {
             return Err(Error::Conflict(LEFT.into()));
         }
@@ -389,6 +388,7 @@ impl Automations {
 
 pub const OVERTAKEN: &str =
     "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
+const LEFT: &str = "not everything of it is deleted yet; send the same request again";
 
 fn audited(action: Act, automation: &Automation) -> Change {
     Change::of(action, Noun::Automation, automation.id).named(&automation.name)

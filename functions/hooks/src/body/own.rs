@@ -167,7 +167,7 @@ mod tests {
             Ok(_) => Vec::new(),
             Err(error) => {
                 let shared::Error::Invalid(problems) = error else { panic!("{error}") };
-                problems.iter().map(|problem| problem.field.to_string()).collect::<Vec<_>>()
+                problems.iter().map(|problem| problem.field.clone()).collect::<Vec<_>>()
             }
         };
         for (body, expected) in [

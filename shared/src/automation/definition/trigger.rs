@@ -329,13 +329,11 @@ fn texts(
     }
     let read = list.iter().enumerate().map(|(index, value)| {
         let place = child(&place, index.to_string());
-        match value.as_str().filter(|text| text.len() <= LONGEST_NAME) {
-            Some(text) => Some((place, text.trim().to_owned())),
-            None => {
-                config.report.push(wrong_type(&place, value, "a short text", example));
-                None
-            }
+        if let Some(text) = value.as_str().filter(|text| text.len() <= LONGEST_NAME) {
+            return Some((place, text.trim().to_owned()));
         }
+        config.report.push(wrong_type(&place, value, "a short text", example));
+        None
     });
     read.collect::<Vec<_>>().into_iter().collect()
 }

@@ -153,16 +153,13 @@ fn check_other_event(service: &str, event: &str, events: &[String], known: &Know
         return check_event(service, event, events, diagnostics);
     }
     let message = format!("{service}'s event {event} is not described here.");
-    let warning = match learn(&known.events) {
-        Some(learned) => {
-            let hint = "Paths are checked against the events that came; their fields are in allowed.";
-            let fields = learned.fields.into_iter().map(|field| field.path);
-            Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint).allowed(fields)
-        }
-        None => {
-            let hint = "It is taken if the hook receives it. None came yet, so no path into trigger_data is checked.";
-            Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint)
-        }
+    let warning = if let Some(learned) = learn(&known.events) {
+        let hint = "Paths are checked against the events that came; their fields are in allowed.";
+        let fields = learned.fields.into_iter().map(|field| field.path);
+        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint).allowed(fields)
+    } else {
+        let hint = "It is taken if the hook receives it. None came yet, so no path into trigger_data is checked.";
+        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint)
     };
     diagnostics.push(warning.found(&event.into()));
 }

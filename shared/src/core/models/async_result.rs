@@ -147,14 +147,14 @@ fn value_at<'a>(result: &'a Value, steps: &str) -> Result<&'a Value, NotInResult
 mod tests {
     use super::*;
 
-    fn after_call(arguments: Value) -> IfCallOver {
+    fn after_call(arguments: &Value) -> IfCallOver {
         serde_json::from_value(json!({"tool": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "arguments": arguments})).unwrap()
     }
 
     #[test]
     fn the_result_takes_the_place_of_its_placeholders() {
         let result = json!({"state": "shipped", "parcels": [{"weight": 3}], "{{result.state}}": 1});
-        let config = after_call(json!({
+        let config = after_call(&json!({
             "text": "It is {{ result.state }}: {{result.parcels.0.weight}} kg, {{result.parcels}}",
             "count": "{{result.parcels.0.weight}}",
             "list": [7, "{{result.state}}"],
@@ -167,16 +167,16 @@ mod tests {
 
     #[test]
     fn the_default_is_a_text_of_label_and_result() {
-        let filled = after_call(json!({})).filled("{{result}}", &json!("{{result.x}}")).unwrap();
+        let filled = after_call(&json!({})).filled("{{result}}", &json!("{{result.x}}")).unwrap();
         assert_eq!(Value::Object(filled.arguments), json!({"text": "{ {result}}: {{result.x}}"}));
     }
 
     #[test]
     fn a_missing_field_and_a_foreign_placeholder_are_named() {
-        let lacks = after_call(json!({"text": "{{result.state}}"})).filled("Order", &json!("shipped"));
+        let lacks = after_call(&json!({"text": "{{result.state}}"})).filled("Order", &json!("shipped"));
         assert_eq!(lacks, Err(NotInResult("state".into())));
         for foreign in ["{{now}}", "{{results}}", "{{result.}}", "{{result..a}}", "{{}}"] {
-            assert!(after_call(json!({"text": ["Hi", foreign]})).unknown_placeholder().is_some(), "{foreign}");
+            assert!(after_call(&json!({"text": ["Hi", foreign]})).unknown_placeholder().is_some(), "{foreign}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn learn(events: &[Value]) -> Option<LearnedPayload> {
     let mut found: BTreeMap<String, (BTreeSet<&'static str>, usize)> = BTreeMap::new();
     for event in events {
         let mut paths = BTreeMap::new();
-        walk(event, String::new(), 0, &mut paths);
+        walk(event, "", 0, &mut paths);
         for (path, types) in paths {
             if found.len() >= MOST_FIELDS && !found.contains_key(&path) {
                 continue;
@@ -57,12 +57,12 @@ pub fn learn(events: &[Value]) -> Option<LearnedPayload> {
     Some(LearnedPayload { fields: found.into_iter().map(field).collect(), example })
 }
 
-fn walk(value: &Value, path: String, depth: usize, paths: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+fn walk(value: &Value, path: &str, depth: usize, paths: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     if paths.len() >= MOST_FIELDS {
         return;
     }
     if !path.is_empty() {
-        paths.entry(path.clone()).or_default().insert(kind(value));
+        paths.entry(path.to_owned()).or_default().insert(kind(value));
     }
     if depth >= DEEPEST {
         return;
@@ -70,12 +70,12 @@ fn walk(value: &Value, path: String, depth: usize, paths: &mut BTreeMap<String, 
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                walk(value, below(&path, name), depth + 1, paths);
+                walk(value, &below(path, name), depth + 1, paths);
             }
         }
         Value::Array(items) => {
             for item in items.iter().take(MOST_ITEMS) {
-                walk(item, format!("{path}[0]"), depth + 1, paths);
+                walk(item, &format!("{path}[0]"), depth + 1, paths);
             }
         }
         _ => {}

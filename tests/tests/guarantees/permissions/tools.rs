@@ -164,7 +164,7 @@ pub(super) async fn run_tool(asked: &mut Permissions, world: &mut World, tools: 
     });
     world.aws.post("executions", &run.to_string());
     assert_eq!(world.run_queued().await, 0);
-    assert_eq!(world.aws.messages("executions").len(), 1);
+    assert!(world.aws.messages("executions").iter().any(|message| message["tool_id"] == sms["id"]));
     for tool in tools {
         let begun = PhoneCall {
             assistant_id: Some(world.home.assistant_id.clone()),

@@ -59,8 +59,9 @@ impl CronExpression {
                 ));
             }
         }
-        let cron =
-            parser.parse(&fields.join(" ")).map_err(|_| ("cron cannot be read.".to_owned(), EXAMPLE.to_owned()))?;
+        let cron = parser
+            .parse(&fields.join(" "))
+            .map_err(|_unreadable| ("cron cannot be read.".to_owned(), EXAMPLE.to_owned()))?;
         let hourly = cron.pattern.hours.values().len() == 24;
         Ok(Self { cron, hourly })
     }
