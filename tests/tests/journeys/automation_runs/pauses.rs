@@ -11,11 +11,11 @@ use tests::{
 
 use super::{books, entered, post, shown};
 
-fn paused(wait: Value) -> Value {
+fn paused(wait: &Value) -> Value {
     json!([post("before", "one"), {"id": "pause", "wait": wait}, post("after", "two")])
 }
 
-async fn begun(world: &World, wait: Value) -> AutomationRun {
+async fn begun(world: &World, wait: &Value) -> AutomationRun {
     let automation = world.activate(&world.manual(&paused(wait))).await;
     world.start_automation(&automation, "once", &json!({})).await
 }
@@ -48,7 +48,7 @@ async fn status(world: &World, run: &AutomationRun) -> RunStatus {
 #[tokio::test]
 async fn a_short_pause_waits_for_its_message() {
     let (world, books) = books().await;
-    let run = begun(&world, json!({"minutes": 10})).await;
+    let run = begun(&world, &json!({"minutes": 10})).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!((status(&world, &run).await, entered(&books)), (RunStatus::Running, vec!["one".to_owned()]));
     let waits = &shown(&world, &run).await["waits_for"];
@@ -72,7 +72,7 @@ async fn a_short_pause_waits_for_its_message() {
 #[tokio::test]
 async fn a_long_pause_costs_nothing_and_is_ended_by_a_schedule() {
     let (world, books) = books().await;
-    let run = begun(&world, json!({"minutes": 60 * 24 * 20})).await;
+    let run = begun(&world, &json!({"minutes": 60 * 24 * 20})).await;
     deliver(&world).await;
     assert_eq!((world.aws.messages("runs").len(), entered(&books).len()), (0, 1));
     assert_eq!(fired(&world, 19).await, 0);
@@ -89,7 +89,7 @@ async fn a_long_pause_costs_nothing_and_is_ended_by_a_schedule() {
 #[tokio::test]
 async fn a_run_is_cancelled_during_its_pause() {
     let (world, books) = books().await;
-    let run = begun(&world, json!({"minutes": 600})).await;
+    let run = begun(&world, &json!({"minutes": 600})).await;
     deliver(&world).await;
     assert_eq!(world.cancel_run(&run.id.to_string()).await.status, 200);
     assert_eq!(status(&world, &run).await, RunStatus::Cancelled);
@@ -103,7 +103,7 @@ async fn a_run_is_cancelled_during_its_pause() {
 async fn a_process_that_dies_at_a_pause_leaves_each_effect_done_once() {
     for fault in [Trouble::StallBefore, Trouble::StallAfter] {
         let (mut world, books) = books().await;
-        let run = begun(&world, json!({"minutes": 10})).await;
+        let run = begun(&world, &json!({"minutes": 10})).await;
         // The first transaction is the step before; the pause is written by an update.
         world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
         let batch = world.aws.receive("runs", 900).unwrap();
@@ -138,7 +138,7 @@ async fn a_process_that_dies_at_a_pause_leaves_each_effect_done_once() {
 #[tokio::test]
 async fn a_dry_run_does_not_wait() {
     let (world, books) = books().await;
-    let automation = world.activate(&world.manual(&paused(json!({"minutes": 600})))).await;
+    let automation = world.activate(&world.manual(&paused(&json!({"minutes": 600})))).await;
     let run = world.start_automation_with(&automation, "dry", &json!({}), true).await;
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Completed, 0));
