@@ -46,7 +46,7 @@ pub use agents::Agents;
 pub use approvals::{Approvals, Decided, OpenApproval};
 pub use audit::{AuditFilter, AuditLog};
 pub use automation_memory::{AutomationMemory, MOST_KEYS, NewValue, Remembering};
-pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, RunFilter, Saved, Step, Waits};
+pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, RunFilter, Saved, SavedStep, Waits};
 pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
 pub use calls::{Added, AddedEarly, AddedToCall, CallFilter, Calls, End};
 pub use cursor::{CreatedAt, CreatedFilter, Cursor, NotAPlace, Page};

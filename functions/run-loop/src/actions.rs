@@ -11,7 +11,7 @@ use shared::{
     error,
     injection::{Ended, Ending, LLM_AGENT},
     models::{ActionResult, ExecutionOrigin, OfferedTool, RunId, RunStatus, Spent, Timestamp},
-    store::{Saved, Step, Waits},
+    store::{Saved, SavedStep, Waits},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
 
@@ -70,7 +70,7 @@ impl Actions<'_> {
                     Err(outage) => return Err(outage),
                 },
             };
-            match deps.runs.save(run, lease, Step::Action(&result), spent).await? {
+            match deps.runs.save(run, lease, SavedStep::Action(&result), spent).await? {
                 Saved::Yes => {}
                 Saved::CancelRequested => {
                     return Ok(Ended::Stopped(Stop::CancelRequested(UnsavedStep::Action(Box::new(result)))));

@@ -11,7 +11,7 @@ use shared::{
     },
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
-    store::{Saved, Step},
+    store::{Saved, SavedStep},
 };
 
 use crate::{
@@ -121,7 +121,7 @@ async fn begin_prompt(
         Briefing::Drifted(reason) => return Ok(ControlFlow::Break(Ended::Stopped(Stop::Drifted(reason)))),
     };
     let run = AutomationRun { model: request.model, limits: request.limits, ..held.run.clone() };
-    Ok(match held.deps.runs.save(&run, held.lease, Step::Prompt(&prompt), &run.spent).await? {
+    Ok(match held.deps.runs.save(&run, held.lease, SavedStep::Prompt(&prompt), &run.spent).await? {
         Saved::Yes => ControlFlow::Continue((run, prompt)),
         Saved::CancelRequested => ControlFlow::Break(Ended::Over(cancelled())),
         Saved::Lost => ControlFlow::Break(Ended::Stopped(Stop::LeaseLost)),

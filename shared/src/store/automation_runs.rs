@@ -77,7 +77,7 @@ pub enum AcquiredRun {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Step<'a> {
+pub enum SavedStep<'a> {
     Answer(&'a RunAnswer),
     Reply(&'a RunReply),
     /// Also updates the row's counts.
@@ -342,12 +342,12 @@ impl AutomationRuns {
         Ok(())
     }
 
-    pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
+    pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: SavedStep<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
-        if let Step::Action(result) = step {
+        if let SavedStep::Action(result) = step {
             saved = counted(saved, result);
         }
-        if matches!(step, Step::Prompt(_)) {
+        if matches!(step, SavedStep::Prompt(_)) {
             saved = saved.and(", #limits = :limits").with([(":limits", to_attribute(&run.limits)?)]);
             if let Some(model) = &run.model {
                 saved = saved.and(", #model = :model").with([(":model", text(model))]);
@@ -370,7 +370,7 @@ impl AutomationRuns {
         &self,
         run: &AutomationRun,
         lease: Lease,
-        last: Option<Step<'_>>,
+        last: Option<SavedStep<'_>>,
         spent: &Spent,
         end: RunEnd<'_>,
     ) -> Result<bool> {
@@ -388,7 +388,7 @@ impl AutomationRuns {
             ended = ended.and(", #outage = :outage").with([(":outage", AttributeValue::Bool(true))]);
         }
         let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
-        if let Some(Step::Action(result)) = last {
+        if let Some(SavedStep::Action(result)) = last {
             ended = counted(ended, result);
         }
         let mut writes = vec![ended];
@@ -543,7 +543,7 @@ impl AutomationRuns {
         self.table.update(row(id), change).with(values)
     }
 
-    fn step(&self, run: &AutomationRun, step: Step<'_>) -> Result<Write> {
+    fn step(&self, run: &AutomationRun, step: SavedStep<'_>) -> Result<Write> {
         let (part, item) = step.item()?;
         Ok(self.put(run, &part, item))
     }
@@ -574,7 +574,7 @@ fn counted(change: Write, result: &ActionResult) -> Write {
     counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
-impl Step<'_> {
+impl SavedStep<'_> {
     fn item(self) -> Result<(String, Item)> {
         // Four digits sort in numerical order.
         Ok(match self {

@@ -89,8 +89,20 @@ pub(super) async fn automations(asked: &mut Permissions, world: &mut World, tool
     building_agent(asked, world).await;
     automation_runs(asked, world).await;
     memory(asked, world).await;
+    long_pause(asked, world).await;
     chat(asked, world, tools).await;
     Box::pin(streams::stream(asked, world, tools)).await;
+}
+
+/// A pause longer than a message may wait has a schedule.
+async fn long_pause(asked: &mut Permissions, world: &mut World) {
+    let pause = json!([{"id": "pause", "wait": {"minutes": 600}}, {"id": "read", "tool": "recall", "parameters": {"key": "k"}}]);
+    let automation = world.activate(&world.manual(&pause)).await;
+    world.start_automation(&automation, "pause", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
 }
 
 /// Remembers a value when the memory is counted anew, recalls it, and deletes the automation with its memory.
