@@ -178,7 +178,7 @@ shared::described! {
 /// ```json,own: A program of the organization
 /// {"service": "Webhooks", "label": "Our shop"}
 /// ```
-/// ```json,signed: A hook of the organization's own, signed as a shop does it
+/// ```json,signed: An own hook, signed as a shop does it
 /// {"service": "acme", "scheme": "hmac", "header": "X-Acme-Signature", "encoding": "base64", "event_field": "topic"}
 /// ```
 /// ```json,unsigned: A device without secrets
