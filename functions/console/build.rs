@@ -27,7 +27,7 @@ const INLINE: [(&str, &str); 2] =
     [("sign_in.js", "<script type=\"module\"></script>"), ("base.css", "<style></style>")];
 /// The shell of a signed-in person's console.
 const ENTRY: &str = "app.js";
-/// Common parts of pages with forms, a script of its own.
+/// Of what pages with forms share, a script of its own.
 const SHARED: &str = "shell/forms.js";
 /// Served as it came.
 const VENDORED: &str = "htm-preact.js";

@@ -1,6 +1,6 @@
-//! The page's files: written by hand in `assets`, linked and compressed at build (`build.rs`). The sign-in's script and style
-//! sheet stand in the page. The shell's modules are one script, those of each place another (`linked.rs`): a request each would
-//! cost a far-away person seconds.
+//! The page's files: written by hand in `assets`, linked and compressed while the function is built (`build.rs`). The sign-in's script
+//! and style sheet stand in the page. Browsers get the modules of the shell as one script and those of each place as another
+//! (`linked.rs`): a request each would cost a far-away person seconds.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub(crate) const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) const JSON: &str = "application/json";
 
-/// Under the name that browsers ask for, plain and compressed.
+/// A file by the name that browsers ask for, plain and compressed.
 struct File {
     name: &'static str,
     plain: &'static [u8],
@@ -26,7 +26,7 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 const PAGE: &str = "index.html";
 
-/// In the names of files in the page; changes with any of them.
+/// Stands before the names of files in the page, and changes with any of them.
 const VERSION: &str = env!("CONSOLE_VERSION");
 
 /// The script and the style sheet in the page.
@@ -34,21 +34,21 @@ pub(crate) const IN_PAGE: [&str; 2] = [SCRIPT_IN_PAGE, SHEET_IN_PAGE];
 const SCRIPT_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign_in.js"));
 const SHEET_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/base.css"));
 
-/// A file, or content made for the deployment.
+/// An answer's content: a file of these, or what is made for the deployment.
 pub(crate) struct Asset {
     pub(crate) kind: &'static str,
     pub(crate) cached: Cached,
     content: Content,
 }
 
-/// By browsers, without asking again.
+/// For how long browsers may use a file without asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cached {
-    /// Asked for each time; answered by a 304.
+    /// Asked for again each time, which a 304 answers.
     Checked,
-    /// Used at once; asked for in the background once a minute old.
+    /// Used at once, and asked for in the background once it is a minute old.
     Renewed,
-    /// The address names the version, so files of two versions never meet.
+    /// The address names the version, so the files of two versions never meet in one page.
     Forever,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn page() -> Option<Asset> {
     embedded(PAGE, HTML)
 }
 
-/// `/console/{name}`, with or without the version before the name.
+/// The file that browsers get under `/console/{name}`, with or without the version before the name.
 pub(crate) fn named(name: &str) -> Option<Asset> {
     let (cached, name) = match name.strip_prefix(VERSION).and_then(|name| name.strip_prefix('.')) {
         Some(name) => (Cached::Forever, name),
@@ -104,10 +104,10 @@ impl Asset {
         }
     }
 
-    /// A strong `ETag`, equal for equal bytes in every process and version; other for other codings.
+    /// A strong `ETag`: the same bytes have the same one, in every process and version; other bytes of a coding have another.
     pub(crate) fn tag(&self, coding: Option<Coding>) -> String {
         let digest = digest(&SHA256, self.plain());
-        // Half of it suffices.
+        // Half of it tells files apart as well.
         let mut tag = digest.as_ref().iter().take(16).fold("\"".to_owned(), |mut tag, byte| {
             let _a_string_takes_everything = write!(tag, "{byte:02x}");
             tag
@@ -120,7 +120,7 @@ impl Asset {
         tag
     }
 
-    /// Content made for the deployment is too small for any.
+    /// The best coding that the browser takes; a made one is too small for any.
     pub(crate) fn coding(&self, taken: &[Coding]) -> Option<Coding> {
         if matches!(self.content, Content::Made(_)) {
             return None;

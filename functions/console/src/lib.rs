@@ -1,7 +1,8 @@
 //! The console: a page for the people of an organization, with calls, runs, approvals, automations and the chat.
 //!
-//! Nothing here is secret, so nobody is authenticated: the page's data come from the API, with the person's token. Every answer
-//! has an `ETag` and supports 304, Brotli and gzip; the headers allow only the page's own needs (`policy.rs`).
+//! Nothing here is secret and nobody needs to be known: the page's data come from the API, with the token of the
+//! person who signed in. Every answer has an `ETag`, is a 304 for a browser that has it, and is compressed for one
+//! that takes Brotli or gzip; the headers allow only the page's own needs (`policy.rs`).
 
 mod assets;
 #[cfg(test)]

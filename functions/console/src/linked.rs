@@ -1,9 +1,9 @@
-//! Links JavaScript modules into one script. Each becomes a function that returns the module's exports; imports become
-//! constants.
+//! Modules of JavaScript as one, which a browser asks for once. Each becomes a function that returns the module's exports; imports
+//! become constants.
 //!
-//! No parser: it relies on the form of the page's modules. Each import is one line, `import {…} from './name.js';` or `import *
-//! as name from './name.js';`, a page loaded when opened is `import('./folder/name.js')`, and exports are declared where they
-//! are exported. Tests hold the modules to it.
+//! This is no parser. It relies on the form that the page's modules have: each import is one line, `import {…} from './name.js';` or
+//! `import * as name from './name.js';`, a page that is loaded when it is opened is named as `import('./folder/name.js')`, and exports
+//! are declared where they are exported. Tests hold the modules to it.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -53,14 +53,15 @@ pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
 
 struct Linked {
     text: String,
-    /// Paths of its modules.
+    /// The paths of the modules in it.
     modules: Vec<String>,
-    /// Paths of modules imported when needed.
+    /// The paths of the modules that it imports when they are needed.
     opened: Vec<String>,
 }
 
-/// The module `entry` and its imports in order of need. Modules of `known` scripts are imported from there; a module unknown to
-/// `module` stays an import. A script that `shares` exports its modules, another one its entry's exports.
+/// The module `entry` and its imports, each before the modules that need it. A module of one of the `known` scripts is
+/// imported from there; a module unknown to `module` stays an import. A script that `shares` exports its modules,
+/// another one the names that its entry exports.
 fn linked(
     entry: &str,
     known: &[(String, Vec<String>)],
@@ -87,7 +88,7 @@ fn linked(
     Linked { text: format!("{imports}{text}{exports}"), modules, opened }
 }
 
-/// Routes have one part below `console/`.
+/// The name under which a page's script is asked for: routes have one part below `console/`.
 fn served(path: &str) -> String {
     path.replace('/', "-")
 }
@@ -103,7 +104,7 @@ struct Linker<'a, F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
-    /// Returns the module's exports.
+    /// The names that the module exports.
     fn add(&mut self, path: &str) -> Vec<String> {
         if self.known.iter().any(|known| known == path) {
             return Vec::new();
@@ -143,7 +144,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
         exported
     }
 
-    /// The page's served name replaces its path.
+    /// The line with the name that a page is served under in place of its path.
     fn opening(&mut self, path: &str, line: &str) -> String {
         const OPENS: &str = "import('";
         let Some((before, rest)) = line.split_once(OPENS) else { return line.to_owned() };
@@ -155,7 +156,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     }
 }
 
-/// The names, and their file.
+/// The names that a line imports, and the file that it imports them from.
 fn import(line: &str) -> Option<(&str, &str)> {
     let (names, from) = line.strip_prefix("import ")?.split_once(" from '")?;
     Some((names, from.strip_suffix("';")?))
@@ -177,7 +178,7 @@ fn resolved(module: &str, address: &str) -> String {
     parts.join("/")
 }
 
-/// Nor indentation: browsers need neither.
+/// The lines that are no comment as a whole, without indentation: browsers need neither.
 fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     let mut within = false;
     text.lines().map(str::trim).filter(move |line| {

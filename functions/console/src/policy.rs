@@ -4,11 +4,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::digest::{SHA256, digest};
 use shared::{http::Request, platform::ConsoleSettings};
 
-/// Beside those of the content. `in_page`: the script and the style sheet in the page.
+/// The headers of every answer, beside those of its content. `in_page` are the script and the style sheet that stand in the page.
 pub(crate) fn headers(settings: &ConsoleSettings, in_page: [&str; 2]) -> [(&'static str, String); 5] {
     [
         ("content-security-policy", content_security_policy(settings, in_page)),
-        // It holds a code for a moment after a sign-in.
+        // The address holds a code for a moment, when somebody comes back from signing in.
         ("referrer-policy", "no-referrer".to_owned()),
         ("cross-origin-opener-policy", "same-origin".to_owned()),
         ("cross-origin-resource-policy", "same-origin".to_owned()),
@@ -16,8 +16,8 @@ pub(crate) fn headers(settings: &ConsoleSettings, in_page: [&str; 2]) -> [(&'sta
     ]
 }
 
-/// Our own scripts and styles, and the page's by their digests; no frames around it, no text that becomes code. Connections:
-/// this origin, the issuer, the streaming endpoint, and the deployment's origins.
+/// Scripts and styles of our own files, and the page's own ones by their digests; no frames around it, no text that becomes code.
+/// The page may connect to this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
 fn content_security_policy(settings: &ConsoleSettings, [script, sheet]: [&str; 2]) -> String {
     let mut connect = vec!["'self'"];
     let known = [Some(&settings.issuer), Some(&settings.openid_configuration), settings.stream_url.as_ref()];
@@ -36,12 +36,12 @@ fn content_security_policy(settings: &ConsoleSettings, [script, sheet]: [&str; 2
     )
 }
 
-/// Allows this text in the page.
+/// Allows this text where it stands in the page.
 fn source(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, text.as_bytes())))
 }
 
-/// `https://host:port`; `None` for an address that could break the policy's syntax.
+/// `https://host:port` of an address; `None` for an address that could break the policy's syntax.
 fn origin(address: &str) -> Option<&str> {
     let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
     let end = host.find(['/', '?', '#']).unwrap_or(host.len());
@@ -67,7 +67,7 @@ impl Coding {
     }
 }
 
-/// `Accept-Encoding`, RFC 9110, section 12.5.3.
+/// The codings that the browser takes (`Accept-Encoding`, RFC 9110, section 12.5.3).
 pub(crate) fn taken(request: &Request) -> Vec<Coding> {
     let given = request.headers().get_all("accept-encoding").iter().filter_map(|value| value.to_str().ok());
     let codings = given.flat_map(|value| value.split(',')).filter_map(|given| {

@@ -322,7 +322,7 @@ fn etag(revision: u64) -> (&'static str, String) {
     ("etag", format!("\"{revision}\""))
 }
 
-/// A trigger refused meanwhile pauses it again, with the reason.
+/// The activated automation, unless its trigger was refused meanwhile: then it is paused again, with the reason.
 async fn unless_paused(
     deps: &Deps,
     organization: OrganizationId,

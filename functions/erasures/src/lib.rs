@@ -5,7 +5,8 @@
 //! - Runs of automations that name it in prompt, steps or result, with their executions.
 //! - Conversations with the planner that name it.
 //!
-//! The organization's own texts (tools, knowledge bases, phone numbers, members) are not searched.
+//! The organization's own texts (tools, knowledge bases, phone numbers, members) are not searched; they have routes of their
+//! own.
 
 use serde::Serialize;
 use shared::{

@@ -1,7 +1,8 @@
 //! The organization's own accounts at VAPI and at an LLM, in place of the platform's.
 //!
-//! A VAPI key must see the organization's agents and tools at VAPI (`switch.rs`). Each key has its own secret, named by the
-//! organization's row: writing the row changes the account at once and entirely. An intent records a secret without a row.
+//! A VAPI key is tried at VAPI first, and must see the organization's agents and tools (`switch.rs`). Each key is a secret of
+//! its own, which the organization's row names: writing the row changes the account at once and entirely. A secret without a
+//! row is on record as an intent.
 
 mod body;
 mod switch;
@@ -137,7 +138,7 @@ async fn put(
     let (before, content) = match service {
         KeyService::Vapi => {
             let account = body::vapi(body)?;
-            // Its write then notices a change in between.
+            // The row is read before the comparison, so its write notices a change in between.
             let before = deps.organizations.get_consistent(organization).await?;
             if !deps.vapi.accepts_credentials(&account, deadline).await? {
                 return Err(Error::invalid(
@@ -156,7 +157,7 @@ async fn put(
     store(deps, &before, service, &content, deadline).await
 }
 
-/// Deletes the previous secret last.
+/// Makes the secret, writes its name into the row, and deletes the previous secret.
 async fn store(
     deps: &Deps,
     before: &Organization,

@@ -1,7 +1,7 @@
 //! Checks whether an organization may change to another VAPI account.
 //!
-//! A key of another account would lose the organization's agents and tools. So the account may change while there are none, or
-//! if the new key sees them.
+//! Its agents and tools exist in one account, and a key of another account would lose them all. So the account may change while
+//! there are none, or if the new key sees the existing ones.
 
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use shared::{
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 8;
 /// Agents named in a refusal; there may be more.
 const NAMED: usize = 5;
 
-/// Of which one must be found: VAPI may have lost some.
+/// The number of tools tried, one of which must be found: VAPI may have lost some.
 const TRIED: usize = 8;
 
 /// # Errors

@@ -1,4 +1,4 @@
-//! Shows tools to members, with secrets masked for everybody.
+//! Shows tools to members of their organization, with secrets masked for everybody.
 
 use std::str::FromStr;
 

@@ -13,11 +13,11 @@ use shared::{
 use crate::Deps;
 
 const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// Of a preflight's answer, in seconds.
+/// How long a browser caches a preflight's answer, in seconds.
 const PREFLIGHT_HOLDS: &str = "7200";
 
 pub struct Settings {
-    /// Clients reach this API here.
+    /// Under which clients reach this API.
     pub public_url: String,
     pub mcp: McpSettings,
 }
@@ -28,7 +28,7 @@ pub(crate) fn resource(deps: &Deps, slug: &Slug) -> String {
     format!("{}/api/{slug}/mcp", origin(&deps.authentication.public_url))
 }
 
-/// Scheme, host and path.
+/// Scheme, host and path of an address.
 fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -56,7 +56,7 @@ pub(crate) fn metadata(deps: &Deps, slug: Option<&Slug>) -> Result<Reply> {
     if let (Some(scopes), Value::Object(metadata)) = (scopes, &mut metadata) {
         metadata.insert("scopes_supported".into(), scopes.into());
     }
-    // Public: every client must read it.
+    // It says nothing that is secret, and every client must read it.
     Ok(Reply::ok(&metadata)?.with_headers([("access-control-allow-origin", "*".to_owned())]))
 }
 
@@ -92,7 +92,7 @@ fn insufficient(deps: &Deps, slug: &Slug, scopes: &str, token: &VerifiedToken) -
 }
 
 fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>) -> Error {
-    // Behind the path: some clients take no other address.
+    // Where the path comes behind: some clients take no other address.
     let metadata = format!("{}{METADATA}/api/{slug}/mcp", origin(&deps.authentication.public_url));
     let scope =
         deps.authentication.mcp.scopes.as_ref().map(|scopes| format!(", scope=\"{scopes}\"")).unwrap_or_default();
@@ -101,10 +101,10 @@ fn challenged(error: Error, deps: &Deps, slug: &Slug, why: Option<(&str, &str)>)
     error.with_headers(vec![("www-authenticate", challenge)])
 }
 
-/// So that a page of this origin can read the answer.
+/// The CORS headers that let a page of this origin read the answer.
 ///
 /// # Errors
-/// [`Error::Forbidden`] for another origin: a name that changed its address may have led the page here.
+/// [`Error::Forbidden`] for a page of another origin: it may have been led here by a name that changed its address.
 pub(crate) fn headers(deps: &Deps, request: &Request) -> Result<Vec<(&'static str, String)>> {
     let Some(origin) = request.headers().get("origin") else { return Ok(Vec::new()) };
     let origin = origin.to_str().unwrap_or_default();
@@ -134,7 +134,7 @@ pub(crate) fn preflight(deps: &Deps, request: &Request) -> Result<Reply> {
     Ok(Reply::no_content().with_headers(headers(deps, request)?.into_iter().chain(allowed)))
 }
 
-/// As API Gateway says.
+/// Which host API Gateway says that the request came to.
 pub(crate) fn gateway_host(request: &Request) -> Option<String> {
     let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
     context.domain_name.clone()

@@ -170,10 +170,10 @@ async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> 
     answer(deps, found, &slug).await.map(Nothing)
 }
 
-/// An authorizer's 401 would not say where tokens are given.
+/// No authorizer stands before the server: its 401 would not say where tokens are given.
 async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     let shown = authentication::headers(deps, found.request)?;
-    // Refusals have the same headers: a client in a browser must be able to read them.
+    // The same headers stand at a refusal: a client in a browser must be able to read it.
     match Box::pin(server::answer(deps, found, slug)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
         Err(error) => Err(error.with_headers(shown)),

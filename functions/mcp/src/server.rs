@@ -1,4 +1,4 @@
-//! The MCP server: `rmcp` speaks the protocol in every known version, and asks here for tools.
+//! The MCP server: `rmcp` speaks the protocol, of every version that it knows, and asks here for tools.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use shared::{
 
 use crate::{Deps, authentication};
 
-/// In milliseconds: the list changes with the program.
+/// For how long a client may keep the list of tools, in milliseconds: it changes with the program.
 const LIST_HOLDS: u64 = 5 * 60 * 1_000;
-/// A definition is refused at a far smaller size, with a reason.
+/// Bytes of a request; a definition is refused above a far smaller size, with a reason.
 const LARGEST_REQUEST: usize = 4 * 1024 * 1024;
 
 const INSTRUCTIONS: &str = "Build automations for an organization. Look with list_automations whether there is one to change. List what a service offers with initial_md_fetch, or find tools with \
@@ -41,7 +41,7 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
 pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     let member = authentication::member(deps, found, slug).await?;
     let (request, deadline) = (found.request, found.deadline);
-    // The gateway's own host name comes second, if different.
+    // The second is the gateway's own host name, if this API has another one.
     let hosts = std::iter::once(authentication::host(deps)).chain(authentication::gateway_host(request));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -54,7 +54,7 @@ pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let unreadable = unreadable(request);
     let (head, body) = Box::pin(service.handle(request.clone())).await.into_parts();
-    // Even with a valid content type.
+    // `rmcp` answers 415 to every unreadable body, with any content type.
     if let (415, Some(unreadable)) = (head.status.as_u16(), unreadable) {
         return Reply::json(400, &unreadable);
     }
@@ -89,7 +89,7 @@ struct Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        // Nothing here could tell `listChanged`.
+        // Without `listChanged`: nothing here could tell it.
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("switchboard", env!("CARGO_PKG_VERSION")).with_title("Switchboard"))
             .with_instructions(INSTRUCTIONS)
@@ -138,7 +138,7 @@ fn refused(sentence: String) -> AgentToolAnswer {
     AgentToolAnswer { failed: true, text: sentence, data: Value::Null }
 }
 
-/// Text for clients that read nothing else.
+/// The text is included for clients that read nothing else.
 fn told(AgentToolAnswer { failed, text, data }: AgentToolAnswer) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };

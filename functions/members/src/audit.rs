@@ -1,4 +1,4 @@
-//! The audit log of the organization's changes.
+//! The audit log: who changed what.
 
 use serde_json::json;
 use shared::{

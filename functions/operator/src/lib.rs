@@ -15,8 +15,8 @@
 //! - `{"budgets": {"slug", "runs_per_hour"?, "executions_per_hour"?, "platform_cost_per_month"?, "own_cost_per_month"?}}` sets
 //!   the organization's own budgets; `null` returns to the deployment's. Gives `budgets_set`.
 //!
-//! The event carries the files, so the catalogue changes without a deployment, and a dry run shows a pull request's effect. An
-//! event holds 6 MB, some thirty times the present size.
+//! The event carries the files, so the catalogue changes without a deployment, and a dry run shows the effect of a pull
+//! request. An event holds 6 MB, some thirty times the present size.
 
 mod capabilities;
 mod file;
@@ -67,7 +67,7 @@ impl Deps {
 pub async fn handle(deps: &Deps, event: Value, deadline: Deadline) -> Result<Value> {
     let mut problems = Problems::default();
     let asked = Fields::of(&event, "", &mut problems).and_then(read);
-    // The futures' layout is deep enough for the compiler.
+    // On the heap: the layout of a function's futures is deep enough for the compiler.
     let answer = match problems.into_result(asked)? {
         Asked::Load { dry_run } => {
             let files = event.get("files").and_then(Value::as_object).into_iter().flatten().collect();

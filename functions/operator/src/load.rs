@@ -1,8 +1,8 @@
 //! Loads the files into the tables.
 //!
-//! A load holds the catalogue's lease. It writes a service's tools, then the capabilities, then the service's row: a reader of
-//! the new edition finds all of its rows. Unchanged rows are not written, so the next load completes an interrupted one, which
-//! reports its writes.
+//! A load holds the catalogue's lease, so loads never mix. It writes a service's tools first, then the capabilities, then the
+//! service's row: a reader of the new edition finds all of its rows. Unchanged rows are not written, so the next load completes
+//! an interrupted one, which reports its writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -29,11 +29,11 @@ use crate::{
 const MOST_TOLD: usize = 500;
 /// Parallel writes.
 const WRITES: usize = 16;
-/// While it waits for another load.
+/// Kept back for this load while it waits for another one.
 const FOR_THE_LOAD: Duration = Duration::from_secs(30);
-/// Remaining, to begin a load.
+/// The least time to begin a load.
 const LEAST_TO_BEGIN: Duration = Duration::from_secs(15);
-/// Remaining, to begin a service: a killed load could not report its writes.
+/// The least time to begin a service: a killed load could not report its writes.
 const LEAST_FOR_A_SERVICE: Duration = Duration::from_secs(5);
 /// Columns that do not count as a change.
 const TIMES: [&str; 2] = ["created_at", "updated_at"];
@@ -48,7 +48,7 @@ pub enum Report {
         more: usize,
     },
     Loaded(Changes),
-    /// After some writes. The next load of the same files completes them.
+    /// A failure after some writes. The next load of the same files completes them.
     BrokeOff {
         problem: String,
         written: Written,
@@ -377,7 +377,7 @@ impl Old {
     }
 }
 
-/// Same age, next version, and the previous description after a change.
+/// The tool as the successor of its old row: same age, next version, and the previous description after a change.
 fn succeed(tool: ServiceTool, before: Option<&ServiceTool>, now: Timestamp) -> ServiceTool {
     let counted = |version: u64| match &tool.binding {
         Binding::Pipedream { version, .. } => version.clone(),

@@ -42,7 +42,7 @@ const LONGEST_DESCRIPTION: usize = 500;
 /// Forms of a secret, as the last word of its name.
 const FORMS: [&str; 5] = ["base64", "file", "json", "pem", "text"];
 
-/// These contradict a claim to only read.
+/// Verbs that contradict a claim to only read.
 const ACTING: [&str; 5] = ["create", "add", "update", "delete", "send"];
 
 /// A component as Pipedream describes it; in a file of the catalogue its `configurable_props` are called `props`.
@@ -121,7 +121,7 @@ impl Prop {
     }
 }
 
-/// By hand: its props lack these facts.
+/// Facts about a component that its props lack, by hand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overlay {
     /// Keywords for the schemas of arguments, by argument; `null` removes a keyword.
@@ -444,7 +444,7 @@ fn change(schema: &mut Map<String, Value>, changes: &Map<String, Value>) {
     }
 }
 
-/// Whether it has an effect, and whether that may lose data. A missing hint counts as both. A claim to only read is not
+/// Whether it has an effect, and whether the effect may lose data. A missing hint counts as both. A claim to only read is not
 /// believed beside an argument that creates, adds, updates, deletes or sends.
 fn hints(claimed: Annotations, arguments: &Map<String, Value>, fixed: &Map<String, Value>) -> (bool, bool) {
     let acts = |name: &String| redaction::words(name).first().is_some_and(|verb| ACTING.contains(&verb.as_str()));

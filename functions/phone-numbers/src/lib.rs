@@ -1,9 +1,9 @@
 //! Phone numbers of an organization, each from a Twilio account.
 //!
-//! Bodies are in `body.rs`. VAPI must confirm its id of a number. Twilio must confirm that the number belongs to the account;
-//! the credentials then go to Secrets Manager, and into no table, answer or log. A secret is written before its row and deleted
-//! after it, and new credentials get a new secret, so a row always names a complete one. Intents settle secrets left by a
-//! crash.
+//! Bodies are in `body.rs`. VAPI's id of a number is accepted if VAPI confirms the number. Credentials are tried at Twilio,
+//! which must confirm that the number belongs to the account, and then go to Secrets Manager: they are in no table, no answer
+//! and no log. A secret is written before its row and deleted after it, and new credentials get a secret of their own, so a row
+//! always names a complete secret. A secret left by a crash is on record as an intent, and settled.
 
 mod body;
 
@@ -48,7 +48,7 @@ pub struct Deps {
     pub vapi: Vapi,
     pub accounts: Accounts,
     pub secrets: StoredSecrets,
-    /// Precedes the phone number's id; later credentials append their own id.
+    /// The prefix of the secrets' names, before the phone number's id; later credentials append an id of their own.
     pub secret_prefix: String,
 }
 
@@ -212,7 +212,7 @@ async fn register(
         ),
         deps.phone_numbers.by_number(&number),
     );
-    // Only a proven owner learns that the number is registered. A row written by hand has no guard item.
+    // Only a caller who has proved ownership learns that the number is registered. A row written by hand has no guard item.
     checked?;
     if present?.is_some() {
         return Err(Error::Conflict("this number is already registered".into()));
@@ -287,7 +287,7 @@ async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, de
     let row = deps.phone_numbers.get(organization, id).await?;
     let left = own_secret(deps, &row).map(|secret| secret_intent(organization, id, secret, deadline));
     if let Err(error) = deps.phone_numbers.delete(organization, &row, left.as_ref()).await {
-        // The row is gone; the answer was lost.
+        // The row went with its intent, but the answer was lost.
         let Err(Error::NotFound(_)) = deps.phone_numbers.get(organization, id).await else {
             return Err(error);
         };
@@ -306,7 +306,8 @@ struct Named<'a> {
     at_vapi: Option<Uuid>,
 }
 
-/// The agent is ours, the number in the Twilio account and under its id at VAPI. Names all problems at once.
+/// Checks that the references exist: the agent here, the number in the Twilio account and under its id at VAPI. All problems
+/// are named at once.
 async fn check(
     deps: &Deps,
     organization: OrganizationId,
@@ -355,8 +356,9 @@ async fn check(
     problems.into_result(Some(()))
 }
 
-/// Ownership was proven at Twilio, which also counts in the shared VAPI account. Some numbers at VAPI do not show their digits:
-/// those are accepted in an organization's own account only.
+/// Whether VAPI's number with this id is this number. The caller has proved ownership of the number at Twilio, which also
+/// counts in the shared VAPI account. Some numbers at VAPI do not show their digits: those are accepted in an organization's
+/// own account only.
 async fn is_number_at_vapi(
     deps: &Deps,
     organization: OrganizationId,
@@ -377,7 +379,7 @@ async fn is_number_at_vapi(
     }))
 }
 
-/// Not of this organization, or deleted.
+/// Another organization's agent, and a deleted one, are not agents of the body's organization.
 fn no_agent(error: Error) -> Error {
     match error {
         Error::NotFound("agent") => Error::invalid("agent_id", "is not an agent of this organization"),

@@ -1,4 +1,4 @@
-//! Tells the live call the results of background tools, once and in the order of arrival.
+//! Tells the live call the result of a tool that ran in the background, once and in the order of arrival.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const HEADING: &str = "Results of tools that ran in the background:";
-/// Longer than all attempts at one message.
+/// Longer than the attempts to tell one message.
 const LEASE: Duration = Duration::from_secs(40);
 /// Bytes of one message.
 const MESSAGE_BUDGET: usize = 8 * 1024;

@@ -1,7 +1,8 @@
 //! Reports the results of a call's start tools to the model in one system message.
 //!
-//! Each tool adds its line to the call's row. The last one sends all lines; after a deadline a separate message sends the lines
-//! so far, and later results follow one by one. One conditional write decides who sends, so a redelivery sends nothing twice.
+//! Each tool adds its line to the call's row. The last one sends all lines; after a deadline a message of its own sends the
+//! lines so far, and later results follow one by one. One conditional write decides who sends, so a redelivered message sends
+//! nothing twice.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use shared::{
 
 use crate::Deps;
 
-/// Why nothing is sent any more.
+/// The reason why nothing is sent any more.
 pub(crate) const OVER: &str = "the call is over";
 
 const HEADING: &str = "Customer context from CRM lookup:";
@@ -26,15 +27,15 @@ const HEADING: &str = "Customer context from CRM lookup:";
 const LINE_BUDGET: usize = 2 * 1024;
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
-/// The row may be written a moment after its tools are queued.
+/// A call's row may be written a moment after its tools are queued.
 const ROW_WITHIN: Duration = Duration::from_secs(3);
-/// By VAPI.
+/// VAPI's time to create a call.
 const CREATED_WITHIN: Duration = Duration::from_secs(12);
-/// The call's media connects a moment after the TwiML.
+/// How long a call is tried that does not take messages yet: its media connects a moment after the TwiML.
 const TOLD_WITHIN: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// At a control URL, before the call's row is read: the call may be over.
+/// Attempts at a control URL before the call's row is read: the call may be over.
 const ATTEMPTS_BEFORE_LOOKING: u32 = 4;
 
 /// Adds a tool's result, and sends the results that are due.
@@ -59,13 +60,13 @@ pub(crate) async fn add(
         }
     };
     match added {
-        // The row records that nothing was sent.
+        // The call is over; the row records that nothing was sent.
         Added::Over(call) => send_results(deps, organization, &call, deadline).await,
         Added::NoCall => {
             tracing::error!(call.id = %call, tool.id = %tool.id, "a result has no live call");
             Ok(())
         }
-        // Others were sent before it.
+        // The other results were sent without it.
         Added::Now(call) if call.context_taken_at.is_some() => {
             if let Some(line) = line {
                 let message = format!("{HEADING}\n{line}");
@@ -116,7 +117,7 @@ pub(crate) async fn add_early(
     }
 }
 
-/// So that the history can name the call.
+/// Waits for the call, so that the history can name it.
 async fn begun(deps: &Deps, organization: OrganizationId, starting: &CallId, deadline: Deadline) -> Option<CallId> {
     let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline.at_most(CREATED_WITHIN));
     loop {
@@ -149,14 +150,16 @@ pub(crate) async fn send_results(
     Ok(())
 }
 
-/// Retries while the call does not take it yet, and records the outcome.
+/// Sends a message with the results of these executions into the conversation, with retries while the call does not take it
+/// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = add_result_to_live_call(deps, call, message.text, false, deadline).await;
     let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
     note(deps, call, executions, message.late, told).await;
 }
 
-/// Retries while the call does not take it yet. `answers`: the model answers at once.
+/// Sends a system message into the conversation, with retries while the call does not take it yet. `answers`: the model answers
+/// at once.
 ///
 /// # Errors
 /// The reason.
@@ -176,7 +179,7 @@ pub(crate) async fn add_result_to_live_call(
     })
 }
 
-/// Knows whether other results went before.
+/// A message, and whether the other results went before it.
 struct Message<'a> {
     text: &'a str,
     late: bool,
@@ -242,7 +245,7 @@ async fn is_over(deps: &Deps, call: &Call) -> bool {
     row.is_some_and(|row| row.is_over())
 }
 
-/// A heading, and a line for each result in the order in which the tools were queued.
+/// The heading and a line for each tool with a result, in the order in which the tools were queued.
 fn message(call: &Call) -> Option<String> {
     let found =
         call.on_call_start.iter().filter_map(|tool| call.results.get(&tool.execution_id.to_string())?.as_deref());
@@ -263,7 +266,7 @@ fn message(call: &Call) -> Option<String> {
     (lines > 0).then_some(message)
 }
 
-/// Cut so that its line keeps the budget; `None` for a failure.
+/// The JSON of a result, cut so that its line keeps the budget; `None` for a failure.
 pub(crate) fn json(label: &str, answer: &Map<String, Value>) -> Option<String> {
     let result = answer.get("result").filter(|_| answer.get("success") == Some(&Value::Bool(true)))?;
     Some(fit(result.clone(), LINE_BUDGET.saturating_sub(label.len() + 2)).to_string())

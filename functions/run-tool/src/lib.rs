@@ -1,8 +1,8 @@
 //! SQS: runs one queued tool: an `async` tool, or a tool of a call's start.
 //!
 //! Results of start tools go to the model (`context.rs`). The effect is claimed like any other, so redeliveries are harmless.
-//! An execution that could not begin by our own fault is redelivered; everything else is an outcome in the history, under the
-//! message's execution id.
+//! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
+//! has it under the message's execution id.
 
 mod after_call;
 mod background;
@@ -27,10 +27,10 @@ use shared::{
     tool::{CallContext, Conversation, Subject, arguments},
 };
 
-/// Per tool; the function's limit must be longer.
+/// The time limit of one tool; the function's must be longer.
 const RUN_WITHIN: Duration = Duration::from_secs(45);
 
-/// Results are useful only at a call's start, or within the call: messages delayed longer are dropped.
+/// Results are useful only at the start of a call, or within the call: a message delayed longer by an outage is dropped.
 const OF_USE_TO_A_START: Duration = Duration::from_secs(2 * 60);
 const OF_USE_TO_A_CALL: Duration = Duration::from_secs(10 * 60);
 
@@ -125,7 +125,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
     told
 }
 
-/// The process may not know the usage; nobody waits on the line here.
+/// Reads the organization's usage, because the process may not know it; nobody waits on the line here.
 async fn learn_usage(deps: &Deps, organization: OrganizationId, deadline: Deadline) {
     if let Err(error) = deps.executor.budgets.usage(organization, deadline).await {
         tracing::warn!("the usage of a budget could not be read: {}", error::chain(&error));
@@ -143,7 +143,7 @@ fn too_late(queued: &QueuedExecution) -> Option<&'static str> {
     (queued.queued_at.plus(of_use) < Timestamp::now()).then_some(told)
 }
 
-/// The tool is gone. An earlier delivery's execution stays.
+/// Records that an execution was dropped because its tool is gone, unless an earlier delivery may have run it.
 async fn drop_deleted(
     deps: &Deps,
     queued: &QueuedExecution,
@@ -173,7 +173,7 @@ async fn drop_deleted(
         status,
         error: Some(why.to_owned()),
         fault: Some(Fault::Configuration),
-        // The tool's marks are unknown, so nothing is shown.
+        // Without the tool its marks are unknown, so nothing is shown.
         arguments: Map::new(),
         result: None,
         ignored_arguments: Vec::new(),

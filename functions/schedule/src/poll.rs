@@ -1,7 +1,7 @@
 //! Polls a source and starts runs for new items.
 //!
-//! Runs start before the seen items are saved: after a crash an item is new again, and its run the same. A run for several
-//! items is named by them, so they are saved first.
+//! Runs start before the seen items are saved: after a crash an item is new again, and its run is the same. A run for several
+//! items is named by these items, so they are saved before it starts.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use shared::{
 
 use crate::Deps;
 
-/// If more items are left than one poll takes.
+/// The wait if more items are left than one poll takes.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Of a polled automation.
+/// The source of a polled automation.
 pub(crate) struct Source<'a> {
     pub(crate) automation: &'a Automation,
     pub(crate) version: &'a AutomationVersion,
@@ -44,11 +44,11 @@ pub(crate) async fn poll(
         None => json!({}),
     };
     let asked = deps.deployment.ask_source(automation, version, (definition, polling), &person, deadline);
-    // After an early poll, too.
+    // An early poll does not bring the next one forward.
     let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
         SourceAnswer::Gone(reason) => {
-            // It would have started then.
+            // The run that would have started.
             let due = format!("schedule {base}");
             let run = RunId::of_cause(organization, automation.id, &due);
             let version = (automation.id, automation.active_version);
@@ -69,7 +69,7 @@ pub(crate) async fn poll(
     }
 }
 
-/// With the path of their identity.
+/// The items of an answer, and the path of their identity.
 struct Answered {
     items: Vec<PolledItem>,
     told_by: String,

@@ -1,8 +1,8 @@
 //! Settles open changes: every five minutes, when woken by its queue, and by hand.
 //!
-//! Open changes are those between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives `{"settled": [...],
-//! "left": [...]}`, each `{intent, change, outcome}`. It also queues late occurrences of schedules, wakes runs whose approvals
-//! are over, and goes on reissuing tools at VAPI after a change of token or address.
+//! It finishes or undoes open changes between VAPI, Secrets Manager or `EventBridge` Scheduler and the tables. Gives
+//! `{"settled": [...], "left": [...]}`, each `{intent, change, outcome}`. It also queues late occurrences of schedules, wakes
+//! runs whose approvals are over, and continues to give VAPI's tools a new token and address after a change of either.
 
 use std::time::Duration;
 
@@ -36,12 +36,12 @@ impl Deps {
     }
 }
 
-/// For reissuing tools, even if many changes are open.
+/// Kept back for tools that need a new token, even if many changes are open.
 const REISSUE: Duration = Duration::from_secs(45);
 
 pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
     let mut failures = 0;
-    // Short, and automations wait for them.
+    // Both are short, and automations wait for them.
     if let Err(error) = Box::pin(deps.triggers.sweep()).await {
         failures += 1;
         tracing::error!("late occurrences could not be queued: {}", error::chain(&error));
@@ -68,8 +68,8 @@ pub async fn handle(deps: &Deps, deadline: Deadline) -> Result<Report> {
     Ok(report)
 }
 
-/// Approvals that expired, or were decided a while ago without effect on the run. The message goes out before the note, so that
-/// none is lost; a duplicate is harmless.
+/// Wakes the runs whose approvals have expired, or were decided a while ago without effect on the run. The message goes out
+/// before the note, so that none is lost; a duplicate is harmless.
 async fn wake_waiting_runs(deps: &Deps) -> Result<()> {
     for approval in deps.approvals.due_to_wake().await? {
         deps.runs.wake(approval.organization_id, approval.run_id).await?;

@@ -1,7 +1,8 @@
-//! AG-UI: events for `@ag-ui/client` and CopilotKit, in an order that they accept.
+//! AG-UI: the events that `@ag-ui/client` and CopilotKit read, in an order that they accept.
 //!
-//! Clients abort a run that breaks a rule: it begins with `RUN_STARTED`, sends nothing after its end, and leaves nothing open;
-//! no optional field is `null`, a tool's result is text. [`Run`] keeps the rules for any sequence of a turn's events.
+//! Clients enforce rules and abort a run that breaks one: it begins with `RUN_STARTED`, says nothing after its end,
+//! and leaves nothing open at it; no optional field is `null`, a tool's result is text. [`Run`] keeps these rules for
+//! any sequence of a turn's events.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use shared::{
     planner::{Observer, TurnEvent, TurnStep, shown},
 };
 
-/// To the client, when an effect waits for consent.
+/// The question to the client when an effect waits for consent.
 const CONSENT: &str = "tool_consent";
 
 #[derive(Debug, Serialize)]
@@ -92,16 +93,16 @@ pub struct Run {
     frames: Frames,
     thread: String,
     id: String,
-    /// Begun messages.
+    /// How many messages have begun.
     messages: u32,
     step: Option<&'static str>,
-    /// Its words are coming.
+    /// The message whose words are coming.
     open: Option<Message>,
-    /// Told calls.
+    /// Calls that were told.
     calls: HashSet<String>,
-    /// To the person.
+    /// The question to the person.
     interrupt: Option<Value>,
-    /// Sent so far.
+    /// The part of the answer sent so far.
     told: Told,
     over: bool,
 }
@@ -134,7 +135,7 @@ impl Run {
         }
     }
 
-    /// A client replaces its state with this thread.
+    /// The thread so far. A client replaces its state with this.
     pub fn snapshot(&mut self, messages: &[Value]) {
         self.frames.data(&Written::MessagesSnapshot { messages });
     }
@@ -144,12 +145,12 @@ impl Run {
         self.interrupt = Some(interrupt(pending));
     }
 
-    /// Sends the rest of the answer, or all of a repeated request's.
+    /// Ends the run and sends the rest of the answer; the answer to a repeated request is sent as a whole.
     pub fn answered(&mut self, content: &str, widget: Option<&Value>, metadata: &Value) {
         if let Some(widget) = widget.filter(|_| !self.told.widget) {
             self.widget(widget);
         }
-        // The interrupt sends it once.
+        // The question to the person is sent once, by the interrupt.
         if !self.told.message && !content.is_empty() && self.interrupt.is_none() {
             self.message(content);
         }
@@ -161,7 +162,7 @@ impl Run {
         self.finish();
     }
 
-    /// Our own event; other clients skip it.
+    /// Something of our own, which a client that does not know it passes over.
     pub fn custom(&mut self, name: &str, value: Value) {
         if !self.over {
             self.frames.data(&Written::Custom { name, value });
@@ -216,11 +217,11 @@ impl Run {
         }
     }
 
-    /// Sends the unsent part.
+    /// The whole answer: its unsent part.
     fn message(&mut self, whole: &str) {
         self.told.message = true;
         let said = self.open.as_ref().map(|message| message.text.clone()).unwrap_or_default();
-        // The whole is trimmed.
+        // The whole is without blanks at its ends.
         let rest = whole.strip_prefix(said.as_str()).or_else(|| whole.strip_prefix(said.trim()));
         if rest.is_none() {
             self.end_message();
@@ -230,7 +231,7 @@ impl Run {
     }
 
     fn call(&mut self, id: &str, tool: &str, arguments: &Map<String, Value>) {
-        // Earlier words are a message of their own.
+        // The earlier words are a message of their own.
         self.end_message();
         if !self.calls.insert(id.to_owned()) {
             return;
@@ -275,7 +276,7 @@ impl Observer for Run {
         }
         match event {
             TurnEvent::Progress { step, .. } => {
-                // Words before another step are a message of their own; the last step ends with the answer.
+                // The words before another step are a message of their own; the last step ends with the answer.
                 if step != TurnStep::Validate {
                     self.end_message();
                 }
@@ -296,7 +297,7 @@ impl Observer for Run {
     }
 }
 
-/// A client keeps the received events.
+/// The end of a failed run; a client keeps the received events.
 pub fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::RunError { message: &error.to_string(), code: error.code() });
 }
@@ -306,7 +307,7 @@ fn interrupt(pending: &PendingCall) -> Value {
     json!({
         "id": id,
         "reason": CONSENT,
-        // Fixed words; the model's reason is a detail.
+        // In fixed words, with the model's reason as a detail.
         "message": format!("May I call {}?", pending.label()),
         "responseSchema": {
             "type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"],

@@ -1,4 +1,4 @@
-//! Admits members with a good token.
+//! Who is let in: a member who shows a good token.
 
 use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
@@ -8,7 +8,7 @@ use shared::{
 
 use crate::Deps;
 
-/// Variables with lists of origins; in one of them this stands for all origins.
+/// The variables with lists of origins; in one of them this stands for all origins.
 const ORIGINS: [&str; 3] = ["own_origin", "dashboard_origins", "stream_origins"];
 const EVERYBODY: &str = "all";
 
@@ -20,7 +20,7 @@ pub(crate) async fn person(deps: &Deps, found: &Found<'_>) -> Result<Person> {
     deps.access.person_by_token(found, &token).await
 }
 
-/// RFC 6750; an issuer that does not answer is no fault of the token's.
+/// 401 as RFC 6750 has it; an issuer that does not answer is no fault of the token's.
 fn unauthenticated(refused: NoToken) -> Error {
     let challenge = match refused {
         NoToken::Missing => "Bearer".to_owned(),
@@ -33,13 +33,14 @@ fn unauthenticated(refused: NoToken) -> Error {
     Error::Unauthenticated.with_headers(vec![("www-authenticate", challenge)])
 }
 
-/// As API Gateway says.
+/// The REST API's own endpoint, as API Gateway says it.
 fn own_address(request: &Request) -> Option<String> {
     let RequestContext::ApiGatewayV1(context) = request.request_context_ref()? else { return None };
     Some(format!("https://{}/{}", context.domain_name.as_ref()?, context.stage.as_ref()?))
 }
 
-/// Origins are in the stage's variables: a REST API answers preflights itself, and adds nothing to the function's answer.
+/// The CORS headers that let a page of this origin read the answer, from the variables of the API's stage: a REST API
+/// answers preflights itself, and adds nothing to the function's answer.
 pub(crate) fn headers(request: &Request) -> Vec<(&'static str, String)> {
     let Some(origin) = request.headers().get("origin").and_then(|origin| origin.to_str().ok()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! A thread for a front end that shows it anew, and the turn in progress, followed to its end.
+//! A thread as it is, for a front end that shows it anew, and the turn that is being answered, which it follows to its end.
 
 use serde_json::{Map, Value, json};
 use shared::{
@@ -18,13 +18,14 @@ use crate::{
     input, within,
 };
 
-/// The newest of a thread.
+/// The newest of a thread, which are shown.
 const MOST_MESSAGES: i32 = 200;
 
-/// In bytes.
+/// The shown part of a tool's result, in bytes.
 const LONGEST_RESULT: usize = 8 * 1024;
 
-/// As one event, with the waiting call. Nothing for a missing thread: a snapshot would clear the front end's state.
+/// The messages of a thread as one event, and its waiting call. Nothing for a thread that does not exist: a snapshot
+/// would clear the front end's state.
 pub(crate) async fn connect(
     deps: &'static Deps,
     member: &Member,
@@ -72,18 +73,18 @@ pub(crate) async fn connect(
     Ok(Reply::events(frames, async { Ok(()) }, agui::failed))
 }
 
-/// The person may still be asked. A call of the front end's own tool is not told again: it would be made again.
+/// Whether the person may still be asked. A call of the front end's own tool is not told again: it would be made again.
 fn is_open(pending: &PendingCall) -> bool {
     pending.waits_for == WaitsFor::Consent && pending.expires_at > Timestamp::now()
 }
 
-/// Oldest first, with stable ids.
+/// The messages, oldest first. Their ids are the same each time.
 fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<Value> {
     let mut messages = Vec::new();
     let asked = thread.pending_call().filter(is_open);
     if has_more {
         let id = format!("{}-earlier", thread.id);
-        // For older messages in `GET /agent/threads/{id}`.
+        // The cursor of the page of older messages in `GET /agent/threads/{id}`.
         let cursor = newest.last().map(|oldest| Cursor(oldest.number).to_string());
         messages.push(json!({
             "id": id, "role": "system", "content": "Earlier messages of this conversation are not shown.",
@@ -107,7 +108,7 @@ fn snapshot(thread: &Thread, newest: Vec<ThreadMessage>, has_more: bool) -> Vec<
             // Of a newer version.
             ChatRole::Unknown => continue,
         };
-        // The interrupt sends it to the person.
+        // The interrupt sends the present question to the person.
         let is_asked = asked.as_ref().is_some_and(|asked| {
             metadata.get("pending_action").and_then(|pending| pending.get("id")) == Some(&json!(asked.id))
         });

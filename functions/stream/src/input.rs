@@ -1,5 +1,5 @@
-//! `RunAgentInput` of `@ag-ui/client` 0.0.59 and 1.0. Unknown, unneeded and null fields are tolerated; fields that decide the
-//! effect are read strictly, and errors name the field.
+//! `RunAgentInput`, as `@ag-ui/client` 0.0.59 and 1.0 send it. It is read tolerantly: fields that are not known, not
+//! needed or null are nobody's fault. Fields that decide the effect are read strictly; errors name the field.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use uuid::Uuid;
 /// In characters; the client chooses the ids.
 const LONGEST_ID: usize = 200;
 const MOST_TOOLS: usize = 64;
-/// Of a model's function names, in characters.
+/// The characters of a model's function names.
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4_000;
-/// In bytes of JSON.
+/// Of a tool's parameters, in bytes of JSON.
 const LARGEST_SCHEMA: usize = 32 * 1024;
-/// Of a front end's tool, in characters.
+/// The result of a front end's tool, in characters.
 const LONGEST_RESULT: usize = 100_000;
 
-/// Of a run.
+/// A run that a client asks for.
 #[derive(Debug)]
 pub(crate) struct RunInput {
     pub(crate) run: String,
     pub(crate) asked: ChatInput,
 }
 
-/// Ignores the rest of the request.
+/// The thread and the run that a client names, and nothing else of its request.
 ///
 /// # Errors
 /// [`shared::Error::Invalid`] with every wrong field.
@@ -47,7 +47,7 @@ fn names(fields: &mut Fields<'_>) -> Option<(String, String)> {
 }
 
 impl RunInput {
-    /// `path`: of the body in the request.
+    /// Reads the body, which stands at `path` of the request.
     ///
     /// # Errors
     /// [`shared::Error::Invalid`] with every wrong field.
@@ -100,7 +100,7 @@ fn decision(answer: &mut Fields<'_>) -> Option<Consent> {
     Some(Consent { id: id?, approved: approved? })
 }
 
-/// The last message, or the results of the front end's tools since.
+/// The person's last message, or the results of the front end's tools since.
 fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
     let messages = list(fields, "messages");
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -108,7 +108,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
         fields.problem("messages", "must have a message of role user");
         return None;
     };
-    // Clients send back the results of our own tools, too.
+    // Results of our own tools are told to clients, and come back with the rest.
     let called = |id: &Value| {
         calls(messages).find(|call| call.get("id") == Some(id)).and_then(|call| call.pointer("/function/name"))
     };
@@ -128,7 +128,7 @@ fn said(fields: &mut Fields<'_>, tools: &[FrontEndTool]) -> Option<ChatInput> {
             message.problem("content", "must have text");
             return None;
         }
-        // In any run.
+        // A repeated message is the same request, in any run.
         return Some(ChatInput {
             message: text,
             name: id.as_deref().map(ChatInput::name_of_message),
@@ -176,7 +176,7 @@ fn content(message: &mut Fields<'_>, longest: usize) -> Option<String> {
     Some(text)
 }
 
-/// Skips unreadable tools.
+/// The front end's tools that can be read.
 fn tools(fields: &mut Fields<'_>) -> Vec<FrontEndTool> {
     let tools = list(fields, "tools");
     if tools.len() > MOST_TOOLS {

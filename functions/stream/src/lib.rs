@@ -1,8 +1,8 @@
-//! Streamed conversations with the planner. The REST API before the function streams and has no authorizer: the function
-//! verifies the token and sends the CORS headers itself (`authentication.rs`).
+//! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and
+//! has no authorizer: it verifies the token and sends the CORS headers itself (`authentication.rs`).
 //!
-//! Every refusal comes before the first event, with a status; later failures are events. Lambda does not report that a caller
-//! has left, so a turn goes on: `stop` or its limits end it.
+//! Every refusal comes before the first event, with a status; later failures are events. Lambda does not say that a
+//! caller has left, so a turn goes on without: `stop` ends it, and its limits do.
 
 pub mod agui;
 mod authentication;
@@ -45,7 +45,7 @@ pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub turns: Turns,
-    /// Unless it is the REST API's own endpoint.
+    /// Where it is reached, if not at the REST API's own endpoint.
     pub public_url: Option<String>,
 }
 
@@ -60,10 +60,10 @@ impl Deps {
     }
 }
 
-/// `deps` outlive the answer, which continues after this returns.
+/// `deps` outlive the answer, which goes on after this has returned.
 pub async fn handle(deps: &'static Deps, request: Request) -> Result<Reply> {
     let shown = authentication::headers(&request);
-    // A page must be able to read a refusal, too.
+    // A refusal has the same: a page must be able to read it.
     match Box::pin(routes::handle(deps, request)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
         Err(error) => Err(error.with_headers(shown)),
@@ -150,7 +150,7 @@ async fn ag_ui_run(deps: &'static Deps, found: &Found<'_>, body: Sent<RunAgentIn
     run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
 }
 
-/// `path`: of the input in the request.
+/// A turn as events of AG-UI; the input stands at `path` of the request.
 async fn run(deps: &'static Deps, person: &Person, body: &Value, path: &str, deadline: Deadline) -> Result<Reply> {
     let RunInput { run, asked } = RunInput::read(body, path)?;
     let thread = asked.thread.clone();

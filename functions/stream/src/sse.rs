@@ -67,13 +67,13 @@ impl Stream {
         Self { frames, ..Self::default() }
     }
 
-    /// Sends the rest of the answer, or all of a repeated request's.
+    /// Ends the stream and sends the rest of the answer; the answer to a repeated request is sent as a whole.
     pub(crate) fn answered(&mut self, answer: &TurnAnswer) {
         let TurnAnswer { thread, content, timestamp, widget, metadata, .. } = answer;
         if let Some(widget) = widget.as_ref().filter(|_| !self.widget_told) {
             self.frames.data(&Written::Widget { widget });
         }
-        // Once.
+        // The question to the person is sent once.
         if !self.message_told && !self.consent_told {
             self.message(content);
         }

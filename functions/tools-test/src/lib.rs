@@ -1,8 +1,8 @@
 //! Tries a tool, saved or not.
 //!
 //! A dry run shows the request with secrets masked, and sends nothing. Otherwise the tool runs once, as in a call, under its
-//! limits, with the trigger `test` in the history. An unsaved configuration gets an id derived from it, because its request was
-//! sent; only members who may make tools may run it.
+//! limits, and the history has it with the trigger `test`. An unsaved configuration gets an id derived from it in the history,
+//! because its request was sent; only members who may make tools may run it.
 
 mod request;
 
@@ -115,7 +115,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         ..Conversation::default()
     };
     let id = ExecutionId::generate();
-    // Another made-up call is another request.
+    // The same key with another made-up call is another request.
     let numbers = [&conversation.caller, &conversation.called.as_ref().map(ToString::to_string)];
     let name = key.map_or_else(|| id.to_string(), |key| Key::new(&["test", &key], &json!(numbers)).as_str().to_owned());
     let context = CallContext {
@@ -150,7 +150,7 @@ impl Answers for Tried {
     }
 }
 
-/// The configuration is checked as if it were to be saved.
+/// The organization's tool, or a tool of the configuration, which is checked as if it were to be saved.
 async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool, deadline: Deadline) -> Result<Tool> {
     match which {
         TestedTool::Saved(id) => deps.tools.get(organization, id).await,
@@ -173,7 +173,7 @@ async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, dead
     Ok(())
 }
 
-/// One of the organization's, by default the newest.
+/// The called number, one of the organization's; the newest unless one is named.
 async fn find_line(deps: &Deps, organization: OrganizationId, called: Option<E164>) -> Result<Option<PhoneNumber>> {
     let phone_numbers = &deps.executor.services.phone_numbers;
     let Some(number) = called else {
@@ -184,7 +184,7 @@ async fn find_line(deps: &Deps, organization: OrganizationId, called: Option<E16
     line.map(Some).ok_or_else(problem)
 }
 
-/// Nothing is counted, claimed or written down, because nothing happens.
+/// The request that would be sent. Nothing is counted, claimed or written down, because nothing happens.
 async fn show(
     deps: &Deps,
     tool: &ActionTool,

@@ -1,4 +1,4 @@
-//! The hooks that a request may address, with their secrets. The body's claims only select them.
+//! The hooks that a request may be for, with their secrets. The body's claims only select them.
 
 use futures_util::future::{BoxFuture, try_join_all};
 use percent_encoding::percent_decode_str;
@@ -10,9 +10,9 @@ use shared::{
 
 use crate::Deps;
 
-/// In parallel.
+/// Looked up beside each other.
 const BESIDE: usize = 10;
-/// While nothing is proven.
+/// So many are looked up while nothing is proven.
 const MOST_UNPROVEN: usize = 100;
 
 pub(crate) type Candidate = (Hook, Vec<HookSecret>);
@@ -30,7 +30,8 @@ impl Claims {
         }
     }
 
-    /// `None` when there are no more; a batch may be empty. Before a proof, as many as a service sends at once; after it, all.
+    /// The next hooks, which may be none; `None` when there are no more. Of a batch for many tenants all are found once it is
+    /// proven by one; before that, as many as a service sends at once.
     pub(crate) async fn next(
         &self,
         deps: &Deps,

@@ -1,4 +1,4 @@
-//! Notes an event of a hook, and matches it with its automations.
+//! An event of a hook is noted, and held against the automations that it is for.
 
 use shared::{
     Error, Result,
@@ -14,13 +14,13 @@ pub(crate) async fn dispatch(deps: &Deps, hook: &Hook, inbound: &InboundEvent, w
     let only = match hook.automation_id {
         Some(automation) => match deps.dispatch.filters.automations.get(hook.organization_id, automation).await {
             Ok(automation) => Some(automation),
-            // With its deployed trigger.
+            // The automation was deleted; its deployed trigger is deleted too.
             Err(Error::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error),
         },
         None => None,
     };
-    // Only the stored copy is cut.
+    // Filters and runs get the whole data; only the stored copy is cut.
     let event = noted(deps, hook, only.as_ref(), inbound);
     deps.dispatch.begin(&event, &inbound.data, only, work).await
 }

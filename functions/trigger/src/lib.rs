@@ -1,4 +1,4 @@
-//! Receives services' events, and starts the automations that listen to them.
+//! Events of services come in, and start the automations that listen to them.
 
 mod candidates;
 mod dispatch;
@@ -28,9 +28,9 @@ use crate::candidates::{Candidate, Claims};
 
 shared::routes!(Deps, "events": receive_shared_event, receive_event);
 
-/// Of one request, in parallel.
+/// Events of one request that are dispatched beside each other.
 const BESIDE: usize = 8;
-/// No service redelivers later; GitHub does for three days, on request.
+/// No service sends an event again after so long; GitHub does for three days, when asked to.
 const LONGEST_REDELIVERY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub struct Deps {
@@ -42,7 +42,7 @@ pub struct Deps {
     pub public_url: String,
     /// How long events are kept.
     pub kept: Duration,
-    /// In place of the scheme's time limit.
+    /// When a service must have its answer, if not as its scheme says.
     pub answer_within: Option<Duration>,
 }
 
@@ -95,10 +95,10 @@ async fn receive_event(deps: &Deps, found: &Found<'_>, service: Service, hook: O
 async fn answer(deps: &Deps, found: &Found<'_>, service: &str, hook: Option<&str>) -> Result<Reply> {
     let within = deps.answer_within.unwrap_or(Scheme::of_service(service).answered_within());
     let deadline = found.deadline.at_most(within);
-    // Redelivered events continue interrupted work.
+    // Interrupted work continues when the service sends the event again.
     let answered = Box::pin(receive_and_dispatch(deps, found.request, service, hook, deadline));
     match tokio::time::timeout(deadline.remaining(), answered).await {
-        // The service tries again.
+        // An outage: the service tries again.
         Ok(Err(error)) if error.is_outage() => Err(Error::Unavailable("the processing of events", Box::new(error))),
         Ok(answered) => answered,
         Err(elapsed) => Err(Error::Unavailable("the processing of events", Box::new(elapsed))),
@@ -198,7 +198,7 @@ async fn receive_and_dispatch(
         }
     }
     if none {
-        // A missing hook costs the same.
+        // As much is computed for a hook that is not there.
         let decoy = [HookSecret::of("decoy")];
         let keys = HookKeys { scheme, secrets: &decoy, google_key: None, own: None };
         drop(receive(keys, &asked, Timestamp::now()));
@@ -219,7 +219,8 @@ struct Received {
 }
 
 impl Received {
-    /// Returns the answer if the request needs no more. `shared`: the address is public.
+    /// Takes one hook's result; returns the answer if the request needs no more. `shared`: it came to an address that
+    /// everybody knows.
     async fn take(
         &mut self,
         deps: &Deps,
@@ -235,14 +236,14 @@ impl Received {
             }
             Ok(Delivery::Nothing) => self.answer = Ok(()),
             Ok(Delivery::Ended(tenant)) => {
-                // A hook without a tenant may take several tenants' events; one tenant's end is not the hook's.
+                // A hook without a tenant may take the events of several, and one of them goes.
                 if hook.tenant_key.is_some() && hook.tenant_key == tenant {
                     end(deps, &hook).await?;
                 }
                 self.answer = Ok(());
             }
             Ok(Delivery::Handshake(Handshake::Json(challenge))) => return Reply::ok(&challenge).map(Some),
-            // It is answered only at an address that the service alone knows.
+            // An unsigned handshake is answered only at an address that only the service knows.
             Ok(Delivery::Handshake(_)) if shared => {}
             Ok(Delivery::Handshake(Handshake::Text(text))) => return Ok(Some(Reply::text("text/plain", text))),
             Ok(Delivery::Handshake(Handshake::Secret(secret))) => {
@@ -262,7 +263,7 @@ impl Received {
     }
 }
 
-/// All are tried, even after a failure; they share the request's time for filters.
+/// Dispatches each event. All are tried, even after a failure; the time for their filters is the request's.
 async fn dispatch_all(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
     let work = Dispatch::work();
     let mut dispatched: Vec<BoxFuture<'_, Result<()>>> = Vec::with_capacity(events.len());
@@ -277,7 +278,7 @@ fn done() -> Result<Reply> {
     Reply::ok(&json!({}))
 }
 
-/// Empty, so that a missing hook and a wrong signature look the same.
+/// Empty, so that nothing tells a hook that is not there from a wrong signature.
 fn rejected(rejection: Rejection) -> Reply {
     let status = match rejection {
         Rejection::Unauthentic => 401,
@@ -287,7 +288,7 @@ fn rejected(rejection: Rejection) -> Reply {
     Reply::of(status, "text/plain", Vec::new())
 }
 
-/// A hook's secret proves nothing about other tenants.
+/// Whether an event's claimed tenant is the hook's. A hook's secret proves nothing about other tenants.
 fn is_for(hook: &Hook, tenant: Option<&String>) -> bool {
     hook.tenant_key.is_none() || hook.tenant_key.as_ref() == tenant
 }
@@ -300,7 +301,7 @@ async fn end(deps: &Deps, hook: &Hook) -> Result<()> {
     Ok(())
 }
 
-/// Google's, named by the request, if needed.
+/// The key of Google's that the request names, if it may be needed.
 async fn google_key(
     deps: &Deps,
     scheme: Scheme,

@@ -73,7 +73,7 @@ struct Before {
 }
 
 impl Reading<'_> {
-    /// Returns the offset to continue at.
+    /// Reads a block, and returns the offset to continue at.
     fn block(&mut self, fence: &Fence, calls: usize) -> Option<usize> {
         let parsed = &self.report.parsed;
         let before = Before { entries: parsed.entries.len(), blocks: parsed.blocks, start: fence.start };

@@ -48,7 +48,7 @@ impl Consent {
         format!("consent {}", self.id)
     }
 
-    /// A repeated decision gets the same answer.
+    /// The decision as a request. Its repetition gets the same answer.
     pub fn asked(self, thread: String) -> ChatInput {
         ChatInput {
             message: self.words().to_owned(),
@@ -76,8 +76,8 @@ impl ChatInput {
         format!("{MESSAGE}{id}")
     }
 
-    /// The body of `POST /agent/chat` and its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key`: the
-    /// `Idempotency-Key`.
+    /// Reads the body of `POST /agent/chat` and of its streaming twin: `{"message", "thread_id"?, "metadata"?}`. `key`
+    /// is the request's `Idempotency-Key`.
     ///
     /// # Errors
     /// [`Error::Invalid`] with every wrong field.
@@ -85,9 +85,9 @@ impl ChatInput {
         Self::read(body, "", key, true)
     }
 
-    /// The body of `POST /copilotkit/action`. Each field is beside `action`, or below `parameters` or `arguments`. The message
-    /// may also be the last one in `messages`, the thread a `conversation_id` or a `threadId`; two different threads are
-    /// refused.
+    /// Reads the body of `POST /copilotkit/action`. Each field is beside `action`, or below `parameters` or
+    /// `arguments`. The message may also be the person's last one in `messages`, the thread a `conversation_id` or a
+    /// `threadId`; two different threads are refused. Other fields are ignored.
     ///
     /// # Errors
     /// [`Error::Malformed`] for an unknown action, [`Error::Invalid`] with every wrong field.

@@ -40,7 +40,7 @@ enum Holder {
 }
 
 impl Turns {
-    /// Creates a missing thread.
+    /// Opens a turn of a member's thread, creating the thread if necessary. Every refusal happens here.
     ///
     /// # Errors
     /// [`Error::OverBudget`]; [`Error::NotFound`] for the name of another user's thread; [`Error::Conflict`] if

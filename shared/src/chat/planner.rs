@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A question costs two model requests, with or without a tool. The graph ([`Planner::run`]) works on an [`AgentState`] and
-//! reports to an [`Observer`], so a streamed and a whole answer are the same turn. A model's own function calls are the plan
-//! ([`Planner::function_calling`]).
+//! reports each event to an [`Observer`], so a streamed answer and a whole one are the same turn. If the model calls functions
+//! itself, its calls are the plan ([`Planner::function_calling`]).
 //!
 //! `answer_text.rs` alone separates answers from plans, so no plan is shown as an answer. The [`Receipt`] is made from the
 //! record, not from the model's words.

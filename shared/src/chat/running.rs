@@ -1,4 +1,4 @@
-//! Turns without an answer.
+//! Turns without an answer: their identity, their view, and following them to their end.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const LOOKS: Duration = Duration::from_millis(250);
-/// The same text is the same message for this long after a broken or unconfirmed answer.
+/// How long the same text is the same message after a broken or unconfirmed answer.
 pub(super) const SAME_WITHIN: Duration = Duration::from_secs(60);
 const LARGEST_RESULTS: usize = 64 * 1024;
 const LARGEST_RESULTS_OF_ANSWER: usize = 96 * 1024;
@@ -157,7 +157,7 @@ impl Teller {
 }
 
 impl Turns {
-    /// Reports the recorded calls of a turn that another invocation answers, until it ends.
+    /// Follows a turn that another invocation answers, and reports its recorded calls until it ends.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the thread is deleted meanwhile, [`Error::Conflict`] if the turn has not ended by

@@ -113,7 +113,8 @@ pub(super) struct Held {
     pub(super) summarized: bool,
 }
 
-/// Counts the costs, and ends the turn when the organization's budget is used up.
+/// Forwards a turn's events to an observer, counts the costs, and ends the turn when the organization's budget is used
+/// up.
 struct Metered<'a, O> {
     turns: &'a Turns,
     member: &'a Member,
@@ -156,7 +157,7 @@ impl Turns {
         }
     }
 
-    /// The answer is stored on return.
+    /// Takes the turn and reports its events to `observer`. On return the answer is stored.
     ///
     /// # Errors
     /// If the model cannot be asked and nothing was done, or if the answer cannot be stored: the same request may come
@@ -178,7 +179,7 @@ impl Turns {
         }
     }
 
-    /// If the other invocation died, the turn is resumed here.
+    /// Follows the same request to its end. If its invocation died, the turn is resumed here.
     async fn follow_same<O: Observer>(
         &self,
         following: Following,
@@ -268,7 +269,7 @@ impl Turns {
         taken
     }
 
-    /// False without a running turn.
+    /// Asks the running turn of a member's thread to end. False without a running turn.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the member has no such thread.
@@ -283,7 +284,8 @@ impl Turns {
         }
     }
 
-    /// Returns the cost. On failure the model sees all messages.
+    /// Summarizes the older messages of a long conversation and returns the cost. On failure the model sees all
+    /// messages.
     async fn shorten(&self, held: &mut Held, model: &LlmModel<'_>, deadline: Deadline) -> Option<f64> {
         let older = is_long(&held.messages)?;
         let (to_summarize, before) = (held.messages.get(..older)?, held.thread.summary.as_ref());
@@ -313,7 +315,7 @@ impl Turns {
         cost
     }
 
-    /// A turn that waits for the front end is not over: its answer follows.
+    /// Stores the turn. A turn that waits for the front end is not over: its answer follows.
     async fn save(
         &self,
         held: &Held,
@@ -433,8 +435,8 @@ fn answer(held: &Held, asked: &ChatInput, state: &AgentState, toolbox: &Toolbox,
     }
 }
 
-/// As its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}], "reason",
-/// "expires_at"}`.
+/// A waiting call as its person sees it: `{"id", "tool", "label", "arguments", "shows": [{"name", "value", "fixed"}],
+/// "reason", "expires_at"}`.
 pub fn waiting_view(pending: &PendingCall) -> Value {
     json!({
         "id": pending.id, "tool": pending.tool.name, "label": pending.label(), "arguments": pending.arguments,

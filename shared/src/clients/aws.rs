@@ -1,6 +1,6 @@
 //! The AWS SDK over our own HTTP client.
 //!
-//! One TLS stack with compiled-in roots, and HTTP/1.1, which suffices for DynamoDB and Secrets Manager
+//! One TLS stack in the binary, with its roots compiled in, and HTTP/1.1, which suffices for DynamoDB and Secrets Manager
 //! (docs/adr/0002-lean-aws-client.md).
 
 use std::time::Duration;
@@ -28,8 +28,9 @@ use reqwest::{
 
 use super::{Error, Failure, UpstreamService};
 
-/// `endpoint_url`: a local AWS, else absent. Sets time limits, which the SDK lacks: a hanging connection would block the caller
-/// until the function times out.
+/// The configuration of all AWS clients. `endpoint_url`: a local AWS, else absent.
+///
+/// Sets time limits, which the SDK lacks: a hanging connection would block the caller until the function times out.
 pub fn sdk_config(
     http: reqwest::Client,
     region: Region,
@@ -41,7 +42,7 @@ pub fn sdk_config(
         .region(region)
         .credentials_provider(credentials)
         .http_client(AwsHttp(http))
-        // Its initial second is too long for a caller on the phone.
+        // The SDK's initial backoff of a second is too long for a caller on the phone.
         .retry_config(RetryConfig::standard().with_max_attempts(3).with_initial_backoff(Duration::from_millis(50)))
         .timeout_config(
             TimeoutConfig::builder()
@@ -104,7 +105,7 @@ async fn send(http: &reqwest::Client, request: &HttpRequest) -> Result<HttpRespo
 
 fn failed(error: reqwest::Error) -> ConnectorError {
     if error.is_connect() {
-        // Nothing was sent, unlike after a broken connection.
+        // Another kind than a broken connection, since nothing was sent.
         ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
     } else if error.is_timeout() {
         ConnectorError::timeout(error.into())
@@ -113,7 +114,7 @@ fn failed(error: reqwest::Error) -> ConnectorError {
     }
 }
 
-/// AWS's own text stays in the source chain for the log.
+/// Exposes only the status; AWS's own text stays in the source chain for the log.
 pub(super) fn aws_failed<E>(service: UpstreamService, error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

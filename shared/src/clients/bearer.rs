@@ -13,16 +13,16 @@ use tokio::sync::Mutex;
 use super::{Error, Failure, UpstreamService};
 use crate::Deadline;
 
-/// Before expiry, as in Pipedream's SDKs; short-lived tokens are renewed after half their life.
+/// Renewal before the end of a token's life, as in Pipedream's SDKs; short-lived tokens are renewed after half their life.
 const MARGIN: Duration = Duration::from_secs(120);
 
-/// Without `expires_in`.
+/// Life of a token without `expires_in`.
 const UNTOLD: Duration = Duration::from_secs(300);
 
-/// Even if the server grants more.
+/// Maximal life of a token, also if the server grants more.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Clones share the token; concurrent callers wait for one request.
+/// A cached token. Clones share it; concurrent callers wait for one request.
 #[derive(Clone, Default)]
 pub(super) struct Bearer(Arc<Mutex<Option<Token>>>);
 
@@ -40,7 +40,7 @@ pub(super) struct TokenResponse {
 }
 
 impl Bearer {
-    /// Cached, or new from `ask`.
+    /// The cached token, or a new one from `ask`.
     ///
     /// # Errors
     /// Those of `ask`; [`Failure::Unreachable`] if a concurrent request exceeds `deadline`.
@@ -78,7 +78,7 @@ impl Bearer {
     }
 }
 
-/// A number, or a number as text, as some servers send.
+/// A number, or text with a number, as some servers send it.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::String(text) => text.trim().parse().ok(),

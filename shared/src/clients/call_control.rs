@@ -7,10 +7,10 @@
 //! {"type": "add-message", "message": {"role": "system", "content": "…"}, "triggerResponseEnabled": false}
 //! ```
 //!
-//! VAPI documents no answer, so any 2xx counts as accepted. The endpoint answers only while the call's media is connected; a
-//! 404 or a failed connection means too early or too late ([`NotAccepted::NotThere`]), and the caller decides on a retry. Not
-//! verified against the live service: the form `assistantId` for an existing assistant (documented only for the handoff tool),
-//! and the omission of `contextEngineeringPlan` (its form differs between VAPI's documentation and OpenAPI document).
+//! VAPI documents no answer, so any 2xx counts as accepted. The endpoint answers only while the call's media is connected; a 404
+//! or a failed connection means too early or too late ([`NotAccepted::NotThere`]), and the caller decides whether to retry. Not
+//! verified against the live service: the form `assistantId` for an existing assistant (VAPI documents it only for its handoff
+//! tool), and the omission of `contextEngineeringPlan` (its form differs between documentation and OpenAPI document).
 //!
 //! Messages go only to `*.vapi.ai` over https and to configured hosts, regardless of the control URL.
 
@@ -30,7 +30,7 @@ use crate::{
     models::{ControlUrl, E164},
 };
 
-/// VAPI's host names vary below this domain.
+/// The domain of VAPI's live calls; the host names vary.
 const VAPIS_HOSTS: &str = ".vapi.ai";
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub enum Destination<'a> {
     },
 }
 
-/// A transfer without a plan is blind.
+/// A destination with its transfer plan; without one the transfer is blind.
 #[derive(Serialize)]
 struct Planned<'a> {
     #[serde(flatten)]
@@ -62,9 +62,9 @@ struct Planned<'a> {
 
 #[derive(Debug)]
 pub enum NotAccepted {
-    /// The call is over, or its media is not connected yet.
+    /// The call is over, or its media is not connected yet. Nothing happened.
     NotThere(Error),
-    /// By VAPI or our guard. Nothing happened.
+    /// Declined by VAPI or by our guard. Nothing happened.
     Declined(Error),
     /// The message may have been executed.
     Unknown(Error),
@@ -120,7 +120,7 @@ impl CallControl {
         self.post(call, &json!({"type": "handoff", "destination": destination}), deadline).await
     }
 
-    /// `answers`: the model answers at once.
+    /// Adds a system message to the conversation. `answers`: the model answers at once.
     pub async fn add_message(
         &self,
         call: &ControlUrl,

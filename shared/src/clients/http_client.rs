@@ -22,16 +22,17 @@ use crate::{
     redaction::{HiddenTexts, vendor_text},
 };
 
-/// For the log.
+/// Bytes of an error body kept for the log.
 const EXCERPT: usize = 300;
 
-/// In path segments, so that ids and keys stay readable.
+/// Unescaped in path segments, so that ids and keys stay readable.
 const WRITTEN_OUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// Bytes of a vendor's answer.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
-/// Follows no redirects: no vendor's API uses them, and a bearer token must not follow one. Clones share connections.
+/// The client for vendors. It follows no redirects: no vendor's API uses them, and a bearer token must not follow one. Clones
+/// share connections.
 ///
 /// # Errors
 /// If TLS cannot be set up, independent of input.
@@ -39,7 +40,8 @@ pub fn http_client() -> Result<reqwest::Client, crate::Error> {
     builder()?.build().map_err(crate::Error::internal)
 }
 
-/// ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no redirects, 2 s to connect.
+/// The base of all clients: ring, Mozilla's roots compiled in (no bundle to parse at cold start), no proxy, no redirects, 2 s to
+/// connect.
 #[expect(clippy::disallowed_methods, reason = "this is the place the rule points to")]
 pub(super) fn builder() -> Result<reqwest::ClientBuilder, crate::Error> {
     let tls = tls_config().map_err(crate::Error::internal)?;
@@ -68,9 +70,9 @@ fn tls_config() -> Result<rustls::ClientConfig, rustls::Error> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// Idempotent: retry on any transient failure.
+    /// The request is idempotent: retry on any transient failure.
     Harmless,
-    /// Has an effect: retry only if the service cannot have processed it.
+    /// The request has an effect: retry only if the service cannot have processed it.
     NeverProcessed,
 }
 
@@ -162,13 +164,13 @@ pub(super) async fn once(service: UpstreamService, request: RequestBuilder) -> R
 }
 
 pub(super) fn not_sent(service: UpstreamService, error: reqwest::Error) -> Error {
-    // It may contain a token or a phone number.
+    // The URL may contain a token or a phone number.
     let error = error.without_url();
     let failure = if error.is_connect() || error.is_builder() { Failure::Unreachable } else { Failure::NoAnswer };
     Error::because(service, failure, error)
 }
 
-/// `Retry-After` in seconds or as a date, or OpenAI's finer `retry-after-ms`.
+/// The requested wait: `Retry-After` in seconds or as a date, or OpenAI's finer `retry-after-ms`.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let finer =
@@ -225,12 +227,12 @@ fn texts_of_request(request: RequestBuilder) -> HiddenTexts {
     HiddenTexts::of_request(&values)
 }
 
-/// Cleaned, for the log; of a JSON error, its message.
+/// The beginning of an error body for the log, cleaned; of a JSON error, its message.
 pub(super) fn excerpt(body: &[u8]) -> String {
     excerpt_without(body, &HiddenTexts::default())
 }
 
-/// All error texts of services pass through here, and lose the request's texts.
+/// As [`excerpt`], without the request's texts. All error texts of services pass through here.
 fn excerpt_without(body: &[u8], sent: &HiddenTexts) -> String {
     let (code, text) = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(error)) => {
@@ -258,7 +260,7 @@ fn words(message: &Value) -> String {
     }
 }
 
-/// Per prop: an object of texts.
+/// Pipedream's messages per prop: an object of texts.
 fn details(details: Option<&Value>) -> String {
     let members = details.and_then(Value::as_object).into_iter().flatten();
     let told: Vec<String> = members.filter_map(|(name, of)| Some(format!("{name} {}", of.as_str()?))).collect();

@@ -1,8 +1,8 @@
 //! Cached signing keys of an OIDC issuer (RFC 7517).
 //!
-//! Fetched for the first token, and again only for an unknown key, so invented key ids cost one request per [`PAUSE`]. While
-//! the issuer is unreachable the cached keys stay valid. Their address comes from configuration or from the issuer (`OpenID`
-//! Connect Discovery 1.0, section 4), never from a token.
+//! Keys are fetched for the first token, and again only for an unknown key, so invented key ids cost one request per [`PAUSE`].
+//! While the issuer is unreachable the cached keys stay valid. The address of the keys comes from configuration or from the
+//! issuer (`OpenID` Connect Discovery 1.0, section 4), never from a token.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Bytes.
 const LARGEST_ANSWER: usize = 256 * 1024;
 
-/// Clones share the keys.
+/// An issuer's keys. Clones share them.
 #[derive(Clone)]
 pub struct Jwks {
     outbound: Outbound,
@@ -48,7 +48,7 @@ struct Known {
     again_at: Option<Instant>,
 }
 
-/// With its only permitted algorithm.
+/// A key with its only permitted algorithm.
 #[derive(Clone)]
 pub struct SigningKey {
     pub algorithm: Algorithm,
@@ -90,7 +90,7 @@ impl Jwks {
         Self { pause, ..self }
     }
 
-    /// `None` if the issuer did not have it at the last request.
+    /// The key with this id; `None` if the issuer did not have it at the last request.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if there are no cached keys and the issuer does not answer.
@@ -125,7 +125,7 @@ impl Jwks {
             None => self.discover(deadline).await?,
         };
         let KeySet { keys } = self.get(&url, deadline).await?;
-        // Skipped alone.
+        // An unusable or unreadable key does not affect the others.
         let keys: HashMap<_, _> = keys.into_iter().filter_map(signing_key).collect();
         if keys.is_empty() { Err(unavailable("its key set holds no key for signatures")) } else { Ok(keys) }
     }
@@ -166,7 +166,7 @@ fn on_this_machine(url: &str) -> Option<String> {
     Some(format!("{host}:{}", url.port_or_known_default()?))
 }
 
-/// The algorithm follows from type, curve and `alg`, never from a token.
+/// A public signature key by its id. Its permitted algorithm follows from its type, curve and `alg`, never from a token.
 fn signing_key(jwk: Value) -> Option<(String, SigningKey)> {
     let jwk: Jwk = serde_json::from_value(jwk).ok()?;
     let CommonParameters { key_id, public_key_use, key_operations, key_algorithm, .. } = &jwk.common;

@@ -1,6 +1,6 @@
 //! LLM client for OpenAI's chat completions, the protocol of OpenRouter, OpenAI, vLLM and many gateways.
 //!
-//! `POST <base_url>/chat/completions` with an API key, or a token from OAuth client credentials. A generation has no effect
+//! `POST <base_url>/chat/completions` with an API key, or with a token from OAuth client credentials. A generation has no effect
 //! beyond its cost, so any transient failure is retried. An error inside a 200 counts like an HTTP status of its code. Errors
 //! never contain the conversation or the answer.
 
@@ -46,21 +46,21 @@ use super::{
 };
 use crate::Deadline;
 
-/// Until a stream begins: some models think for a minute first.
+/// Time until a stream begins: some models think for a minute first.
 const ATTEMPT: Duration = Duration::from_secs(120);
-/// For 8,000 tokens of a slow model.
+/// Time for a whole answer: 8,000 tokens of a slow model.
 const WHOLE_ATTEMPT: Duration = Duration::from_secs(240);
 
-/// Twice the longest answers of models, with their reasoning.
+/// Bytes: twice the longest answers of models, including their reasoning.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 #[derive(Clone)]
 pub struct Llm {
     http: reqwest::Client,
     outbound: Outbound,
-    /// Per account with client credentials.
+    /// One token per account with client credentials.
     bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
-    /// For the life of the process.
+    /// Parameters that models reject, for the life of the process.
     without: RejectedByModel,
 }
 
@@ -92,7 +92,7 @@ impl Message {
     }
 }
 
-/// Borrows the conversation, so a growing one is never copied.
+/// A request to the model. The conversation is borrowed, so a growing one is never copied.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionRequest<'a> {
     /// Defaults to the account's model.
@@ -101,7 +101,8 @@ pub struct CompletionRequest<'a> {
     /// 0 to 2.
     pub temperature: f64,
     pub max_tokens: Option<u32>,
-    /// For native calls, in wire format: `{"type": "function", "function": {"name", "description", "parameters"}}`.
+    /// Functions for native function calls, in wire format: `{"type": "function", "function": {"name", "description",
+    /// "parameters"}}`.
     pub tools: &'a [Value],
 }
 
@@ -119,7 +120,7 @@ struct Body<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
-    /// `max_tokens` for OpenAI's reasoning models.
+    /// The name of `max_tokens` for OpenAI's reasoning models.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
@@ -130,7 +131,7 @@ struct Body<'a> {
     stream_options: Option<StreamOptions>,
 }
 
-/// OpenAI and vLLM report usage only on request.
+/// OpenRouter always reports usage; OpenAI and vLLM only on request.
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
@@ -157,16 +158,16 @@ impl<'a> Body<'a> {
 }
 
 impl Llm {
-    /// `http`: for the platform's account; `outbound`: for organizations' addresses.
+    /// `http` is for the platform's account, `outbound` for addresses that organizations chose.
     pub fn new(http: reqwest::Client, outbound: Outbound) -> Self {
         Self { http, outbound, bearers: Arc::default(), without: RejectedByModel::default() }
     }
 
-    /// Whole, after retries within `deadline`.
+    /// The model's whole answer, after retries within `deadline`.
     ///
     /// # Errors
-    /// [`Error::transient`], [`Error::retry_after`] and [`Error::reason`] describe the remedy. [`Failure::Undecodable`] names
-    /// the missing part of a success.
+    /// [`Error::transient`], [`Error::retry_after`] and [`Error::reason`] describe the remedy. [`Failure::Undecodable`] for a
+    /// success without an answer; it names the missing part.
     pub async fn complete(
         &self,
         account: &Account,
@@ -184,7 +185,7 @@ impl Llm {
 
     async fn complete_with(&self, account: &Account, body: &Body<'_>, deadline: Deadline) -> Result<Completion, Error> {
         let prepared = &self.prepare(account, body)?.header(ACCEPT, "application/json");
-        // A timed-out answer is billed, so no attempt begins in too little time.
+        // A timed-out answer is billed. Another attempt in the little time left would be billed in vain.
         let begin = deadline.reserving((deadline.remaining() / 4).min(ATTEMPT / 2));
         let ask = |bearer: SecretString| async move {
             let private = Private { messages: body.messages, secret: &bearer };
@@ -198,8 +199,8 @@ impl Llm {
         self.authorized(account, deadline, ask).await
     }
 
-    /// Retries end with the first event; later errors are items, after the texts so far. A connection closed before the end of
-    /// the answer is an error.
+    /// The model's answer as a stream. Retries end with the first event; later errors are items of the stream, after the texts
+    /// received so far. A connection closed before the end of the answer is an error.
     ///
     /// # Errors
     /// As [`Llm::complete`], also for the items.
@@ -281,7 +282,7 @@ impl Llm {
         ask(token().await?).await
     }
 
-    /// Accounts never share one.
+    /// The account's token cache; accounts never share one.
     fn bearer_of(&self, account: &Account) -> Bearer {
         let mut bearers = self.bearers.lock().unwrap_or_else(PoisonError::into_inner);
         let holder = account.holder();
@@ -293,7 +294,7 @@ impl Llm {
     }
 }
 
-/// Returns a success with its body unread.
+/// Sends one request with authorization, and returns a successful response with its body unread.
 async fn attempt(prepared: &RequestBuilder, limit: Duration, private: &Private<'_>) -> Result<Response, Error> {
     let request = prepared.try_clone().ok_or_else(|| unusable("a streamed request cannot be sent"))?;
     let request = request.header(AUTHORIZATION, authorization(private.secret)?).timeout(limit);
@@ -313,7 +314,7 @@ async fn whole(response: Response, model: &str, private: &Private<'_>) -> Result
     answer::whole(&body, id, model, private)
 }
 
-/// reqwest reports an invalid header like an unreachable address.
+/// Checked here, because reqwest reports an invalid header like an unreachable address.
 fn authorization(bearer: &SecretString) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", bearer.expose_secret()))
         .map_err(|_would_quote_it| unusable("the key cannot stand in a header"))?;

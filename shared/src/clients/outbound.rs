@@ -1,8 +1,8 @@
 //! The guarded HTTP client, for addresses chosen by a tool's author or a model.
 //!
-//! It must not reach the Lambda runtime API, the metadata service or a VPC. A separate check of a host name could be bypassed
-//! by changing DNS answers, so the only resolver checks every address it returns. Literal IPs bypass it and are checked apart,
-//! in the first address and every redirect. Anything uncheckable is refused.
+//! It must not reach the Lambda runtime API, the metadata service or a VPC. A separate check of a host name could be bypassed by
+//! changing DNS answers, so the client's only resolver checks every address it returns. Literal IPs bypass the resolver and are
+//! checked apart, in the first address and every redirect. Anything uncheckable is refused.
 
 mod addresses;
 
@@ -33,7 +33,7 @@ const REDIRECTS: usize = 5;
 #[derive(Clone)]
 pub struct Outbound {
     guarded: reqwest::Client,
-    /// For the open hosts.
+    /// Only for the open hosts; absent without any.
     unguarded: Option<reqwest::Client>,
     open: Arc<OpenHosts>,
 }
@@ -44,16 +44,16 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<RequestBody>,
-    /// Bytes.
+    /// Bytes; a larger answer is an error.
     pub limit: usize,
-    /// For redirects too; if empty, any public host.
+    /// Also for redirects; if empty, any public host.
     pub allowed_hosts: AllowedHosts,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
     Json(Value),
-    /// `application/x-www-form-urlencoded`.
+    /// `application/x-www-form-urlencoded`, encoded.
     Form(String),
 }
 
@@ -74,7 +74,7 @@ pub struct Answer {
 }
 
 impl Outbound {
-    /// `open_hosts` (`name` or `name:port`) may be private, and use http.
+    /// `open_hosts` (`name` or `name:port`) are allowed although private, also over http.
     ///
     /// # Errors
     /// If TLS cannot be set up, independent of input.
@@ -105,7 +105,7 @@ impl Outbound {
         Ok(self.client(&url).post(url))
     }
 
-    /// Reads the whole answer.
+    /// Sends a request and reads the whole answer.
     ///
     /// # Errors
     /// As [`Outbound::open`]; [`Failure::Undecodable`] for an answer above the request's limit.
@@ -119,8 +119,9 @@ impl Outbound {
         Ok(Answer { status, content_type, body })
     }
 
-    /// Leaves the body unread. A GET follows up to five redirects, each checked like the first address; the request's headers
-    /// are not sent to another host. No retries; the deadline includes the body.
+    /// Sends a request, and returns the answer with its body unread. A GET follows up to five redirects, each checked like the
+    /// first address; the request's headers are not sent to another host. There are no retries, and the deadline includes the
+    /// body.
     ///
     /// # Errors
     /// [`Failure::Refused`] for a forbidden address, else as for every vendor.
@@ -208,7 +209,7 @@ pub(super) fn failed(service: UpstreamService, error: reqwest::Error) -> Error {
     not_sent(service, error)
 }
 
-/// `name` or `name:port`, also over http.
+/// Hosts (`name` or `name:port`) allowed by configuration, also over http.
 #[derive(Debug)]
 pub(super) struct OpenHosts(pub(super) Vec<String>);
 
@@ -221,7 +222,7 @@ impl OpenHosts {
     }
 }
 
-/// One non-public address refuses the whole answer.
+/// Refuses an answer with any non-public address as a whole.
 struct GuardedResolver;
 
 #[derive(Debug)]

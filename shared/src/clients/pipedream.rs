@@ -1,6 +1,6 @@
 //! Pipedream Connect: reads actions and accounts, and runs actions.
 //!
-//! A run that may have acted is never retried here, unlike in Pipedream's SDKs: runs are not idempotent. A 200 may contain an
+//! Runs are not idempotent, so a run that may have acted is never retried here, unlike in Pipedream's SDKs. A 200 may contain an
 //! error, in `os[]` or `error`.
 
 mod components;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{Deadline, models::OrganizationId};
 
-/// Of connected accounts; no organization has more.
+/// Connected accounts per page, and pages read; no organization has more.
 const PAGE: usize = 100;
 const MOST_PAGES: usize = 20;
 
@@ -47,7 +47,7 @@ struct Call {
     body: Option<Value>,
 }
 
-/// Needed to create a tool.
+/// The parts of an action needed to create a tool.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PipedreamComponent {
     pub key: String,
@@ -62,7 +62,7 @@ pub struct Prop {
     /// `string`, `integer[]`, `app`, `$.discord.channel`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// For a prop that takes an account.
+    /// Slug of the app, for a prop that takes an account.
     #[serde(default)]
     app: Option<String>,
     #[serde(default)]
@@ -91,12 +91,12 @@ impl Prop {
 }
 
 impl PipedreamComponent {
-    /// Not always the app's slug (`googleSheets` for `google_sheets`).
+    /// The prop for the connected account; not always the app's slug (`googleSheets` for `google_sheets`).
     pub fn app_prop(&self) -> Option<&str> {
         self.configurable_props.iter().find(|prop| prop.is_account()).map(|prop| prop.name.as_str())
     }
 
-    /// Slug, if known.
+    /// Slug of the action's app, if known.
     pub fn app(&self) -> Option<&str> {
         self.configurable_props.iter().find(|prop| prop.is_account())?.app.as_deref()
     }
@@ -123,7 +123,7 @@ struct PageInfo {
 pub struct Account {
     /// `apn_…`
     pub id: String,
-    /// May be empty.
+    /// The service's name for it; may be empty.
     #[serde(default, deserialize_with = "text_or_null")]
     pub name: String,
     #[serde(default, deserialize_with = "slug")]
@@ -247,7 +247,7 @@ impl Pipedream {
         Ok(accounts.into_iter().find(|connected| connected.id == account))
     }
 
-    /// The user returns to `redirect`.
+    /// Creates a page to connect an account of an app; the user returns to `redirect`.
     pub async fn connect_link(
         &self,
         project: &Project,
@@ -264,7 +264,7 @@ impl Pipedream {
         Ok(ConnectLink { url: format!("{}{separator}app={}", link.url, segment(app)), ..link })
     }
 
-    /// A missing account is fine. The caller must check the owner.
+    /// Deletes an account; a missing one is fine. The caller must check its owner.
     pub async fn delete_account(&self, project: &Project, account: &str, deadline: Deadline) -> Result<(), Error> {
         let call = Call { method: Method::DELETE, path: format!("accounts/{}", segment(account)), body: None };
         match self.send_raw(project, &call, Retry::Harmless, deadline).await {
@@ -361,14 +361,14 @@ impl Pipedream {
             Ok(granted)
         };
         self.bearer.token(UpstreamService::Pipedream, deadline, ask).await.map_err(|error| {
-            // The token request runs no action.
+            // The token request runs no action, so no effect is possible.
             let error = Error { acted_before: false, ..error };
             if error.effect_possible() { Error { failure: Failure::Unreachable, ..error } } else { error }
         })
     }
 }
 
-/// Inside a 200: an observation with `k` = `error` in `os`, or an `error` that is text or an object.
+/// The error inside a 200: an observation with `k` = `error` in `os`, or an `error` that is text or an object.
 fn reported_error(answer: &Map<String, Value>) -> Option<String> {
     let observed = answer.get("os").and_then(Value::as_array).into_iter().flatten().find_map(|observation| {
         (observation.get("k")? == "error").then(|| {

@@ -6,14 +6,14 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use crate::Deadline;
 
-/// Exponential, with jitter, until a deadline.
+/// Exponential pauses with jitter, until a deadline.
 pub struct Backoff {
     pauses: ExponentialBackoff,
     deadline: Deadline,
 }
 
 impl Backoff {
-    /// Starts at `first`, doubles up to `longest`; jitter adds at most as much again.
+    /// Pauses of `first`, doubled each time up to `longest`; jitter adds at most as much again.
     pub fn new(first: Duration, longest: Duration, deadline: Deadline) -> Self {
         Self::at_most(usize::MAX, first, longest, deadline)
     }
@@ -25,18 +25,18 @@ impl Backoff {
         Self { pauses: builder.build(), deadline }
     }
 
-    /// False, at once, if no attempt is left or the deadline comes first.
+    /// Waits before the next attempt. False, at once, if no attempt is left or the deadline comes first.
     pub async fn pause(&mut self) -> bool {
         self.pause_for(None).await
     }
 
-    /// `asked` (`Retry-After`) replaces our pause.
+    /// As [`Backoff::pause`]; `asked` is the pause a service asked for (`Retry-After`), in place of ours.
     pub async fn pause_for(&mut self, asked: Option<Duration>) -> bool {
         let pause = self.pauses.next().map(|pause| asked.unwrap_or(pause));
         self.wait(pause).await
     }
 
-    /// Not shorter than `asked`.
+    /// As [`Backoff::pause`], and not shorter than a service asked for.
     pub async fn pause_at_least(&mut self, asked: Option<Duration>) -> bool {
         let pause = self.pauses.next().map(|pause| pause.max(asked.unwrap_or_default()));
         self.wait(pause).await

@@ -1,4 +1,5 @@
-//! Environment variables, read once at start. [`crate::platform`] documents each at its part.
+//! Configuration from environment variables, read once at start. [`crate::platform`] documents each variable at its
+//! part.
 
 use std::{env, fmt::Display, str::FromStr};
 
@@ -12,7 +13,7 @@ pub enum Error {
 
 type Lookup = dyn Fn(&'static str) -> Option<String>;
 
-/// An empty variable counts as absent, because templates cannot omit one.
+/// The variables of a process. An empty variable counts as absent, because templates cannot omit one.
 pub struct Environment(Box<Lookup>);
 
 impl Environment {
@@ -44,7 +45,7 @@ impl Environment {
         self.optional(name).unwrap_or_else(|| default.to_owned()).trim_end_matches('/').to_owned()
     }
 
-    /// `name` or `name:port`, separated by commas; none if the variable is absent.
+    /// Hosts (`name` or `name:port`) separated by commas; none if the variable is absent.
     pub fn hosts(&self, name: &'static str) -> Vec<String> {
         let hosts = self.optional(name).unwrap_or_default();
         hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty()).collect()

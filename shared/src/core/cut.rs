@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 const MARKER: &str = "… (cut: ";
 const BYTES: &str = " bytes)";
-/// In bytes.
+/// The longest marker of a text, in bytes.
 const MARKER_ROOM: usize = 56;
-/// A cut moves back to a word's end within this many bytes.
+/// A cut moves back to the end of a word within this many bytes.
 const LONGEST_WORD: usize = 20;
-/// In bytes below the budget; a cut text is rarely shorter.
+/// A cut text is at most this much shorter than its budget, in bytes, except in rare cases.
 pub const SLACK: usize = MARKER_ROOM + LONGEST_WORD + 4;
-/// A member that does not fit is dropped rather than cut below this size.
+/// A member that does not fit is dropped if less than this would remain of it.
 const LEAST_OF_A_MEMBER: usize = 120;
 
 /// A text of at most `budget` bytes, including the marker; the memory is released too.
@@ -118,7 +118,7 @@ impl Room {
         room
     }
 
-    /// Whole, or cut to the remaining room. `around`: its overhead in bytes.
+    /// A whole member, or one cut to the remaining room. `around` is its overhead in bytes.
     fn take(&mut self, member: &Value, around: usize) -> Option<Value> {
         let room = self.left.saturating_sub(around);
         let kept = if fits(member, room) {

@@ -10,7 +10,7 @@ impl Deadline {
         Self(Instant::now() + duration)
     }
 
-    /// Zero after the deadline.
+    /// The remaining time; zero after the deadline.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
@@ -20,7 +20,7 @@ impl Deadline {
         Self(self.0.min(Instant::now() + duration))
     }
 
-    /// Leaves `reserve` for a following step.
+    /// This deadline, `reserve` earlier, for work that another step follows.
     #[must_use]
     pub fn reserving(self, reserve: Duration) -> Self {
         Self(self.0.checked_sub(reserve).unwrap_or(self.0))

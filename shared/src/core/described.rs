@@ -1,4 +1,4 @@
-//! JSON Schemas for `docs/openapi.yaml`. Only tests call this, so no program contains it.
+//! JSON Schemas of requests and answers, for `docs/openapi.yaml`. Only tests call this, so no program contains it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ pub use declare::Described;
 pub use serde_json::Value as Json;
 pub use serde_json::json;
 
-/// Name, whether it is always present, and schema.
+/// A member of an object: its name, whether it is always present, and its schema.
 pub type ObjectMember = (String, bool, Json);
 
 pub trait Described {
@@ -18,7 +18,7 @@ pub trait Described {
     }
 }
 
-/// Those of `variants` stand beside the others, one variant at a time.
+/// The members of an object; those of `variants` stand beside them, one variant at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
     all: Vec<ObjectMember>,
@@ -59,7 +59,7 @@ impl Members {
         }
     }
 
-    /// An object with exactly these members.
+    /// The schema of an object with exactly these members.
     pub fn closed(&self, doc: &str) -> Json {
         if !self.variants.is_empty() {
             let variants = self.variants.iter().map(|(doc, variant)| {
@@ -83,7 +83,7 @@ impl Members {
 pub struct Schemas(BTreeMap<String, Json>);
 
 impl Schemas {
-    /// Makes the schema unless it is there, and returns its reference.
+    /// Registers a schema, made unless it is there, and returns its reference.
     pub fn named(&mut self, name: &str, schema: impl FnOnce(&mut Self) -> Json) -> Json {
         if !self.0.contains_key(name) {
             // Registered first, because a struct may contain itself.
@@ -94,7 +94,7 @@ impl Schemas {
         reference(name)
     }
 
-    /// An object with exactly these members; returns its reference.
+    /// Registers an object with exactly these members and returns its reference.
     pub fn object(
         &mut self,
         name: &str,
@@ -170,7 +170,7 @@ impl<T: Described + ?Sized> Described for Box<T> {
     }
 }
 
-/// The author chooses the names.
+/// An object whose members have names of its author's choice.
 impl<K, T: Described> Described for BTreeMap<K, T> {
     fn schema(schemas: &mut Schemas) -> Json {
         json!({"type": "object", "additionalProperties": T::schema(schemas)})

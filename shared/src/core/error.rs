@@ -1,4 +1,4 @@
-//! The error of all endpoints, by its meaning for the caller.
+//! The error type of all endpoints, by its meaning for the caller.
 //!
 //! `Display` is public. The cause stays in `source()`, is logged once where the request ends ([`crate::http::serve`]),
 //! and never reaches an answer.
@@ -31,10 +31,10 @@ pub enum Error {
     /// 409: the request conflicts with the present state.
     #[error("{0}")]
     Conflict(String),
-    /// 409: a consent decided elsewhere, or no longer awaited. `decided` is for programs.
+    /// 409: a consent that was decided elsewhere, or is not awaited any more. `decided` is the word for programs.
     #[error("{sentence}")]
     ConsentDecided { decided: &'static str, sentence: &'static str },
-    /// After part of the work: `done` and `left` list the agents.
+    /// As `error`, after part of the work: `done` and `left` list the agents.
     #[error("{error}; {} agents are done, {} are left, which will be done later", .done.len(), .left.len())]
     Partly {
         #[source]
@@ -42,23 +42,23 @@ pub enum Error {
         done: Vec<String>,
         left: Vec<String>,
     },
-    /// Headers that a protocol prescribes.
+    /// As `error`, with headers that a protocol prescribes.
     #[error("{error}")]
     WithHeaders {
         #[source]
         error: Box<Error>,
         headers: Vec<(&'static str, String)>,
     },
-    /// 429: a budget of the organization is used up.
+    /// 429: one of the organization's budgets is used up.
     #[error("{0}")]
     OverBudget(OverBudget),
     /// 502, 503 or 504: a service we depend on failed.
     #[error("{}", .0.public())]
     Upstream(#[source] upstream::Error),
-    /// 503: our own database or secrets do not answer, or throttle.
+    /// 503: our own database or secrets are unavailable or throttled.
     #[error("{0} is unavailable, try again")]
     Unavailable(&'static str, #[source] Cause),
-    /// 503: this version cannot read a row, probably a newer one's. `row` is its kind, `key` its key.
+    /// 503: a row that this version cannot read, probably written by a newer one. `row` is its kind, `key` its key.
     #[error("{row} {key} was written by a newer version of this service, or is damaged; try again in a few minutes")]
     Unreadable { row: &'static str, key: String },
     /// 500: a fault of ours.
@@ -88,7 +88,7 @@ impl Error {
         }
     }
 
-    /// A retry may succeed.
+    /// Whether a retry may succeed: something we depend on is unavailable.
     pub const fn is_outage(&self) -> bool {
         match self {
             Self::WithHeaders { error, .. } => error.is_outage(),
@@ -149,7 +149,7 @@ pub struct OverBudget {
     /// `runs_per_hour`
     pub budget: &'static str,
     pub limit: serde_json::Number,
-    /// The next window's start, ISO 8601.
+    /// The start of the next window, as ISO 8601 text.
     pub until: String,
     /// Seconds until then, at least 1.
     pub retry_after: u64,
@@ -160,7 +160,7 @@ pub struct OverBudget {
 #[serde(transparent)]
 pub struct Problems(Vec<Problem>);
 
-/// Its path in the request (`recipients.fixedValues[0]`), and the correction.
+/// A wrong field: its path in the request (`recipients.fixedValues[0]`), and the correction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub field: String,
@@ -195,7 +195,7 @@ impl Problems {
     pub fn into_result<T>(mut self, value: Option<T>) -> Result<T> {
         match value {
             Some(value) if self.is_empty() => Ok(value),
-            // Every refusal must name a field: this body's reader forgot.
+            // Every refusal must name a field: this body's reader forgot to.
             None if self.is_empty() => {
                 self.add("body", "cannot be read");
                 Err(Error::Invalid(self))
@@ -220,7 +220,7 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let line = cause.to_string();
-        // A cause that extends the text replaces it.
+        // A cause that repeats the text and adds to it replaces it.
         if line.starts_with(&text) {
             text = line;
         } else if !text.ends_with(&line) {

@@ -1,6 +1,6 @@
 //! Reads JSON objects strictly and reports all problems at once.
 //!
-//! serde stops at the first error.
+//! serde stops at the first error; a person who fills in a form needs all of them.
 
 use std::ops::RangeInclusive;
 
@@ -8,16 +8,17 @@ use serde_json::{Map, Value};
 
 use crate::error::Problems;
 
-/// Each getter marks its field as known; the remaining fields are reported at the end. Problems go to a `Report`: [`Problems`]
-/// for a request ([`Fields`]), diagnostics for an automation's definition.
+/// A strictly read JSON object. Each getter marks its field as known; the remaining fields are reported at the end.
+/// Problems go to a `Report`: [`Problems`] for a request ([`Fields`]), diagnostics for the definition of an
+/// automation.
 pub struct StrictObject<'a, 'r, Report> {
     object: &'a Map<String, Value>,
     path: String,
-    /// Between a path and a member: `.`, or `/` in JSON pointers.
+    /// The separator between a path and a member: `.`, or `/` in JSON pointers.
     joint: char,
     /// In the order of the getters' calls.
     known: Vec<&'static str>,
-    /// Not in error messages.
+    /// Known fields that error messages do not list.
     unlisted: Vec<&'static str>,
     pub(crate) report: &'r mut Report,
 }
@@ -39,18 +40,18 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
         }
     }
 
-    /// Includes JSON `null`.
+    /// The raw value, including JSON `null`.
     pub(crate) fn given(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name)
     }
 
-    /// JSON `null` counts as absent.
+    /// The raw value; JSON `null` counts as absent.
     pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
         self.know(name);
         self.given(name).filter(|value| !value.is_null())
     }
 
-    /// JSON `null` clears a field in a change.
+    /// Whether the field is JSON `null`: in a change, the request to clear it.
     pub fn cleared(&mut self, name: &'static str) -> bool {
         self.know(name);
         self.given(name).is_some_and(Value::is_null)
@@ -73,11 +74,11 @@ impl<'a, 'r, Report> StrictObject<'a, 'r, Report> {
     }
 }
 
-/// A request's body, or an object in it.
+/// The body of a request, or an object in it.
 pub type Fields<'a> = StrictObject<'a, 'a, Problems>;
 
 impl<'a> Fields<'a> {
-    /// `path` is empty for the body itself. `None` with a problem if `value` is not an object.
+    /// Reads `value`, found at `path` (empty for the body itself). `None` with a problem if it is not an object.
     pub fn of(value: &'a Value, path: impl Into<String>, problems: &'a mut Problems) -> Option<Self> {
         let path = path.into();
         if let Value::Object(object) = value {
@@ -115,8 +116,8 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Trimmed; empty text is absent. Longer text is reported but returned, because text stored under another limit must be
-    /// read whole.
+    /// Optional text of at most `longest` characters, trimmed; empty text is absent. Longer text is reported and also
+    /// returned, because text stored under another limit must be read whole.
     pub fn text(&mut self, name: &'static str, longest: usize) -> Option<String> {
         let value = self.get(name)?;
         let Some(text) = value.as_str() else {
@@ -210,7 +211,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Not allowed beside the others, or any more. The caller reports the field; it is not listed as known.
+    /// Whether a field is present that is not allowed beside the others, or any more. The caller reports it; it is not
+    /// listed as known.
     pub fn misplaced(&mut self, name: &'static str) -> bool {
         self.unlist([name]);
         self.get(name).is_some()
@@ -225,7 +227,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A control character, a line end, or a direction mark, which changes how a name is read. Arabic and Hebrew names need none.
+/// An invisible character that changes how a name is read: a control character, a line end, or a direction mark.
+/// Arabic and Hebrew names need none.
 pub fn unseen_mark(name: &str) -> Option<char> {
     name.chars().find(|letter| is_invisible(*letter))
 }

@@ -11,7 +11,7 @@ tokio::task_local! {
     static BEGAN: Instant;
 }
 
-/// The invocation begins now.
+/// Runs the work of one invocation, which begins now.
 pub fn run<F: Future>(work: F) -> TaskLocalFuture<Instant, F> {
     BEGAN.scope(Instant::now(), work)
 }
@@ -24,7 +24,7 @@ pub async fn rejoin<F: Future>(began: Option<Instant>, work: F) -> F::Output {
     }
 }
 
-/// `None` outside of an invocation, where nothing is cached.
+/// The start of the current invocation; `None` outside of one, where nothing is cached.
 pub fn began() -> Option<Instant> {
     BEGAN.try_with(|began| *began).ok()
 }

@@ -15,9 +15,9 @@
 //! | references | `$ref` to `#` or a local JSON pointer, `$defs`, `definitions` |
 //! | notes | `title`, `description`, `default`, `example`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `$schema`, `$comment`, `$id` of the whole |
 //!
-//! Any other keyword, or one without effect, is rejected at compilation: every rule of the author is checked or reported.
-//! `format` is checked ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it also admits null. A `pattern`
-//! runs in linear time, so look-around and back-references are unavailable.
+//! Any other keyword is rejected at compilation, and so is one without effect: every rule of the author is checked or reported.
+//! `format` is checked ([`mod@format`]). `nullable: true` is `OpenAPI`'s: the `type` beside it also admits null. A `pattern` runs
+//! in linear time, so look-around and back-references are unavailable.
 
 mod assertions;
 mod cost;
@@ -43,12 +43,12 @@ use crate::error::Problems;
 /// Nesting of an instance, as in `serde_json`.
 const DEEPEST: usize = 128;
 
-/// A model corrects only a few at a time.
+/// Violations per answer; a model corrects only a few at a time.
 const MOST_TOLD: usize = 20;
 
 const MOST_PROBLEMS: usize = 50;
 
-/// Bytes, beside the pattern itself.
+/// Bytes of a pattern's cache, beside the pattern itself.
 const PATTERN_CACHE: usize = 128 * 1024;
 
 #[derive(Debug, Clone)]
@@ -58,12 +58,12 @@ pub struct JsonSchema {
     costs: Costs,
 }
 
-/// Worded for models.
+/// A mismatch, worded for models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// `orders[0].price`; empty for the whole.
     pub path: String,
-    /// As a JSON pointer: `/orders/0/price`.
+    /// The same as a JSON pointer: `/orders/0/price`.
     pub pointer: String,
     /// `must be a number, not text`
     pub problem: String,
@@ -108,7 +108,7 @@ impl JsonSchema {
         Ok(Self { schema: prepared, validator, costs })
     }
 
-    /// Empty if `instance` is valid; at most twenty, then the number of the others.
+    /// All mismatches: empty if `instance` is valid; at most twenty, and a last one with the number of the others.
     pub fn validate(&self, instance: &Value) -> Vec<Violation> {
         let whole = |problem: String| vec![Violation { path: String::new(), pointer: String::new(), problem }];
         if extent(instance).0 > DEEPEST {
@@ -131,7 +131,7 @@ impl JsonSchema {
     }
 }
 
-/// No network access, our own `format` and `uniqueItems`, linear patterns.
+/// Configures the crate: no network access, our own `format` and `uniqueItems`, linear patterns.
 fn options(draft: Draft, largest_pattern: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .offline()
@@ -148,7 +148,7 @@ fn one(field: impl Into<String>, problem: impl Into<String>) -> Problems {
     problems
 }
 
-/// Depth and approximate bytes. Not recursive: the value is unchecked input.
+/// Depth and approximate bytes of a value. Not recursive, because the value is unchecked input.
 pub(crate) fn extent(value: &Value) -> (usize, usize) {
     let (mut deepest, mut bytes) = (0, 0);
     let mut ahead = vec![(value, 1)];

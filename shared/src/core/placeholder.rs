@@ -1,14 +1,14 @@
 //! Placeholders in texts: `{{name}}`.
 //!
-//! For variables of a call ([`crate::actions`]) and an automation's paths ([`crate::automation`]).
+//! Tools fill in variables of the call ([`crate::actions`]), automations fill in paths ([`crate::automation`]).
 
-/// Of a text.
+/// The first placeholder of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placeholder<'a> {
     pub before: &'a str,
     /// The text after the opening braces.
     pub opened: &'a str,
-    /// Between the braces, and after them; `None` without closing braces.
+    /// The text between the braces and the text after them; `None` without closing braces.
     pub closed: Option<(&'a str, &'a str)>,
 }
 

@@ -1,8 +1,8 @@
 //! Full-text ranking: postings of words, scored by BM25.
 //!
 //! BM25 follows Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants and the
-//! non-negative inverse document frequency (docs/adr/0006-bm25.md). Several [`Postings`], rebuilt independently, score as one
-//! [`Collection`].
+//! non-negative inverse document frequency (docs/adr/0006-bm25.md). Texts may be split over several [`Postings`], rebuilt
+//! independently and scored as one [`Collection`].
 
 mod near;
 mod words;
@@ -19,7 +19,7 @@ const K1: f32 = 1.2;
 /// Penalty for long texts.
 const B: f32 = 0.75;
 
-/// Of words; the texts are not kept.
+/// The occurrences of words in texts; the texts are not kept.
 #[derive(Debug, Default)]
 pub struct Postings {
     lengths: Vec<u16>,
@@ -53,7 +53,7 @@ pub struct PostingsBuilder {
 }
 
 impl PostingsBuilder {
-    /// False at the limit of 65,535 texts.
+    /// Begins the next text. Returns false at the limit of 65,535 texts.
     pub fn next_text(&mut self) -> bool {
         let has_place = self.lengths.len() < usize::from(u16::MAX);
         if has_place {
@@ -62,7 +62,7 @@ impl PostingsBuilder {
         has_place
     }
 
-    /// Each counts `times`, without making the current text longer.
+    /// Adds words to the current text. Each counts `times`, without making the text longer.
     pub fn add(&mut self, text: &str, times: u16) {
         let Some(number) = self.lengths.len().checked_sub(1).and_then(|last| u16::try_from(last).ok()) else { return };
         let Some(length) = self.lengths.last_mut() else { return };
@@ -100,7 +100,7 @@ fn count(postings: &mut Vec<Posting>, text: u16, times: u16) {
 }
 
 impl Postings {
-    /// `word`: in the form of [`words()`].
+    /// `word` must be in the form of [`words()`].
     pub fn term(&self, word: &str) -> Option<Term> {
         self.terms.get(word).copied()
     }
@@ -117,7 +117,7 @@ impl Postings {
         self.collection
     }
 
-    /// Adds to the scores, by text number.
+    /// Adds a word's contribution to the scores, by text number.
     pub fn score(&self, term: Term, rarity: f32, collection: Collection, scores: &mut [f32]) {
         let average = collection.average_length();
         for posting in self.postings(term) {
@@ -132,7 +132,7 @@ impl Postings {
 
     /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
-        // Box, value and the map's overhead.
+        // Per map entry: box, value and the map's overhead.
         const ENTRY: usize = 40;
         self.terms.keys().map(|word| word.len() + ENTRY).sum::<usize>()
             + self.lengths.len() * 2

@@ -1,10 +1,10 @@
 //! Redaction for the history, transcripts, dry runs, logs and texts of services.
 //!
-//! Always hidden: phone numbers, e-mail addresses and credentials by pattern (`patterns`), values under the name of a secret
-//! (`names`), and fields marked by a tool's author (`marks`). Secrets of a configuration, and values given as secrets or under
-//! marked fields, are hidden wherever they recur (`hidden_texts`).
+//! Always hidden: phone numbers, e-mail addresses and credentials by pattern (`patterns`), and values under the name of a secret
+//! (`names`). Also hidden: fields marked by a tool's author (`marks`). Secrets of a configuration, and values given as secrets or
+//! under marked fields, are hidden wherever they recur (`hidden_texts`).
 //!
-//! The rest is cut to a budget, which also bounds the work.
+//! The remaining text is cut to a budget, with a marker. The budget also bounds the work.
 
 mod hidden_texts;
 mod history;
@@ -25,9 +25,9 @@ pub use transcript::{MarkedCall, Transcript, arguments_for_approver, arguments_f
 pub use vendor_text::vendor_text;
 
 pub const SECRET: &str = "[secret]";
-/// For our own input in a service's text.
+/// Replaces our own input in a service's text.
 const SENT: &str = "[sent]";
-/// For a marked field.
+/// Replaces a marked field.
 pub const HIDDEN: &str = "[redacted]";
 const NUMBER: &str = "[number]";
 const EMAIL: &str = "[email]";

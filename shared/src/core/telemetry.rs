@@ -1,8 +1,8 @@
 //! Logs and metrics, both as JSON lines on stdout.
 //!
-//! A log line is a complete sentence with dotted fields for search (`tool.id`, `call.id`, `upstream.service`, `duration_ms`),
-//! never with bodies, arguments, results, phone numbers or tokens. Metrics use CloudWatch's embedded metric format; dimensions
-//! are few and enumerable, never ids.
+//! A log line is a complete sentence with dotted fields for search (`tool.id`, `call.id`, `upstream.service`,
+//! `duration_ms`). It never contains bodies, arguments, results, phone numbers or tokens. Metrics use CloudWatch's
+//! embedded metric format; dimensions are few and enumerable, never ids.
 
 use std::{
     sync::{
@@ -52,13 +52,13 @@ pub fn request(function: &str, outcome: &str, duration: Duration) {
     );
 }
 
-/// A 5xx, by our fault or a vendor's.
+/// A request answered with a 5xx: a fault of ours, or of a vendor.
 pub fn fault(function: &str) {
     emit(&[("Function", function)], &[count("Faults", 1)]);
 }
 
-/// `agent`, `incomplete` (the agent without some tools or without a complete record) or `fallback`. A repetition does not
-/// count.
+/// The answer to an incoming call: `agent`, `incomplete` (the agent without some tools or without a complete record)
+/// or `fallback`. A repetition does not count.
 pub fn call_answered(answer: &str) {
     emit(&[("Answer", answer)], &[count("Calls", 1)]);
 }
@@ -72,7 +72,7 @@ pub fn tool_fault(trigger: &str) {
     emit(&[("Trigger", trigger)], &[count("ToolFaults", 1)]);
 }
 
-/// `duration`: since its request.
+/// A finished run of an automation: its status, and the time since its request.
 pub fn automation_run(status: &str, duration: Duration) {
     emit(&[("Status", status)], &[count("AutomationRuns", 1), time("AutomationRunTime", duration)]);
 }
@@ -103,7 +103,7 @@ pub fn budget_used_up(budget: &str) {
     emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
 }
 
-/// `open_for_long`: changes, if known.
+/// A round of `settle`: the number of changes that are open for too long (if known), and of failed steps.
 pub fn settled(open_for_long: Option<usize>, failures: usize) {
     let open = open_for_long.map(|open| count("OpenIntents", open));
     let metrics: Vec<Metric> = [count("SettleFailures", failures)].into_iter().chain(open).collect();
@@ -138,7 +138,7 @@ fn emit(dimensions: &[(&str, &str)], metrics: &[Metric]) {
     }
 }
 
-/// `CloudWatch` drops undeclared metrics.
+/// `CloudWatch` drops a metric whose name is not declared beside it.
 fn line(dimensions: &[(&str, &str)], metrics: &[Metric]) -> Value {
     let declared: Vec<Value> = metrics.iter().map(|(name, unit, _)| json!({"Name": name, "Unit": unit})).collect();
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();

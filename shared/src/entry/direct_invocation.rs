@@ -13,7 +13,11 @@ use crate::{Deadline, Error, Result, error, invocation, models::Timestamp, telem
 /// Reserved for reporting.
 const RESERVE: Duration = Duration::from_secs(2);
 
-/// Runs `handle` for each event, whose content is ignored, and returns its value as the invocation's result.
+/// Runs `handle` for each event until Lambda ends the process. Its value is the invocation's result; the event's
+/// content is ignored.
+///
+/// # Errors
+/// When the runtime API is unreachable.
 pub async fn serve<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
@@ -25,7 +29,10 @@ where
     Box::pin(serve_event(function, deps, move |deps, _event, deadline| handle(deps, deadline))).await
 }
 
-/// As [`serve`], but `handle` gets the event, an operator's.
+/// As [`serve`], for functions that an operator invokes: `handle` gets the event.
+///
+/// # Errors
+/// When the runtime API is unreachable.
 pub async fn serve_event<D, F, Fut, R>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,
@@ -53,7 +60,7 @@ where
     .await
 }
 
-/// A stable `errorType` for metrics.
+/// A stable `errorType` for metrics, instead of a Rust type path.
 fn diagnostic(error: &Error) -> Diagnostic {
     Diagnostic { error_type: error.code().to_owned(), error_message: error.to_string() }
 }

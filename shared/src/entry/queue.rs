@@ -1,8 +1,8 @@
-//! Functions run by a queue.
+//! Functions run by a queue: the processing of a batch of messages.
 //!
-//! A batch's messages are handled concurrently. Failed ones are reported to Lambda (`ReportBatchItemFailures`): SQS delivers
-//! them again after the visibility time-out and, after `maxReceiveCount` attempts, moves them to the dead-letter queue. A
-//! message may arrive twice, also at the same time.
+//! Messages of a batch are handled concurrently. Failed ones are reported to Lambda (`ReportBatchItemFailures`): SQS
+//! delivers them again after the visibility time-out and, after `maxReceiveCount` attempts, moves them to the
+//! dead-letter queue. A message may arrive twice, also at the same time.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -33,7 +33,7 @@ struct Record {
     body: String,
 }
 
-/// `{"batchItemFailures": [{"itemIdentifier": "…"}]}`: SQS delivers these again.
+/// The messages to deliver again: `{"batchItemFailures": [{"itemIdentifier": "…"}]}`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
@@ -63,7 +63,7 @@ where
     .await
 }
 
-/// Public for tests.
+/// Handles one batch, for [`serve`] and for tests.
 pub async fn answer<M, F, Fut>(function: &'static str, batch: Batch, handle: F) -> Failures
 where
     M: DeserializeOwned,

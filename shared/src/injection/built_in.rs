@@ -20,7 +20,7 @@ const FEWEST_EXAMPLES: usize = 3;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 4_000;
 
-/// Its message is for the tool's developer.
+/// A built-in tool with a bad description; the message is for its developer.
 #[derive(Debug, thiserror::Error)]
 #[error("the built-in tool \"{tool}\" cannot be offered: {problem}")]
 pub struct BadTool {
@@ -29,7 +29,7 @@ pub struct BadTool {
 }
 
 /// # Errors
-/// An incomplete description is a programming error, found at process start.
+/// If a description is incomplete: a programming error, found at process start.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
     well_described(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
 }

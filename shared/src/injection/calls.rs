@@ -53,7 +53,7 @@ pub(super) struct Executed {
 }
 
 enum Step<'a> {
-    /// Not run.
+    /// Its result is known without running it.
     Told(CallResult),
     Run(Bound<'a>, String),
     /// Repeats the call at this index.

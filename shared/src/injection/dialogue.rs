@@ -8,7 +8,7 @@ use crate::{
     models::{CallOutcome, Phase, RunAnswer, RunCall, RunPrompt, RunReply, Spent, WholeRun},
 };
 
-/// Can be interrupted after each step and resumed from the saved steps.
+/// A conversation that can be interrupted after each step and resumed from the saved steps.
 #[derive(Debug)]
 pub struct Dialogue {
     /// System prompt and prompt, then answers and replies in turn.

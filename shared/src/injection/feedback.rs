@@ -464,7 +464,7 @@ impl Ending {
     }
 }
 
-/// Also the incomplete call of a truncated answer.
+/// The calls of an answer, and the incomplete call of a truncated one.
 fn parsed(answer: &RunAnswer) -> (Parsed, Option<Malformed>) {
     let mut parsed = parser::parse(&answer.text);
     if answer.cut && parsed.unclosed.is_some() {

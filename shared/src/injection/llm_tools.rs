@@ -268,7 +268,7 @@ impl LlmAccess {
         Ok(ToolOutcome { spent, ..outcome })
     }
 
-    /// Corrected at most once.
+    /// The answer, after at most one correction.
     async fn answered(
         &self,
         question: &Question,

@@ -86,8 +86,8 @@ impl Reply {
     }
 }
 
-/// Escapes text that would begin or end a block or a result: a page must not imitate our messages, or place calls that the
-/// model repeats. One backslash is enough.
+/// Escapes text that would begin or end a block or a result. A page must not be able to imitate our messages, or to place calls
+/// that the model repeats. One backslash is enough.
 fn contained(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;

@@ -38,7 +38,7 @@ const PIECE: usize = 16 * 1024;
 
 const DEFAULT_TIMEOUT: u64 = 30_000;
 const LONGEST_TIMEOUT: u64 = 60_000;
-/// For the steps after the call.
+/// Time reserved for the steps after the call.
 const RESERVE: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -191,7 +191,7 @@ fn broken(error: &reqwest::Error, host: &str, late: &impl Fn() -> String) -> Str
     if error.is_timeout() { late() } else { format!("{host} broke the connection off in the middle of its answer.") }
 }
 
-/// Its status, and the page's explanation.
+/// An error answer: its status, and the page's explanation.
 async fn failure(host: &str, response: Response, known: bool) -> String {
     let status = response.status();
     let phrase = status.canonical_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();

@@ -51,13 +51,13 @@ impl ToolAttachments {
         Ok(row.filter(|row: &ToolAttachment| row.organization_id == organization))
     }
 
-    /// All attachments of an agent, read consistently: complete under the agent's lease.
+    /// All attachments of an agent, read consistently: complete for the holder of the agent's lease.
     pub async fn of_agent(&self, organization: OrganizationId, agent: AgentId) -> Result<Vec<ToolAttachment>> {
         let rows = self.table.query("#agent_id = :agent").now().filter("#organization_id = :organization");
         rows.with([(":agent", text(agent)), (":organization", text(organization))]).collect().await
     }
 
-    /// The index lags: a recent attachment may be missing.
+    /// All attachments of a tool. The index lags: a recent attachment may be missing.
     pub async fn of_tool(&self, organization: OrganizationId, tool: ToolId) -> Result<Vec<ToolAttachment>> {
         let rows = self.table.query_index("by_tool", "#tool_id = :tool").filter("#organization_id = :organization");
         rows.with([(":tool", text(tool)), (":organization", text(organization))]).collect().await
@@ -79,7 +79,7 @@ impl ToolAttachments {
         Ok(found.into_iter().filter(|row| row.organization_id == organization).map(|row| row.agent_id).collect())
     }
 
-    /// One transaction writes the attachment, closes the intent and releases the agent's lease. An automatic tool's base
+    /// Writes the attachment, closes the intent and releases the agent's lease in one transaction. The base of an automatic tool
     /// records the agent.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl ToolAttachments {
         transact(deleted).await.map_err(|refused| refused.or("the attachments are being changed; try again"))
     }
 
-    /// Requires the agent's lease.
+    /// Writes an attachment that VAPI has and the table lacks. Requires the agent's lease.
     pub async fn insert_missing(&self, row: &ToolAttachment) -> Result<()> {
         self.new_row(row)?.unless_refused().await.map(drop)
     }
@@ -160,7 +160,7 @@ impl ToolAttachments {
         noted.with(values).unless_refused().await.map(drop)
     }
 
-    /// One transaction for up to [`REMOVED_AT_ONCE`] attachments; missing ones are skipped.
+    /// Removes up to [`REMOVED_AT_ONCE`] attachments of an agent in one transaction; attachments already gone are skipped.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a lost lease.

@@ -1,8 +1,8 @@
 //! `agents`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
 //! The row's lease serializes changes of the assistant at VAPI. Guard items `assistant#<VAPI's id>` make assistants unique
-//! across organizations. A phone number's transaction also updates `phone_number_ids`, so an agent cannot be deleted while it
-//! gets one.
+//! across organizations. The transaction that writes a phone number updates `phone_number_ids`, so an agent cannot be deleted
+//! while it gets one.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
     models::{Act, Agent, AgentId, Noun, OrganizationId, PhoneNumberId},
 };
 
-/// Longer than any holder may run.
+/// Longer than any holder may run, so that two holders cannot overlap.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Agents {
     }
 
     pub async fn with_assistant(&self, organization: OrganizationId, assistant: &str) -> Result<Option<Agent>> {
-        // Consistent: the agent may be new.
+        // Consistent: the agent may have been registered a moment ago.
         let Some(guard) = self.table.get_consistent::<Guard>(guard(assistant)).await? else { return Ok(None) };
         let agent: Option<Agent> = self.table.get_consistent(id(guard.agent_id)).await?;
         // An agent's assistant does not change, but the row is authoritative.
@@ -59,7 +59,7 @@ impl Agents {
         of_organization.with([(":organization", text(organization))]).collect().await
     }
 
-    /// One transaction with the guard of the assistant.
+    /// Writes a new agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
     /// [`Error::Conflict`] if any organization has registered the assistant.
@@ -75,7 +75,7 @@ impl Agents {
         })
     }
 
-    /// One transaction with the guard of the assistant.
+    /// Deletes an agent and the guard of its assistant in one transaction.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost or a phone number rings the agent.
@@ -95,7 +95,8 @@ impl Agents {
         })
     }
 
-    /// One round trip. [`Error::Conflict`] if another holder keeps the lease until `deadline`.
+    /// Acquires the lease and reads the agent, in one round trip. [`Error::Conflict`] if another holder keeps it until
+    /// `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -105,7 +106,7 @@ impl Agents {
         Lease::acquire(organization, &self.table, id(agent), "agent", LEASE, deadline).await
     }
 
-    /// The transaction fails if the organization has no such agent.
+    /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent.
     pub(super) fn set_number_in_transaction(
         &self,
         organization: OrganizationId,

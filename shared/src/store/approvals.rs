@@ -3,7 +3,7 @@
 //! Index `by_organization`: `organization_id`, `created_at`. Index `by_run`: `run_id`, `id`. Index `by_wake`: `open`, `wake_at`,
 //! of approvals whose run has not taken up the decision.
 //!
-//! `wake_at`: when to check on the run, at expiry and soon after a decision.
+//! Decisions require a pending, unexpired approval. `wake_at`: when to check on the run, at expiry and soon after a decision.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::{
 
 const WHAT: &str = "approval";
 const OPEN: &str = "open";
-/// Before a run is woken again that has not taken up the decision.
+/// Delay before a run is woken again that has not taken up the decision.
 const TOLD_AGAIN: Duration = Duration::from_secs(2 * 60);
 /// Later repetitions are slower: the run may be gone.
 const TOLD_LATER: Duration = Duration::from_secs(60 * 60);
@@ -39,7 +39,7 @@ pub struct Approvals {
 #[derive(Debug)]
 pub enum Decided {
     Now(Box<Approval>),
-    /// Decided or expired.
+    /// Already decided or expired.
     Before(Box<Approval>),
 }
 
@@ -55,7 +55,7 @@ impl Approvals {
         Self { table: database.table("approvals") }
     }
 
-    /// Returns the existing approval if there is one.
+    /// Creates the approval, or returns the existing one.
     pub async fn ask(&self, approval: &Approval) -> Result<Approval> {
         let mut row = to_item(approval)?;
         row.insert("open".into(), text(OPEN));
@@ -71,7 +71,7 @@ impl Approvals {
         if found.expires_at > Timestamp::now().as_seconds() { Ok(found) } else { Err(Error::NotFound(WHAT)) }
     }
 
-    /// Newest first. `status` filters within the page, so a page may be short.
+    /// A page of the organization's approvals, newest first. `status` filters within the page, so a page may be short.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -99,7 +99,10 @@ impl Approvals {
         Ok(Page::created(of.page(start, Some(limit)).await?))
     }
 
-    /// Only a pending, unexpired approval takes a decision.
+    /// Approves or refuses a pending, unexpired approval.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]
     pub async fn decide(
         &self,
         organization: OrganizationId,
@@ -130,14 +133,14 @@ impl Approvals {
         }
     }
 
-    /// Ends an expired approval or a cancelled run's. The run is not woken.
+    /// Ends an approval without a decision: it expired, or its run was cancelled. The run is not woken.
     pub async fn end(&self, organization: OrganizationId, approval: ApprovalId, status: ApprovalStatus) -> Result<()> {
         let set = "SET #status = :status, #updated_at = :now REMOVE #open, #wake_at";
         let values = [(":status", text(status.as_str())), (":now", text(Timestamp::now()))];
         self.pending(organization, approval, set).with(values).unless_refused().await.map(drop)
     }
 
-    /// The run has taken up the decision; an approval is used. False if the arguments differ.
+    /// Marks the decision as taken up by the run, and an approval as used. False if the arguments differ.
     pub async fn take_up(&self, approval: &Approval) -> Result<bool> {
         let set = "SET #used_at = if_not_exists(#used_at, :now), #updated_at = :now REMOVE #open, #wake_at";
         let taken = self.table.update(id(approval.id), set);

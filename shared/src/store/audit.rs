@@ -1,7 +1,8 @@
 //! `audit_entries`. Key: `organization_id` (partition), `place` (sort): time and id of the entry.
 //!
-//! One partition an organization suffices: it takes 1,000 writes a second. An entry is a put in the transaction of its change
-//! ([`Write::audited`]); [`AuditLog::note`] is only for changes that no transaction can hold.
+//! One partition an organization is enough: a partition takes 1,000 writes a second, and people and agents change things a few
+//! times a minute. An entry is a put in the transaction of its change ([`Write::audited`]); only changes that no transaction can
+//! hold use [`AuditLog::note`].
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 pub(super) const TABLE: &str = "audit_entries";
-/// Read for one answer: a filter may leave nothing of a page.
+/// Pages read for one answer, since a filter may leave nothing of a page.
 const PAGES: usize = 8;
 /// Sorts before every time.
 const FIRST: &str = "0";
@@ -62,7 +63,7 @@ impl Change {
     }
 }
 
-/// `None` if no user makes the change.
+/// The entry of a change as an item of `audit_entries`; `None` if no user makes the change.
 pub(super) fn entry(change: Change) -> Result<Option<Item>> {
     let Some(actor) = Actor::present() else { return Ok(None) };
     let organization = actor.organization_id;
@@ -108,7 +109,7 @@ impl AuditLog {
         }
     }
 
-    /// Newest first. A page may be short or empty although more follow.
+    /// Newest first. A page may be short, or empty, and go on all the same.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -162,8 +163,8 @@ impl AuditLog {
         Ok(Page { items: rows(found), next_cursor })
     }
 
-    /// Removes a phone number from one page of entries, which stay as records of members' acts. Returns the cursor after the
-    /// page.
+    /// Removes a phone number from the entries that contain it, from the page after `after` on. The entries stay: they record
+    /// the acts of members. Returns the cursor after the page.
     pub(super) async fn mask(
         &self,
         organization: OrganizationId,
@@ -192,7 +193,7 @@ impl AuditLog {
 }
 
 impl Write {
-    /// Adds the entry if a user makes the change: both are written or neither.
+    /// Adds the audit entry of this write, if a user makes the change: both are written or neither.
     pub(super) fn audited(self, change: Change) -> Result<Self> {
         Ok(match entry(change)? {
             Some(item) => self.along_with(item),

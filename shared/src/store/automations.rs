@@ -59,11 +59,11 @@ pub struct NamedAutomation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
     pub trigger_key: String,
-    /// As JSON text.
+    /// A condition, as JSON text.
     pub filter: Option<String>,
 }
 
-/// Other versions' runs do not count.
+/// Runs of other versions do not count for the active version.
 const OF_VERSION: &str = "#organization_id = :organization AND #active_version = :version";
 const OF_AUTOMATION: &str = "#automation_id = :automation";
 const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #created_at";
@@ -77,7 +77,7 @@ impl Automations {
         }
     }
 
-    /// One transaction with the first version. False if the id exists.
+    /// Saves an automation with its first version in one transaction. False if the id exists.
     pub async fn create(&self, automation: &Automation, version: &AutomationVersion) -> Result<bool> {
         let row = self.automations.put(automation)?.when("attribute_not_exists(#id)");
         let row = row.audited(audited(Act::Created, automation).with("version", 1))?;
@@ -93,7 +93,7 @@ impl Automations {
         if found.deleting { Err(Error::NotFound(WHAT)) } else { Ok(found) }
     }
 
-    /// Includes automations being deleted.
+    /// Like [`Automations::get`], including automations being deleted.
     pub async fn get_including_deleting(
         &self,
         organization: OrganizationId,
@@ -102,7 +102,7 @@ impl Automations {
         self.automations.owned(organization, id(automation), WHAT).await
     }
 
-    /// Newest first. `status` filters within the page, so a page may be short.
+    /// A page of the organization's automations, newest first. `status` filters within the page, so a page may be short.
     pub async fn page(
         &self,
         organization: OrganizationId,
@@ -149,7 +149,7 @@ impl Automations {
         self.versions.owned(organization, version_key(automation, version), "version").await
     }
 
-    /// Below `before`, newest first.
+    /// A page of an automation's versions below `before`, newest first.
     pub async fn versions(
         &self,
         organization: OrganizationId,
@@ -241,7 +241,7 @@ impl Automations {
         self.pause_after(automation, reason, None).await
     }
 
-    /// As [`Automations::pause`], caused by the end of a run.
+    /// Like [`Automations::pause`], caused by the end of a run.
     pub async fn pause_after(
         &self,
         automation: &Automation,
@@ -262,7 +262,8 @@ impl Automations {
         paused.audited(audited(Act::Paused, automation))?.updated().await
     }
 
-    /// Counts once per run of the active version. `None` if the automation is gone or another version is active.
+    /// Counts a failed run of the active version, once per run. Returns the current automation, or `None` if it is gone or
+    /// another version is active.
     pub async fn count_failure(
         &self,
         organization: OrganizationId,
@@ -290,7 +291,7 @@ impl Automations {
         }
     }
 
-    /// Writes only if the count is not zero.
+    /// Resets the count of failures of the active version, with a write only if it is not zero.
     pub async fn forget_failures(
         &self,
         organization: OrganizationId,

@@ -3,8 +3,8 @@
 //! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
 //!
 //! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
-//! write decides which invocation tells the model. Told results are dropped, at the end of the call the untold ones too, with
-//! the control URL.
+//! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
+//! control URL.
 
 mod background;
 mod read_backs;
@@ -41,11 +41,11 @@ pub struct Calls {
 #[derive(Debug)]
 pub enum Added {
     Now(Box<Call>),
-    /// The execution has an outcome already.
+    /// The result, or another outcome of the same execution, was present.
     Before(Box<Call>),
-    /// Nothing was added.
+    /// The call has ended; nothing was added.
     Over(CallId),
-    /// No row, or none yet.
+    /// The call has no row, or none yet.
     NoCall,
 }
 
@@ -53,9 +53,9 @@ pub enum Added {
 pub struct CallFilter {
     pub status: Option<CallStatus>,
     pub agent: Option<AgentId>,
-    /// Caller's or called number.
+    /// The caller's or the called number.
     pub number: Option<E164>,
-    /// With a tool that did not succeed.
+    /// Only calls with a tool that did not succeed.
     pub failed: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct End {
     pub cost: Option<f64>,
     /// In US dollars, by item.
     pub cost_parts: BTreeMap<String, f64>,
-    /// When VAPI reported it.
+    /// When VAPI reported the cost.
     pub told_at: Option<Timestamp>,
 }
 
@@ -106,12 +106,12 @@ impl Calls {
         Page::filtered(organization, query, created, filters, [("organization_id", text(organization))]).await
     }
 
-    /// An existing row stays.
+    /// Writes an incoming call. An existing row stays as it is.
     pub async fn put(&self, call: &Call) -> Result<()> {
         self.table.put(call)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// A line for the model, or `None`. The first outcome of an execution wins.
+    /// Adds the outcome of a call-start tool: a line for the model, or `None`. The first outcome of an execution wins.
     pub async fn add_result(
         &self,
         organization: OrganizationId,
@@ -143,7 +143,8 @@ impl Calls {
             .await
     }
 
-    /// Records whether VAPI accepted these executions' results, and drops their text. `late`: after the first delivery.
+    /// Records whether VAPI accepted the results of these executions (by id), and drops their text but not the fact that they
+    /// came. `late`: the results came after the first delivery.
     pub async fn note_context(
         &self,
         organization: OrganizationId,
@@ -173,8 +174,8 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// An ended call stays ended and a call in progress does not ring again, whatever the order of VAPI's messages. `at`: the
-    /// time of VAPI's message.
+    /// Records the call's status and, if unknown, its control URL. An ended call stays ended and a call in progress does not
+    /// ring again, whatever the order of VAPI's messages. `at`: the time of VAPI's message.
     pub async fn note_status(
         &self,
         organization: OrganizationId,
@@ -203,7 +204,7 @@ impl Calls {
         change.unless_refused().await.map(drop)
     }
 
-    /// An earlier time replaces a later one.
+    /// Records the first time of an event; an earlier time replaces a later one.
     pub async fn note_first(
         &self,
         organization: OrganizationId,
@@ -220,7 +221,7 @@ impl Calls {
             .map(drop)
     }
 
-    /// False if `known` is no longer the number of transfers.
+    /// Appends a transfer if `known` is still the number of transfers, else returns false.
     pub async fn note_transfer(
         &self,
         organization: OrganizationId,
@@ -242,7 +243,7 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// VAPI's report replaces only its own fields. Drops data of live calls.
+    /// Closes the call with VAPI's report, which replaces only its own fields. Drops data of live calls.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
             .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")
@@ -284,7 +285,7 @@ impl Calls {
         Ok(found)
     }
 
-    /// Newest first.
+    /// A page of the organization's calls to this number, newest first.
     pub(super) async fn calls_to_number(
         &self,
         organization: OrganizationId,
@@ -304,14 +305,14 @@ impl Calls {
         delete.audited(Change::of(Act::Deleted, Noun::Call, call))?.unless_refused().await
     }
 
-    /// Binds `:organization` and `:now`.
+    /// A change of the organization's call; `:organization` and `:now` are bound.
     fn update(&self, organization: OrganizationId, call: &CallId, change: &str) -> Write {
         let change = self.table.update(id(call), change).when("#organization_id = :organization");
         change.with([(":organization", text(organization)), (":now", text(Timestamp::now()))])
     }
 }
 
-/// Includes unreadable rows.
+/// Reads only the ids, so that unreadable rows are included.
 fn ids(items: Vec<Item>) -> Vec<CallId> {
     #[derive(serde::Deserialize)]
     struct Named {

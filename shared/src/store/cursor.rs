@@ -21,7 +21,7 @@ use crate::{
 /// DynamoDB drops expired rows up to two days late.
 const KEPT: &str = "(attribute_not_exists(#expires_at) OR #expires_at > :now)";
 
-/// In order of creation.
+/// A page of a list in order of creation.
 #[derive(Debug, Clone)]
 pub struct CreatedFilter {
     pub limit: i32,
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned> Page<T> {
         Self::newest_from(organization, table, after.map(|cursor| cursor.start_key(organization)), limit).await
     }
 
-    /// As [`Page::newest`], for a table with another key.
+    /// Like [`Page::newest`], for a table with another key.
     pub(super) async fn newest_from(
         organization: OrganizationId,
         table: &Table,
@@ -67,8 +67,8 @@ impl<T: DeserializeOwned> Page<T> {
         Ok(Self::created(kept.with(values).page(start, Some(limit)).await?))
     }
 
-    /// Newest first; the condition of `query` ends with `#created_at BETWEEN :since AND :until`. All `filters` must hold.
-    /// `key`: the index's partition, and other members of the table's key.
+    /// A page of `query`, whose condition ends with `#created_at BETWEEN :since AND :until`, newest first. `filters` are
+    /// DynamoDB's, and all must hold. `key`: the index's partition, and other members of the table's key.
     pub(super) async fn filtered<const N: usize>(
         organization: OrganizationId,
         query: Query,
@@ -133,7 +133,7 @@ impl Filters {
         self
     }
 
-    /// No filter without a value.
+    /// Items whose attribute has this value, if one is wanted.
     pub(super) fn equal(self, name: &str, wanted: Option<AttributeValue>) -> Self {
         match wanted {
             None => self,
@@ -142,7 +142,8 @@ impl Filters {
     }
 }
 
-/// The start of a page: base64 of the previous item's place. It names no organization, so it opens no other tenant.
+/// The start of a page, opaque to clients: base64 of the previous item's place. Without an organization in it, it opens no other
+/// tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor<P = CreatedAt>(pub P);
 
@@ -153,7 +154,10 @@ impl<P: FromStr> Cursor<P> {
         Self::parse_or(text, "is not a cursor from next_cursor of an earlier page")
     }
 
-    /// As [`Cursor::parse`], with `wrong` as the error's text.
+    /// Like [`Cursor::parse`], with `wrong` as the error's text.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for `cursor`.
     pub fn parse_or(text: &str, wrong: &str) -> Result<Self> {
         let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         let place = plain.and_then(|plain| plain.parse().ok());

@@ -16,7 +16,7 @@ use crate::{Error, Result, clients, models::OrganizationId, telemetry};
 
 pub(super) type Item = HashMap<String, AttributeValue>;
 
-/// With this stack's table prefix. Clones share the connection.
+/// DynamoDB and this stack's table prefix. Clones share the connection.
 #[derive(Clone)]
 pub struct Database {
     client: Client,
@@ -36,7 +36,7 @@ impl Database {
     }
 }
 
-/// Throttling and unreachability are outages; other failures are our fault.
+/// Throttling and unreachability are outages; all other failures are our own fault.
 pub(super) fn failed<E>(error: SdkError<E>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -58,7 +58,10 @@ where
     if outage { Error::Unavailable("the database", Box::new(error)) } else { Error::internal(error) }
 }
 
-/// Unknown attributes are skipped.
+/// Decodes the fields this version knows; other attributes are skipped.
+///
+/// # Errors
+/// [`Error::Unreadable`]
 pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
     let named = |names: &[&str]| {
         let parts: Vec<&str> =
@@ -73,7 +76,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: Item) -> Result<T> {
     serde_dynamo::from_item(item).map_err(|_content| unreadable::<T>(&key))
 }
 
-/// Reports and skips unreadable rows. Not for decisions that depend on completeness.
+/// Decodes the items of a list; unreadable rows are reported and skipped. Not for decisions that depend on completeness.
 pub(super) fn rows<T: DeserializeOwned>(items: Vec<Item>) -> Vec<T> {
     let report = |error: &Error| tracing::warn!("a row is left out: {error}");
     items.into_iter().filter_map(|item| from_item(item).inspect_err(report).ok()).collect()
@@ -112,7 +115,7 @@ pub(super) fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// DynamoDB has no empty sets.
+/// A set of texts. DynamoDB has no empty sets.
 pub(super) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> AttributeValue {
     AttributeValue::Ss(values.into_iter().map(|value| value.to_string()).collect())
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Deadline, Error, Result, backoff::Backoff};
 
-/// DynamoDB's limit of writes.
+/// DynamoDB takes 25 writes per batch.
 const BATCH: usize = 25;
 const BESIDE: usize = 4;
 /// Before unprocessed items are sent again.
@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Remaining time below which no batch is started.
 pub(super) const LAST_CALL: Duration = Duration::from_millis(1_500);
 
-/// Deleted rows stay deleted.
+/// The time was up before all rows were deleted; deleted rows stay deleted.
 #[derive(Debug)]
 pub(super) struct OutOfTime;
 

@@ -28,7 +28,7 @@ impl DeployedTriggers {
         Self { table: database.table("deployed_triggers") }
     }
 
-    /// Deployed or about to be; read consistently.
+    /// The trigger of an automation, deployed or about to be, read consistently.
     pub async fn find(
         &self,
         organization: OrganizationId,
@@ -41,7 +41,7 @@ impl DeployedTriggers {
         }
     }
 
-    /// A trigger about to be deployed, unless the automation has a record.
+    /// Records a trigger about to be deployed, unless the automation has a record.
     pub async fn record(&self, row: &DeployedTrigger) -> Result<()> {
         self.table.put(row)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }

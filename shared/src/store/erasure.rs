@@ -1,6 +1,6 @@
 //! Deletes a call, a run or everything about a phone number, with dependent rows.
 //!
-//! Children go before their parents, so an interrupted deletion can resume. Rows of `idempotency` stay: their keys are hashes,
+//! Parents go after their children, so an interrupted deletion can resume. Rows of `idempotency` stay: their keys are hashes,
 //! they prevent repeated effects, and they expire.
 
 use std::{fmt, str::FromStr};
@@ -30,7 +30,7 @@ const BESIDE: usize = 5;
 const EVENTS: i32 = 100;
 /// Runs per check of the clock.
 const RUNS: i32 = 25;
-/// Remaining time below which no page of calls or runs is read.
+/// Remaining time below which no further page of calls or runs is read.
 const PART_NEEDS: std::time::Duration = std::time::Duration::from_secs(3);
 
 #[derive(Clone)]
@@ -61,13 +61,13 @@ pub struct Erased {
 #[derive(Debug)]
 pub struct NumberErased {
     pub erased: Erased,
-    /// Unfinished runs with the number, not deleted.
+    /// Unfinished runs that contain the number and were not deleted.
     pub runs_under_way: Vec<RunId>,
     /// Where to resume if the time was up.
     pub next: Option<ErasureCursor>,
 }
 
-/// Opaque to clients.
+/// Where an erasure resumes; opaque to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErasureCursor {
     Calls(Option<Cursor>),
@@ -138,12 +138,12 @@ impl Erasure {
     /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
-        // Its end event has a copy, which a replay would send on.
+        // The event of its end has a copy, which a replay would send on.
         let ended = EventId::of_ended_call(organization, call);
         erased.events += u64::from(self.events.delete(organization, ended).await?);
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
         if erased.calls == 0 && erased.executions > 0 {
-            // No row's transaction could hold the entry.
+            // The call has no row whose transaction could hold the entry.
             self.audit.note(Change::of(Act::Deleted, Noun::Call, call)).await?;
         }
         if erased == Erased::default() { Err(Error::NotFound("call")) } else { Ok(erased) }
@@ -159,8 +159,8 @@ impl Erasure {
         Ok(erased)
     }
 
-    /// Starts at `from`. Deletes calls from and to the number with their executions, executions for it in calls that only VAPI
-    /// knows, executions addressed to it, and events, runs and threads that contain it.
+    /// Deletes all data of a number, starting at `from`: calls from and to it with their executions, executions for it in calls
+    /// that only VAPI knows, executions addressed to it, and events, runs and threads that contain it.
     pub async fn number(
         &self,
         organization: OrganizationId,
@@ -170,7 +170,7 @@ impl Erasure {
     ) -> Result<NumberErased> {
         let mut done = NumberErased { erased: Erased::default(), runs_under_way: Vec::new(), next: None };
         self.audit.note(Change::new(Act::Erased, Noun::Erasure)).await?;
-        // One entry: entries of calls and runs would tell which ones were about the number.
+        // One entry for all of it: entries of calls and runs would tell which ones were about the number.
         let erasing = acting(None, self.erase_number(organization, number, from, deadline, &mut done));
         done.next = Box::pin(erasing).await?;
         Ok(done)
@@ -185,7 +185,7 @@ impl Erasure {
         done: &mut NumberErased,
     ) -> Result<Option<ErasureCursor>> {
         let mut next = from.unwrap_or(ErasureCursor::Calls(None));
-        // On every pass: there may be new rows.
+        // Queried on every pass: there may be new rows.
         for call in self.calls.of_caller(organization, number).await? {
             if let Err(OutOfTime) = self.erase_call(organization, &call, deadline, &mut done.erased).await? {
                 return Ok(Some(next));
@@ -273,7 +273,7 @@ impl Erasure {
         let read: Vec<(ListedRun, bool)> =
             stream::iter(runs.into_iter().map(read)).buffered(BESIDE).try_collect().await?;
         for (run, named) in read {
-            // An interrupted deletion may have removed the number's part.
+            // An interrupted deletion may have removed the part that contained the number.
             if !named && !run.is_over() {
                 continue;
             }
@@ -281,7 +281,7 @@ impl Erasure {
             match self.erase_run(organization, run.id, deadline, &mut erased).await {
                 Ok(Err(out_of_time)) => return Ok(Err(out_of_time)),
                 Err(Error::Conflict(_)) if named => done.runs_under_way.push(run.id),
-                // Gone, or it waits or was just deleted.
+                // Gone, or of no concern here: the run waits or was just deleted.
                 Ok(Ok(())) | Err(Error::Conflict(_) | Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -310,7 +310,7 @@ impl Erasure {
             }
             match self.threads.delete(organization, thread, deadline).await {
                 Ok(()) => done.erased.threads += 1,
-                // The next attempt finds it again.
+                // Being answered, or out of time: the next attempt finds it again.
                 Err(Error::Conflict(_)) => return Ok(Err(OutOfTime)),
                 Err(Error::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -340,7 +340,7 @@ impl Erasure {
     /// # Errors
     /// [`Error::Conflict`] if another run has yet to take this run's result.
     async fn nobody_waits_for(&self, organization: OrganizationId, run: RunId) -> Result<()> {
-        // Marked for deletion: its deletion continues.
+        // A run marked for deletion is not found; its deletion continues.
         let parent = match self.runs.get(organization, run).await {
             Ok(run) => run.parent_run_id,
             Err(Error::NotFound(_)) => None,

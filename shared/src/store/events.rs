@@ -28,15 +28,15 @@ const MOST_SAMPLES: usize = 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
-    /// Started nothing.
+    /// Only events that started nothing.
     pub unmatched: bool,
     /// The folded service name.
     pub service: Option<String>,
-    /// Started by the event, or listening to it. Misses rows of an older version.
+    /// Started by the event, or listening to it. Rows of an older version are not found.
     pub automation: Option<AutomationId>,
 }
 
-/// Searched by [`EventFilter::automation`]: DynamoDB cannot search within maps.
+/// The list that [`EventFilter::automation`] searches: DynamoDB cannot search within maps.
 fn automations(matched: &[MatchedRun], unmatched: &[Unmatched], waiting: &[AutomationId]) -> Result<AttributeValue> {
     let matched = matched.iter().map(|matched| matched.automation_id);
     let ids = matched.chain(unmatched.iter().map(|unmatched| unmatched.automation_id)).chain(waiting.iter().copied());
@@ -53,7 +53,7 @@ impl Events {
         Self { table: database.table("events") }
     }
 
-    /// Returns the existing row if there is one.
+    /// Inserts an event; returns the existing row if there is one.
     pub async fn receive(&self, event: &Event) -> Result<Option<Event>> {
         if self.table.put(event)?.when("attribute_not_exists(#id)").unless_refused().await? {
             return Ok(None);
@@ -78,7 +78,7 @@ impl Events {
             values.push((":none_of", text(event.organization_id)));
         }
         change.push_str(" REMOVE #waiting");
-        // A deleted event stays deleted; the first recorded outcome stays.
+        // The event may have been deleted; the first recorded outcome stays.
         let update =
             self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
         let update = values.into_iter().fold(update, |update, value| update.with([value]));
@@ -116,7 +116,7 @@ impl Events {
         wanted: &EventFilter,
     ) -> Result<Page<Event>> {
         let mut filters = Filters::default().equal("service", wanted.service.as_ref().map(text));
-        // The index `unmatched` lacks the automations, and an index cannot be changed.
+        // The index `unmatched` does not hold the automations, and an index cannot be changed.
         let indexed = wanted.unmatched && wanted.automation.is_none();
         if let Some(automation) = wanted.automation {
             filters = filters.and("contains(#automations, :automation)", [(":automation", text(automation))]);
@@ -190,7 +190,7 @@ impl Events {
         Ok((rows(items), next.map(from_item).transpose()?))
     }
 
-    /// One page, and the cursor after it.
+    /// The keys of events on the next page that contain the number, and the cursor after it.
     pub(super) async fn keys_mentioning(
         &self,
         organization: OrganizationId,
@@ -203,7 +203,7 @@ impl Events {
         let (items, next) = of.page(after.map(|cursor| cursor.start_key(organization)), Some(limit)).await?;
         let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
         let names = |item: &Item| {
-            // JSON escapes contain no digits; the reason may quote the number.
+            // JSON escapes contain no digits; the reason for not matching may quote the number.
             let why = item.get("unmatched").map(|why| format!("{why:?}"));
             [text_of(item, "data"), why].into_iter().flatten().any(|text| redaction::mentions(&text, number))
         };

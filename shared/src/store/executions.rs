@@ -1,13 +1,14 @@
 //! `executions`. Key: id. TTL on `expires_at`; expired rows, dropped up to two days late, are not shown.
 //!
 //! Indexes: `by_tool` (`tool_id`, id), `by_call` (`organization_call`, id), `by_caller` (`caller`, id), `by_organization`
-//! (`history_of`, id), which has only filtered attributes. Rows of an older version lack `history_of`.
+//! (`history_of`, id), which has only the attributes that filters name. Rows of an older version lack `history_of`.
 //!
-//! Ids sort by time. A tool's caller chooses the call id, so `organization_call` is `<organization>#<call>` to separate
-//! tenants; for a run `<organization>#run:<run>`, since no call id contains a colon.
+//! Ids sort by time, and so do the indexes. The caller of a tool chooses the call id, so `organization_call` is
+//! `<organization>#<call>` to separate tenants. Executions of an automation's run have `<organization>#run:<run>`; no call id
+//! contains a colon.
 //!
-//! Each further recipient has an entry `<execution id>#<hash of the number>`, with the hash as `caller`, for `by_caller`.
-//! Entries are in no other index.
+//! Each further recipient has an entry, `<execution id>#<hash of the number>`, with the hash as `caller`, so that `by_caller`
+//! finds executions by any recipient. Entries are in no other index.
 
 use std::fmt;
 
@@ -65,8 +66,8 @@ impl Executions {
         Self { table: database.table("executions"), calls: database.table("calls") }
     }
 
-    /// A queued execution is written when queued and when done, in either order. A definite outcome stays; "unknown" and
-    /// "replayed" replace only "queued".
+    /// Writes an execution. A queued execution is written when queued and when done, possibly in either order and concurrently.
+    /// A definite outcome stays; "unknown" and "replayed" replace only "queued".
     pub async fn put(&self, execution: &Execution) -> Result<()> {
         let mut item = to_item(execution)?;
         let organization = execution.organization_id;
@@ -76,7 +77,7 @@ impl Executions {
             item.insert("organization_call".into(), text(part_of));
         }
         item.insert("history_of".into(), text(organization));
-        // First, so that every visible execution can be found by all recipients.
+        // Entries first, so that every visible execution can be found by all recipients.
         try_join_all(execution.recipients.iter().map(|recipient| self.put_recipient(execution, recipient))).await?;
         let put = self.table.put_item(item);
         let put = match execution.status {
@@ -98,8 +99,8 @@ impl Executions {
         self.note_failed(execution, had_failed).await
     }
 
-    /// Notes a failed execution in its call once, or takes that back after success. Only calls that came in through us have a
-    /// row.
+    /// Notes an execution that did not succeed in its call, once, and takes that back if it turns out that it succeeded. A call that did
+    /// not come in through us has no row.
     async fn note_failed(&self, execution: &Execution, had_failed: bool) -> Result<()> {
         let has_failed = ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status);
         let change = match has_failed {
@@ -236,7 +237,8 @@ impl Executions {
         self.delete_found(organization, query.attributes("#id"), deadline).await
     }
 
-    /// Directly or by an entry. Index attributes go last, so that an interrupted deletion can resume.
+    /// Deletes the executions in the query's result, directly or by an entry. Index attributes go last, so that an interrupted
+    /// deletion can resume.
     async fn delete_found(&self, organization: OrganizationId, query: Query, deadline: Deadline) -> Result<Deleted> {
         let query = query.filter("#organization_id = :organization").with([(":organization", text(organization))]);
         let (mut deleted, mut start) = (0, None);
@@ -290,7 +292,7 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// Newest first, with the next cursor.
+/// The items of a page of `query`, newest first, and the next cursor.
 async fn page(
     organization: OrganizationId,
     query: Query,

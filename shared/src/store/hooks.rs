@@ -2,8 +2,8 @@
 //!
 //! Each change raises `revision`, conditional on the revision that was read.
 //!
-//! The item `tenant#<tenant_key>`, unique across organizations, names the tenant's active hook. It routes services that send
-//! all organizations' events to one address.
+//! The item `tenant#<tenant_key>` holds the `hook_id` of the tenant's active hook, unique across organizations. It routes
+//! services that send all organizations' events to one address, and exists while the hook is active.
 
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ impl Hooks {
         Self { table: database.table("hooks"), intents: Intents::new(database) }
     }
 
-    /// One transaction also closes the intent of the secret and claims the tenant of an active hook.
+    /// Writes a new hook, closes the intent of its secret and, for an active hook, claims its tenant, in one transaction.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another active hook of any organization has the tenant.
@@ -53,7 +53,7 @@ impl Hooks {
         self.table.owned(organization, id(hook), WHAT).await
     }
 
-    /// Read consistently; to be trusted once the hook's secret has verified the request.
+    /// The hook addressed by a request, read consistently, to be trusted once its secret has verified the request.
     pub async fn find(&self, hook: HookId) -> Result<Option<Unowned<Hook>>> {
         Ok(self.table.get_consistent(id(hook)).await?.map(Unowned::new))
     }
@@ -74,7 +74,7 @@ impl Hooks {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// Outside automations, oldest first. `service`: see [`crate::models::folded_name`].
+    /// The organization's hooks of a service ([`crate::models::folded_name`]) outside automations, oldest first.
     pub async fn of_service(&self, organization: OrganizationId, service: &str) -> Result<Vec<Hook>> {
         self.table
             .query_index("by_organization", "#organization_id = :organization")
@@ -204,7 +204,7 @@ fn tenant(tenant_key: &str) -> Item {
     id(format!("tenant#{tenant_key}"))
 }
 
-/// Start from [`HookChange::none`].
+/// The fields of a change; start from [`HookChange::none`].
 #[derive(Debug, Clone, Copy)]
 pub struct HookChange<'a> {
     pub label: &'a str,

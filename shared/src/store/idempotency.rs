@@ -1,6 +1,7 @@
 //! `idempotency`. Key: the hash of an effect's identity. TTL on `expires_at`. `quotas.rs` shares the table.
 //!
-//! Each effect happens once, however often it is requested. Its owner first claims the key in one conditional write:
+//! Each effect happens once, however often it is requested. Before the effect, its owner claims the key in one conditional
+//! write:
 //!
 //! ```text
 //!  claim ──► in_progress ──► completed   the answer is recorded; a duplicate gets it
@@ -13,11 +14,12 @@
 //!
 //! The claim's token fences: a late owner cannot overwrite an outcome recorded in the meantime.
 //!
-//! A *repetition* requests the same effect again: until `window_until` (default two minutes) it gets the recorded answer, later
-//! it is a new effect. A *redelivery* is the same request again, recognized by its delivery's name (`deliveries`: VAPI's
-//! tool-call ids, ids of queued executions): it gets the recorded answer while the row exists. Effects in progress or unknown
-//! are never claimed again. `window_until`, `done_until` and `expires_at` are in seconds since 1970, `lease_until` in
-//! milliseconds. DynamoDB's TTL may lag by two days, so nothing depends on its deletions.
+//! A *repetition* requests the same effect again: within the window (default two minutes, until `window_until`) it gets the
+//! recorded answer, later it is a new effect. A *redelivery* is the same request again, recognized by its delivery's name
+//! (`deliveries`: VAPI's tool-call ids, ids of queued executions): it gets the recorded answer while the row exists. Effects in
+//! progress or unknown are never claimed again. Rows stay for [`RETENTION`], longer than any queue keeps a message.
+//! `window_until`, `done_until` and `expires_at` are in seconds since 1970, `lease_until` in milliseconds. DynamoDB's TTL may
+//! lag by two days, so nothing depends on its deletions.
 
 use std::time::Duration;
 
@@ -41,7 +43,7 @@ pub const RETENTION: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 /// An unclaimed effect. The second clause accepts a retry after our own lost answer.
 const UNCLAIMED: &str = "attribute_not_exists(#id) OR #token = :token";
-/// A repetition may claim it. Rows of an older version lack `window_until` and end with their window.
+/// An effect that a repetition may claim. Rows of an older version lack `window_until` and end with their window.
 const OVER: &str = "#status = :partial OR (#status = :completed AND (#window_until <= :now OR #expires_at <= :now))";
 
 /// Time to withdraw a claim after a failed write.
@@ -51,12 +53,12 @@ const WITHDRAW_WITHIN: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(480);
 
-/// The hash of everything that distinguishes one effect.
+/// Identifies one effect: the hash of everything that distinguishes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// `scope`: kind and owner of the effect (tool, call). The order of names in `arguments` is irrelevant.
+    /// `scope`: kind and owner of the effect (tool, call). The order of names in `arguments` does not matter.
     pub fn new(scope: &[&str], arguments: &Value) -> Self {
         let parts = Value::Array(scope.iter().map(|part| Value::from(*part)).chain([canonical(arguments)]).collect());
         let hash = digest(&SHA256, parts.to_string().as_bytes());
@@ -68,7 +70,7 @@ impl Key {
     }
 }
 
-/// Whatever map `serde_json` was built with.
+/// Sorts the names in every object, whatever map `serde_json` was built with.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -86,11 +88,11 @@ fn canonical(value: &Value) -> Value {
 
 #[derive(Debug)]
 pub enum Claim {
-    /// The caller must cause the effect, except its parts in [`Ticket::done`].
+    /// The caller must cause the effect, except the parts in [`Ticket::done`].
     Mine(Ticket),
     /// The effect happened, with this answer.
     Completed(Value),
-    /// `done`: the known state of each part.
+    /// The effect may have happened; `done` has the known state of each part.
     Unknown { answer: Value, done: Map<String, Value> },
     /// A duplicate is still running.
     Running,
@@ -110,25 +112,25 @@ impl Claim {
 pub struct Ticket {
     key: Key,
     token: String,
-    /// Parts completed by an earlier attempt, not to be repeated.
+    /// Outcomes of completed parts from an earlier attempt, which must not be repeated.
     pub done: Map<String, Value>,
     /// Expiry of `done`, in seconds since 1970.
     done_until: i64,
     delivery: Option<String>,
-    /// This row has answered deliveries, and must again if this claim is released.
+    /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// Done, or refused for good; duplicates get this answer.
+    /// The effect happened or was refused for good; duplicates get this answer.
     Completed(Value),
-    /// The parts in `done` happened or may have; a repetition may retry the others. An unknown part keeps `done` as long as an
-    /// unknown effect. Redeliveries get this answer.
+    /// The parts in `done` happened or may have; a repetition may retry the others. If any part is unknown, `done` is kept as
+    /// long as an unknown effect. Redeliveries get this answer.
     Partial { answer: Value, done: Map<String, Value>, unknown: bool },
     /// See [`Claim::Unknown`].
     Unknown { answer: Value, done: Map<String, Value> },
-    /// The effect did not happen.
+    /// The effect did not happen; the claim is released.
     Released,
 }
 
@@ -185,8 +187,8 @@ impl Idempotency {
         Self { retention, ..self }
     }
 
-    /// One round trip if unclaimed. `delivery`: a name that survives redelivery. `lease` must outlast the caller: an older
-    /// claim counts as unknown. Waits for a running duplicate until `deadline`.
+    /// Claims an effect, in one round trip if unclaimed. `delivery`: a name that survives redelivery, if the request has one.
+    /// `lease` must outlast the caller: an older claim counts as unknown. Waits for a running duplicate until `deadline`.
     pub async fn claim(&self, key: &Key, delivery: Option<&str>, lease: Duration, deadline: Deadline) -> Result<Claim> {
         let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE, deadline);
         loop {
@@ -199,8 +201,11 @@ impl Idempotency {
         }
     }
 
-    /// All or none. No claim is held while waiting for a duplicate, so two callers cannot deadlock. `None`: a duplicate did not
-    /// finish in time.
+    /// Claims several effects concurrently: all or none. While waiting for a duplicate no claim is held, so two callers cannot
+    /// deadlock. `None`: a duplicate did not finish in time.
+    ///
+    /// # Errors
+    /// If any effect cannot be claimed; then none is.
     pub async fn claim_all(
         &self,
         keys: &[(&Key, Option<&str>)],
@@ -241,7 +246,7 @@ impl Idempotency {
     async fn try_claim(&self, key: &Key, delivery: Option<&str>, lease: Duration) -> Result<Option<Claim>> {
         let now = Timestamp::now();
         let token = Uuid::new_v4().to_string();
-        // The rest stays: a retry after our own lost answer must still find it.
+        // `done`, `deliveries` and `answer` stay: a retry after our own lost answer must still find them.
         let change = "SET #status = :in_progress, #token = :token, #lease_until = :lease, #expires_at = :expires";
         let claim = self.table.update(id(&key.0), change).with([
             (":in_progress", text("in_progress")),
@@ -262,7 +267,7 @@ impl Idempotency {
         let claimed = match claim.attempt().await {
             Ok(claimed) => claimed,
             Err(error) => {
-                // The write may have succeeded, and would become an unknown effect.
+                // The write may have succeeded, and would become an unknown effect although nothing was done.
                 let new = self.table.delete(id(&key.0)).when("#token = :token AND attribute_not_exists(#window_until)");
                 let withdrawn = new.with([(":token", text(&token))]).unless_refused();
                 let _whatever_came_of_it = tokio::time::timeout(WITHDRAW_WITHIN, withdrawn).await;
@@ -289,7 +294,7 @@ impl Idempotency {
             }
             Status::Unknown => Ok(Some(Claim::Unknown { answer: record.answer(), done: record.done })),
             Status::InProgress if record.lease_until < now.as_millis() => {
-                // The owner died. The first caller to mark the row unknown decides; the next read sees it.
+                // The owner died. The first caller to mark the row as unknown decides; the next read sees it.
                 let ticket = Ticket {
                     key: key.clone(),
                     token: record.token,
@@ -305,7 +310,7 @@ impl Idempotency {
         }
     }
 
-    /// The repetition's redelivery then gets the same answer.
+    /// Adds a repetition's delivery, so that its redelivery gets the same answer.
     async fn remember(&self, key: &Key, record: &Record, delivery: Option<&str>) -> Result<()> {
         let Some(delivery) = delivery.filter(|name| !record.deliveries.iter().any(|known| known == name)) else {
             return Ok(());
@@ -354,7 +359,7 @@ impl Idempotency {
             .map(drop)
     }
 
-    /// Restores the row before this claim.
+    /// Restores the row to its state before this claim.
     async fn release(&self, ticket: Ticket) -> Result<()> {
         const OURS: &str = "#token = :token AND #status = :in_progress";
         let row = id(&ticket.key.0);

@@ -38,7 +38,7 @@ impl Intents {
         self.table.delete(id(intent))
     }
 
-    /// Settlers take older abandoned changes first.
+    /// Hands the change to the next settler; older abandoned changes are settled first.
     pub async fn leave(&self, intent: IntentId) -> Result<()> {
         let left = self.table.update(id(intent), "SET #owner_until = :gone").when("attribute_exists(#id)");
         let gone = number(Timestamp::now().as_millis() - 1);
@@ -58,7 +58,7 @@ impl Intents {
     pub async fn older_than(&self, age: Duration) -> Result<usize> {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         let begun_before = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(age));
-        // A missing time counts as old.
+        // An intent without a time counts: its age is unknown.
         let older = self.table.scan().filter("NOT #created_at > :begun_before");
         let mut count = 0;
         let add = |items: Vec<Item>| {
@@ -69,7 +69,7 @@ impl Intents {
         Ok(count)
     }
 
-    /// Read consistently: any other change has not begun.
+    /// An organization's open changes, read consistently: any other change has not begun.
     ///
     /// # Errors
     /// [`crate::Error::Unreadable`] if any intent cannot be read, because it might be any change.
@@ -85,7 +85,7 @@ impl Intents {
         Ok(intents)
     }
 
-    /// So that only one settler works on it. False: another settler did.
+    /// Takes over an abandoned change until `until`, so that only one settler works on it. False: another settler did.
     pub async fn take_over(&self, intent: &Intent, until: Timestamp) -> Result<bool> {
         let taken = self.table.update(id(intent.id), "SET #owner_until = :until").when("#owner_until = :seen");
         let values = [(":until", number(until.as_millis())), (":seen", number(intent.owner_until))];

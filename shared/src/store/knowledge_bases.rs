@@ -1,8 +1,8 @@
 //! `knowledge_bases`. Key: id. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! [`super::KnowledgeEntries`] writes `version` and `entries`. Transactions write `query_tool_id` with the creation of the
-//! query tool, and `agent_ids` with each attachment. The tool's lease blocks attachments, so its holder sees all agents. The
-//! base's lease serializes attaching and detaching the base.
+//! [`super::KnowledgeEntries`] writes `version` and `entries`. Creating the query tool writes `query_tool_id` in the same
+//! transaction, attaching it `agent_ids`. The tool's lease blocks attachments, so its holder sees all agents. The base's lease
+//! serializes attaching and detaching the base.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -57,7 +57,7 @@ impl KnowledgeBases {
         Page::newest(organization, &self.table, after, limit).await
     }
 
-    /// [`Error::Conflict`] if another holder keeps the lease until `deadline`.
+    /// Acquires the lease and reads the base. [`Error::Conflict`] if another holder keeps it until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -73,7 +73,7 @@ impl KnowledgeBases {
         noted.with([(":tool", text(tool))])
     }
 
-    /// The transaction fails if the base no longer has that tool.
+    /// Adds an agent to the base; the transaction fails if the base no longer has that tool.
     pub(super) fn note_agent_in_transaction(&self, base: KnowledgeBaseId, row: &ToolAttachment) -> Write {
         self.table
             .update(id(base), "ADD #agent_ids :agent")
@@ -85,7 +85,8 @@ impl KnowledgeBases {
             ])
     }
 
-    /// The transaction fails if the base is gone, is being deleted or would hold more than `most` entries.
+    /// Adds `added` to the base's count of entries; the transaction fails if the base is gone, is being deleted or holds more
+    /// than `most` entries.
     pub(super) fn count_in_transaction(
         &self,
         organization: OrganizationId,
@@ -106,7 +107,7 @@ impl KnowledgeBases {
             ])
     }
 
-    /// Agents that no longer have the base's tool. Requires the leases of base and tool.
+    /// Removes agents that no longer have the base's tool. Requires the leases of base and tool.
     pub async fn forget_agents(&self, agents: &BTreeSet<AgentId>, base: &Lease, tool: &Lease) -> Result<()> {
         let forgotten = base.update_in_transaction("DELETE #agent_ids :agents").with([(":agents", texts(agents))]);
         transact(vec![forgotten, tool.held_in_transaction()]).await.map_err(|refused| refused.or(OVERTAKEN))

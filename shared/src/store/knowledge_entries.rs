@@ -1,7 +1,8 @@
 //! `knowledge_entries`. Key: `knowledge_base_id` (partition), id (sort).
 //!
-//! Each change of entries raises the base's `version` and updates its count `entries` in the same transaction, so a cache is
-//! valid for its version. The transaction requires each entry's known presence, and is retried after interference.
+//! Each change of entries raises the base's `version` and updates its count `entries` in the same transaction, so cached entries
+//! are valid while the version is unchanged. The transaction requires each entry's known presence, and is retried after
+//! interference.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,7 +22,8 @@ use crate::{
     models::{Act, EntryId, KnowledgeBase, KnowledgeBaseId, KnowledgeEntry, Noun, OrganizationId, Timestamp},
 };
 
-/// A transaction takes 100 items, two of them the base's row and the audit entry.
+/// Entries per [`KnowledgeEntries::load`]: a transaction takes 100 items, two of them the base's row and the
+/// audit entry.
 pub const LARGEST_LOAD: usize = 98;
 
 /// Between attempts when another change interferes.
@@ -41,8 +43,9 @@ impl KnowledgeEntries {
         Self { table: database.table("knowledge_entries"), bases: KnowledgeBases::new(database) }
     }
 
-    /// One transaction for at most [`LARGEST_LOAD`] entries with distinct ids. Returns the ids beyond the base's capacity.
-    /// `announced`: the rows of a request that begins with this load, for its audit entry.
+    /// Inserts or replaces at most [`LARGEST_LOAD`] entries of one base, with distinct ids, in one transaction. Returns the ids
+    /// of entries that exceeded the base's capacity. `announced`: the rows of a request that begins with this load, for its audit
+    /// entry.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the base is gone, [`Error::Conflict`] if it is being deleted, [`Error::Unavailable`] if other
@@ -193,7 +196,7 @@ impl KnowledgeEntries {
         Ok(present.into_iter().map(|Present { id, created_at }| (id, created_at)).collect())
     }
 
-    /// `created_at`: of the existing entry, if any.
+    /// `created_at`: the existing entry's creation time; `None` for a new entry.
     fn put(&self, entry: &KnowledgeEntry, created_at: Option<Timestamp>) -> Result<Write> {
         let mut item = to_item(entry)?;
         let Some(created_at) = created_at else {

@@ -1,7 +1,8 @@
 //! A lease on a row: exclusive access until it is released or expires.
 //!
-//! The attributes `lease_token` and `lease_until` (milliseconds since 1970) are on the row itself: acquiring the lease also
-//! reads the row, and a transaction can require it. The token fences: the writes of a former holder are refused.
+//! The attributes `lease_token` and `lease_until` (milliseconds since 1970) are on the row itself, so that acquiring the lease
+//! also reads the row, and a transaction can require it. The token fences: after expiry and another acquisition, writes with the
+//! old token are refused.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::{
     models::{OrganizationId, Timestamp},
 };
 
-/// Up to the same again is added at random.
+/// Between attempts; up to the same again is added at random.
 const PAUSE: Duration = Duration::from_millis(40);
 
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Waits for another holder until `deadline`, and reads the row.
+    /// Acquires the lease on the row under `key` and reads the row. Waits for another holder until `deadline`.
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the organization has no such row, [`Error::Conflict`] if the holder did not release in
@@ -49,7 +50,7 @@ impl Lease {
         Self::acquire_if(owner, table, key, what, length, deadline).await
     }
 
-    /// As [`Lease::acquire`], on an item without an organization, created on demand.
+    /// Like [`Lease::acquire`], on an item without an organization, created on demand.
     pub(super) async fn acquire_of_all(
         table: &Table,
         key: Item,
@@ -92,7 +93,7 @@ impl Lease {
                     let lease = Self { key, table: table.clone(), token, waited };
                     return match from_item(row) {
                         Ok(row) => Ok((row, lease)),
-                        // Other programs, which can read the row, must not wait.
+                        // A program that can read the row must not have to wait.
                         Err(unreadable) => lease.release().await.and(Err(unreadable)),
                     };
                 }
@@ -108,7 +109,7 @@ impl Lease {
         }
     }
 
-    /// Another holder had the lease first: data read in parallel may be stale.
+    /// Whether another holder had the lease first: data read in parallel may be stale.
     pub fn waited(&self) -> bool {
         self.waited
     }
@@ -129,7 +130,7 @@ impl Lease {
         self.update_in_transaction("REMOVE #lease_token, #lease_until")
     }
 
-    /// Only under the lease, which stays.
+    /// Updates the row if the lease is still held; does not release it.
     pub(super) fn update_in_transaction(&self, change: impl Into<String>) -> Write {
         self.required(self.table.update(self.key.clone(), change))
     }

@@ -2,8 +2,8 @@
 //!
 //! Index `by_organization`: `organization_id`, `user_id`; it includes rows written by hand without times.
 //!
-//! An organization always keeps an owner, without a count: the transaction that demotes another owner checks that the acting
-//! user is still one, and an owner who steps down has another owner's row checked.
+//! An organization always keeps an owner, without a count to maintain: the transaction that demotes another owner checks that
+//! the acting user is still one, and an owner who steps down has another owner's row checked.
 
 use std::fmt::Write as _;
 
@@ -34,12 +34,12 @@ impl OrganizationMembers {
         Self { table: database.table("organization_members") }
     }
 
-    /// Read consistently: a removed user is locked out at the next request.
+    /// The user's organizations, read consistently: a removed user is locked out at the next request.
     pub async fn of_user(&self, user: &UserId) -> Result<Vec<Membership>> {
         self.table.query("#user_id = :user").with([(":user", text(user))]).now().collect().await
     }
 
-    /// `{id, email, timezone, phone, name}`, as far as known: the value of `{{user.…}}`.
+    /// `{id, email, timezone, phone, name}` of a member, as far as known: the value of `{{user.…}}`.
     pub async fn person(&self, organization: OrganizationId, user: &UserId) -> Result<Value> {
         let row: Option<Map<String, Value>> = self.table.get(row(organization, user)).await?;
         let mut person = row.unwrap_or_default();
@@ -76,7 +76,8 @@ impl OrganizationMembers {
         Ok(Page { items: rows(items), next_cursor: next.map(|user| Cursor(user).to_string()) })
     }
 
-    /// `by` must still be an admin, or an owner to add an owner. False if the user is a member.
+    /// Adds a member on behalf of `by`, who must still be an admin, or an owner to add an owner. False if the user is a member
+    /// already.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the role of `by` has changed.
@@ -99,7 +100,7 @@ impl OrganizationMembers {
         Ok(true)
     }
 
-    /// Changes role and contact at the state `before`, on behalf of `by`.
+    /// Changes role and contact of a member read as `before`, on behalf of `by`. Returns the new row.
     ///
     /// # Errors
     /// [`Error::Conflict`] if no owner would remain, or if either member has changed.
@@ -230,7 +231,7 @@ impl OrganizationMembers {
         check.when("#role IN (:admin, :owner)").with([(":admin", text(Role::Admin.as_str())), owner])
     }
 
-    /// So that lists agree with our answer.
+    /// Waits until the index shows the change, so that lists agree with our answer.
     async fn wait_for_index(
         &self,
         organization: OrganizationId,
@@ -253,7 +254,7 @@ impl OrganizationMembers {
         self.table.update(row(organization, user), change).with(values).send().await
     }
 
-    /// The transaction fails if the user is a member.
+    /// Writes a new member; the transaction fails if the user is one.
     pub(super) fn put_in_transaction(&self, member: &OrganizationMember) -> Result<Write> {
         Ok(self.table.put(member)?.when("attribute_not_exists(#user_id)"))
     }

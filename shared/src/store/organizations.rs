@@ -4,7 +4,7 @@
 //!
 //! Dashboard routes read the organization by slug and cache its keys and budgets for the rest of the request
 //! (docs/adr/0007-own-keys.md). The next request reads again, so a removed key is out of use at once
-//! (docs/adr/0024-keys-hold-at-once.md). `Access` and `Accounts` share one [`Organizations`], whose clones share the cache.
+//! (docs/adr/0024-keys-hold-at-once.md). Clones share the cache: `Access` and `Accounts` are given the same [`Organizations`].
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,8 +31,8 @@ use crate::{
     },
 };
 
-/// Just longer than a dashboard request; longer work sets a shorter limit ([`Organizations::own_keys_within`]). Budgets grant
-/// no access, so they may come from an earlier invocation.
+/// Just longer than a dashboard request, so that one read lasts to its end; longer work sets a shorter limit
+/// ([`Organizations::own_keys_within`]). Budgets grant no access, so they may come from an earlier invocation.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl Own {
 struct OwnCache(Arc<Mutex<HashMap<OrganizationId, (Instant, Own)>>>);
 
 impl OwnCache {
-    /// Only from the present invocation, no older than `within`.
+    /// Settings read in the present invocation, no longer ago than `within`.
     fn read_now(&self, organization: OrganizationId, within: Duration) -> Option<Own> {
         let began = invocation::began()?;
         self.seen(organization, |at| at >= began && at.elapsed() < within)
@@ -93,7 +93,7 @@ impl OwnCache {
     fn put(&self, organization: OrganizationId, at: Instant, own: Own) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        // A concurrent read may have begun later and finished earlier.
+        // A concurrent read of this process may have begun later and finished earlier.
         if seen.get(&organization).is_none_or(|(known, _)| *known <= at) {
             seen.insert(organization, (at, own));
         }
@@ -111,7 +111,7 @@ impl Organizations {
         }
     }
 
-    /// Read consistently, to decide whether the slug is free.
+    /// The organization with a slug, read consistently, to decide whether the slug is free.
     pub async fn holder_of(&self, slug: &Slug) -> Result<Option<Organization>> {
         if let Some(guard) = self.table.get_consistent::<Guard>(guard(slug)).await? {
             return self.get_consistent(guard.organization_id).await.map(Some);
@@ -126,8 +126,8 @@ impl Organizations {
         Ok(by_hand)
     }
 
-    /// One transaction with the guard of the slug and the first member. False if the slug has a guard; check
-    /// [`Organizations::holder_of`] for organizations without one.
+    /// Writes a new organization, the guard of its slug and its first member in one transaction. False if the slug has a guard;
+    /// check [`Organizations::holder_of`] for organizations without one.
     pub async fn create(&self, organization: &Organization, first: &OrganizationMember) -> Result<bool> {
         let row = self.table.put(organization)?.when("attribute_not_exists(#id)");
         let guard = guard_of(&organization.slug, organization.id);
@@ -135,7 +135,7 @@ impl Organizations {
         transact_unless_refused(vec![guard, row, self.members.put_in_transaction(first)?]).await
     }
 
-    /// `http::access` checks membership.
+    /// The organization of a URL. `http::access` checks membership.
     ///
     /// # Errors
     /// [`Error::NotFound`] if no organization has the slug.
@@ -169,7 +169,7 @@ impl Organizations {
         }
     }
 
-    /// Up to half a minute old, or read consistently.
+    /// The organization's own budgets, up to half a minute old, or read consistently.
     pub async fn budgets(&self, organization: OrganizationId) -> Result<OwnBudgets> {
         match self.seen.read_lately(organization) {
             Some(own) => Ok(own.budgets),
@@ -177,7 +177,7 @@ impl Organizations {
         }
     }
 
-    /// Freshness as in [`Organizations::own_keys`].
+    /// The services with a stored credential; freshness as in [`Organizations::own_keys`].
     pub async fn service_credentials(&self, organization: OrganizationId) -> Result<ServiceCredentials> {
         match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.credentials),
@@ -185,7 +185,7 @@ impl Organizations {
         }
     }
 
-    /// Freshness as in [`Organizations::own_keys`].
+    /// The selected account per service; freshness as in [`Organizations::own_keys`].
     pub async fn service_accounts(&self, organization: OrganizationId) -> Result<BTreeMap<ServiceId, String>> {
         match self.seen.read_now(organization, REMEMBERED) {
             Some(own) => Ok(own.accounts),
@@ -225,8 +225,8 @@ impl Organizations {
         self.audit.note(connection(Act::Disconnected, service)).await
     }
 
-    /// Sets or removes the key in a row read as `before`. The same transaction closes the intent `made` of the new secret and
-    /// opens the intent `left` of the old one.
+    /// Sets or removes the key of a service in a row read as `before`. The same transaction closes the intent `made` of the new
+    /// secret and opens the intent `left` of the old one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read.
@@ -247,7 +247,7 @@ impl Organizations {
         Ok(())
     }
 
-    /// As [`Organizations::set_own_key`].
+    /// Sets or removes the credential of a service, like [`Organizations::set_own_key`].
     pub async fn set_service_credential(
         &self,
         before: &Organization,
@@ -270,7 +270,7 @@ impl Organizations {
         Ok(())
     }
 
-    /// `None` resets a budget to the deployment's. Other budgets stay.
+    /// Sets budgets, or with `None` resets them to the deployment's. Other budgets stay. Returns the new row.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed meanwhile.
@@ -296,7 +296,7 @@ impl Organizations {
         self.get_consistent(organization).await
     }
 
-    /// Routes read the row through the index. Waits up to a second.
+    /// Waits up to a second until the index, through which routes read the row, shows the change.
     pub async fn wait_for_index(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
         wait_for_index(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }
@@ -310,7 +310,7 @@ impl Organizations {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<Timestamp> {
-        // Strictly later on any clock: `updated_at` distinguishes changes.
+        // Strictly later than before on any clock: `updated_at` distinguishes changes.
         let updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let update = self.table.update(id(before.id), change).when("#updated_at = :seen").with([
             (":value", value),

@@ -35,12 +35,13 @@ impl PhoneNumbers {
         Self { table: database.table("phone_numbers"), agents: Agents::new(database), intents: Intents::new(database) }
     }
 
-    /// Read consistently, for current credentials.
+    /// The row and its current credentials, read consistently.
     pub async fn get(&self, organization: OrganizationId, number: PhoneNumberId) -> Result<PhoneNumber> {
         self.table.owned(organization, id(number), WHAT).await
     }
 
-    /// Read consistently; to be trusted once the number's credentials have verified Twilio's request.
+    /// The number addressed by Twilio's request, read consistently, to be trusted once its credentials have verified the
+    /// request.
     pub async fn find(&self, number: PhoneNumberId) -> Result<Option<Unowned<PhoneNumber>>> {
         Ok(self.table.get_consistent(id(number)).await?.map(Unowned::new))
     }
@@ -66,14 +67,14 @@ impl PhoneNumbers {
         numbers.with([(":organization", text(organization)), (":agent", text(agent))]).collect().await
     }
 
-    /// Read in parallel with the tool that determines the organization.
+    /// The owner of a called number, read in parallel with the tool that determines the organization.
     pub async fn by_number(&self, number: &E164) -> Result<Option<Unowned<PhoneNumber>>> {
         let found = self.table.query_index("by_number", "#number = :number").with([(":number", text(number))]);
         Ok(found.first().await?.map(Unowned::new))
     }
 
-    /// Up to a second, until the index has this secret, or no row for `None`: tools that send from the called number read the
-    /// secret there.
+    /// Waits up to a second until the index by number has this secret, or no row for `None`: tools that send from the called
+    /// number read the secret there.
     pub async fn wait_for_index(&self, number: &E164, secret: Option<&str>) {
         let shows = || async {
             let found: Option<PhoneNumber> = self.by_number(number).await.ok()?.map(Unowned::for_its_owner);
@@ -82,7 +83,7 @@ impl PhoneNumbers {
         wait_for_index(shows).await;
     }
 
-    /// One transaction with the guard, the agent's entry and the closed intent of the secret.
+    /// Writes a new phone number, its guard and its entry on the agent, and closes the intent of its secret, in one transaction.
     ///
     /// # Errors
     /// [`Error::Conflict`] if any organization has registered the number; [`Error::NotFound`] if the organization has no such
@@ -104,8 +105,9 @@ impl PhoneNumbers {
         })
     }
 
-    /// Updates a row read as `before` and sets `updated_at`. The same transaction updates both agents' rows, closes the intent
-    /// `made` of a new secret and opens the intent `left` of the old one.
+    /// Updates label, agent, fallback number, VAPI's id, wait and secret of a row read as `before`, and sets `updated_at`. The same
+    /// transaction updates both agents' rows, closes the intent `made` of a new secret and opens the intent `left` of the old
+    /// one.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read; [`Error::NotFound`] if the organization has no such agent.
@@ -117,7 +119,7 @@ impl PhoneNumbers {
         made: Option<IntentId>,
         left: Option<&Intent>,
     ) -> Result<()> {
-        // Strictly later on any clock: `updated_at` distinguishes changes.
+        // Strictly later than before on any clock: `updated_at` distinguishes changes.
         after.updated_at = Timestamp::now().max(before.updated_at.plus(Duration::from_millis(1)));
         let mut update = self
             .table
@@ -160,7 +162,8 @@ impl PhoneNumbers {
         })
     }
 
-    /// One transaction with the guard, the agent's entry and the intent to delete the secret. Repeatable.
+    /// Deletes a row, its guard and its entry on the agent, and opens the intent to delete its secret, in one transaction.
+    /// Repeatable.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the row has changed since it was read.

@@ -6,8 +6,8 @@
 //! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC.
 //!
 //! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). Hours are fixed, not sliding: one conditional
-//! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so a
-//! refusal by one limit consumes nothing. TTL on `expires_at`.
+//! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so an
+//! execution refused by one limit does not consume the other. TTL on `expires_at`; keys are not reused after that.
 
 use std::{fmt, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Since the last effect: a run may wait for people a week per action.
+/// Since the last effect: in between a run may wait for people, a week per action.
 const RUN_KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 /// A minute and the difference of clocks.
 const MINUTE_KEPT: Duration = Duration::from_secs(60 * 60);
@@ -35,7 +35,7 @@ const MINUTE_KEPT: Duration = Duration::from_secs(60 * 60);
 const HOUR_KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 const DAY_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Concurrent transactions on one item refuse each other.
+/// Concurrent transactions on the same item refuse each other and must retry.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 /// Reserved for the execution itself.
@@ -51,9 +51,9 @@ pub enum Counted {
     Tool(ToolId),
     Runs(AutomationId),
     DryRuns(AutomationId),
-    /// With an external effect.
+    /// Actions of an automation with an external effect.
     Effects(AutomationId),
-    /// To people.
+    /// Messages to people from an automation.
     Messages(AutomationId),
     /// Events of an organization's own hook.
     EventsOf(HookId),
@@ -108,7 +108,8 @@ impl Quotas {
         Self { table: database.table("idempotency") }
     }
 
-    /// One round trip, if all limits leave room. Without `conversation` the execution is a conversation of its own.
+    /// Counts an execution of the tool if all its limits leave room, in one round trip. Without `conversation` the execution is
+    /// a conversation of its own.
     ///
     /// # Errors
     /// If the available room is unknown.
@@ -127,7 +128,8 @@ impl Quotas {
         self.take_each(organization, &wanted, None, deadline).await
     }
 
-    /// One round trip, if all leave room. A repetition of the last counted `name` is not counted again.
+    /// Counts one more of each, with its window and limit, if all leave room, in one round trip. A repetition of the last
+    /// counted `name` is not counted again.
     ///
     /// # Errors
     /// If the available room is unknown.
@@ -179,7 +181,7 @@ impl Quotas {
                 id(&count.id),
                 "SET #count = if_not_exists(#count, :zero) + :one, #last = :execution, #expires_at = :expires_at",
             )
-            // `last`: an update that the SDK resends after a lost answer must not count twice.
+            // `last` is the last counted execution: when the SDK resends an update after a lost answer, it must not count twice.
             .when("attribute_not_exists(#count) OR (#count < :most AND #last <> :execution)")
             .with([
                 (":zero", number(0)),

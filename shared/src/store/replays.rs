@@ -2,7 +2,7 @@
 //!
 //! Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! A batch's progress carries the batch's number: of two deliveries of one message, one counts.
+//! A batch saves its progress under the number of the batch: of two deliveries of one message, one counts.
 
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl Replays {
         Ok(found)
     }
 
-    /// Returns the present row, even if it cannot be started.
+    /// Starts a planned replay. Returns the present row, also if it cannot be started.
     pub async fn start(&self, replay: &Replay, by: &UserId) -> Result<Replay> {
         let now = Timestamp::now();
         let started = self.table.update(id(replay.id), "SET #started_at = :now, #started_by = :by, #next_at = :now");
@@ -79,7 +79,7 @@ impl Replays {
         self.changed(replay, started.with([(":now", text(now)), (":by", text(by))]), change).await
     }
 
-    /// Returns the present row, even if it cannot be cancelled.
+    /// Cancels a replay that is not over. Returns the present row, also if it cannot be cancelled.
     pub async fn cancel(&self, replay: &Replay, by: &UserId) -> Result<Replay> {
         let now = Timestamp::now();
         let cancelled = self.table.update(id(replay.id), "SET #cancelled_at = :now, #cancelled_by = :by");

@@ -37,7 +37,8 @@ impl Schedules {
         }
     }
 
-    /// An existing one only at the revision that was read, else `None`. Attributes of a newer version stay.
+    /// Writes a new schedule, or an existing one at the revision that was read; returns the new row, `None` if it has changed
+    /// since. Attributes of a newer version stay.
     pub async fn save(&self, schedule: &Schedule) -> Result<Option<Schedule>> {
         let saved = Schedule { revision: schedule.revision + 1, updated_at: Timestamp::now(), ..schedule.clone() };
         let (change, values) = set_all(to_item(&saved)?, &OPTIONAL);
@@ -58,7 +59,8 @@ impl Schedules {
         gone.with(values).unless_refused().await
     }
 
-    /// Up to `most` per partition, due before `before`, of all organizations. Unreadable rows are reported and skipped.
+    /// Up to `most` schedules per partition whose occurrence is before `before`, of all organizations, for the sweep. Unreadable
+    /// rows are reported and skipped.
     pub async fn overdue(&self, before: Timestamp, most: i32) -> Result<Vec<Schedule>> {
         let mut all = Vec::new();
         for shard in 0..SHARDS {

@@ -41,12 +41,12 @@ impl Services {
         }
     }
 
-    /// Active or not, unordered.
+    /// All services, active or not, unordered.
     pub async fn all(&self) -> Result<Vec<Service>> {
         self.services.scan().filter("attribute_exists(#name)").collect().await
     }
 
-    /// Active or not, unordered, read consistently. Unreadable rows are reported and skipped.
+    /// The whole catalogue, active or not, unordered, read consistently. Unreadable rows are reported and skipped.
     pub async fn loaded(&self) -> Result<(Vec<Service>, Vec<ServiceTool>, Vec<ServiceCapabilities>)> {
         let services = self.services.scan().filter("attribute_exists(#name)").now();
         let (tools, capabilities) = (self.tools.scan().now(), self.capabilities.scan().now());
@@ -60,7 +60,7 @@ impl Services {
         Lease::acquire_of_all(&self.services, id(LOAD), "catalogue", LEASE, deadline).await
     }
 
-    /// Active or not, unordered.
+    /// The existing services of these names, active or not, unordered.
     pub async fn named(&self, names: &[String], deadline: Deadline) -> Result<Vec<Service>> {
         let keys = names.iter().map(|name| id(ServiceId::of_name(name))).collect();
         Ok(rows(self.services.batch_get(keys, None, deadline).await?))
@@ -71,7 +71,8 @@ impl Services {
         of_service.with([(":service", text(service))]).collect().await
     }
 
-    /// Active or not. One batched read per 100 names. Unreadable rows are reported and skipped.
+    /// The existing tools of these names, active or not. One batched read per 100 names. Unreadable rows are reported and
+    /// skipped.
     pub async fn tools_named(&self, names: &[String], deadline: Deadline) -> Result<HashMap<String, ServiceTool>> {
         let keys = names.iter().map(|name| id(service_tool_id(name))).collect();
         let found: Vec<ServiceTool> = rows(self.tools.batch_get(keys, None, deadline).await?);
@@ -83,7 +84,7 @@ impl Services {
         services: &[String],
         deadline: Deadline,
     ) -> Result<HashMap<String, ServiceCapabilities>> {
-        // An invalid key fails the whole batch.
+        // DynamoDB refuses a whole batch with an invalid key.
         let can_be = |key: &String| (1..=LONGEST_KEY).contains(&key.len());
         let names = services.iter().map(|name| folded_name(name)).filter(can_be);
         let keys = names.map(|name| Item::from([("service_name".to_owned(), text(name))])).collect();
@@ -99,7 +100,7 @@ impl Services {
         self.capabilities.put(capabilities)?.send().await
     }
 
-    /// Last, so that the tools of a visible edition are complete.
+    /// Must be written last, so that the tools of a new edition are complete once it is visible.
     pub async fn put(&self, service: &Service) -> Result<()> {
         self.services.put(service)?.send().await
     }

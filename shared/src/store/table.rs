@@ -1,7 +1,7 @@
 //! Reads of a table. `write.rs` has the writes.
 //!
-//! Expressions are DynamoDB's own. Every name is an alias, `#` and the attribute's name (`#lease_until`), from which the
-//! required aliases are derived.
+//! Expressions are DynamoDB's own. Every name in them is an alias, `#` and the attribute's name (`#lease_until`); the aliases
+//! DynamoDB requires are derived from the expression.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -22,7 +22,7 @@ const BATCH: usize = 100;
 /// Before unprocessed keys are requested again.
 const PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(800);
-/// To fill one page of a filtered list.
+/// Pages read to fill one page of a filtered list, and items read for each.
 const MOST_READS: usize = 5;
 const LARGEST_READ: i32 = 200;
 
@@ -45,7 +45,7 @@ impl Table {
         Self::new(self.client.clone(), &self.prefix, name)
     }
 
-    /// Eventually consistent.
+    /// An eventually consistent read.
     pub(super) async fn get<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
         self.read(key, false).await
     }
@@ -54,7 +54,7 @@ impl Table {
         self.read(key, true).await
     }
 
-    /// Read consistently.
+    /// The organization's row under a key, read consistently.
     ///
     /// # Errors
     /// [`Error::NotFound`] (`what`) if the row is missing or another organization's.
@@ -76,8 +76,8 @@ impl Table {
         Ok(Box::pin(get.send()).await.map_err(failed)?.item)
     }
 
-    /// Each row once, read consistently and unordered; with `attributes` (`#id, #created_at`) only these. Retries unprocessed
-    /// keys.
+    /// The existing rows under these keys, each once, read consistently and unordered; with `attributes` (`#id, #created_at`)
+    /// only these. Retries keys that DynamoDB leaves unprocessed.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if some are still unprocessed at `deadline`.
@@ -197,7 +197,7 @@ impl Query {
         Ok(all)
     }
 
-    /// One page in memory at a time.
+    /// Passes every page to `take`, one in memory at a time.
     pub(super) async fn each_page(&self, mut take: impl FnMut(Vec<Item>) -> Result<()>) -> Result<()> {
         let mut start = None;
         loop {
@@ -281,7 +281,7 @@ impl Query {
     }
 }
 
-/// DynamoDB refuses repeated keys.
+/// DynamoDB refuses a batch with a repeated key.
 fn distinct(mut keys: Vec<Item>) -> Vec<Item> {
     let mut seen = HashSet::with_capacity(keys.len());
     let spelled = |key: &Item| {
@@ -293,7 +293,7 @@ fn distinct(mut keys: Vec<Item>) -> Vec<Item> {
     keys
 }
 
-/// `None` without aliases, as DynamoDB requires.
+/// The names for the aliases in these expressions; `None` if there are none, as DynamoDB requires.
 pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Option<Names> {
     let after = expressions.into_iter().flat_map(|expression| expression.split('#').skip(1));
     let names: Names = after
@@ -310,7 +310,8 @@ pub(super) fn aliased<'a>(expressions: impl IntoIterator<Item = &'a str>) -> Opt
 const APART: Duration = Duration::from_millis(50);
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
 
-/// So that later reads agree with our answer. `shows` is `None` if the index could not be read.
+/// Waits until an index shows a change, so that later reads agree with our answer. `shows` is `None` if the index could not be
+/// read.
 pub(super) async fn wait_for_index<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
     let mut backoff = Backoff::new(APART, APART, Deadline::after(FOLLOWS_WITHIN));
     while shows().await == Some(false) && backoff.pause().await {}

@@ -2,8 +2,8 @@
 //!
 //! Index `by_owner`: owner (`<organization>#<user>`), `created_at`. Index `by_organization`: `organization_id`, `created_at`.
 //!
-//! A conversation is several items under one id, made of organization, user and the client's name for it, so a name never leads
-//! to another user's thread.
+//! A conversation is several items under one id, made of organization, user and the name given by the user's client, so a name
+//! never leads to another user's thread.
 //!
 //! | part | content |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | `m#000001` | the first message |
 //! | `name` | under an id of its own, for names that contain a UUID: their owner |
 //!
-//! The row records a turn's progress: the message before the model is asked, each acting call before and after, a failure. At
-//! the end, one transaction writes message, answer and row. All writes require the lease: concurrent messages are answered in
-//! sequence.
+//! A turn's progress is recorded in the row: the message before the model is asked, each acting call before and after, a
+//! failure. At the end, one transaction writes message, answer and row. All writes require the lease: concurrent messages are
+//! answered in sequence, and a former holder cannot write.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct Threads {
 #[derive(Debug)]
 pub struct SavedTurn<'a> {
     pub thread: &'a Thread,
-    /// Those not yet written.
+    /// The user's message and its answer, or the one of them that is not yet written.
     pub messages: &'a [ThreadMessage],
 }
 
@@ -70,8 +70,8 @@ impl Threads {
         Self { table: database.table("threads") }
     }
 
-    /// Creates a missing thread as `new`. Waits for a turn in progress until `wait`; deletes an expired thread until
-    /// `deadline`.
+    /// Acquires the lease on a thread for `length`, creating the thread as `new` if missing. Waits for a turn in progress until
+    /// `wait`; deletes an expired thread until `deadline`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if a turn is still in progress, [`Error::NotFound`] if the name belongs to another user's thread.
@@ -84,7 +84,7 @@ impl Threads {
     ) -> Result<(Thread, Lease)> {
         match self.acquire(new, length, wait).await {
             Ok((thread, lease)) if thread.expires_at > Timestamp::now().as_seconds() => return Ok((thread, lease)),
-            // DynamoDB has not dropped it yet.
+            // Expired, but not yet dropped by DynamoDB.
             Ok((thread, lease)) => {
                 lease.release().await?;
                 self.drop_items(thread.id, deadline).await?;
@@ -101,7 +101,7 @@ impl Threads {
         Lease::acquire(organization, &self.table, key, THREAD, length, deadline).await
     }
 
-    /// A thread created concurrently stays.
+    /// Writes a new thread; one created concurrently stays.
     async fn create(&self, new: &Thread) -> Result<()> {
         let mut item = to_item(new)?;
         item.insert("part".into(), text(THREAD));
@@ -122,7 +122,7 @@ impl Threads {
         }
     }
 
-    /// Oldest first, for the model verbatim. One query.
+    /// The messages after the summary, oldest first, which the model gets verbatim. One query.
     pub async fn unsummarized(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
@@ -138,7 +138,7 @@ impl Threads {
         summarized.with([(":summary", to_attribute(summary)?)]).unless_refused().await
     }
 
-    /// One write.
+    /// Records the turn's progress. One write.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the lease is lost.
@@ -157,7 +157,10 @@ impl Threads {
         if written.unless_refused().await? { Ok(()) } else { Err(Error::Conflict(LOST.into())) }
     }
 
-    /// Closes the unanswered turn with the messages in `over`. `thread` is the new row.
+    /// Begins a turn after an unanswered one, which is closed with the messages in `over`. `thread` is the new row.
+    ///
+    /// # Errors
+    /// As [`Threads::record`].
     pub async fn begin_after(
         &self,
         lease: &Lease,
@@ -217,12 +220,12 @@ impl Threads {
         transact(writes).await.map_err(|refused| refused.or(LOST))
     }
 
-    /// False if no turn is in progress.
+    /// Asks the turn in progress to end. False if there is none.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such thread.
     pub async fn ask_to_stop(&self, organization: OrganizationId, id: ThreadId) -> Result<bool> {
-        // The lease identifies the turn: the next turn is not affected.
+        // Identifies the turn by its lease, so that the next turn is not affected.
         let asked = self
             .table
             .update(row(id), "SET #stop_token = #lease_token")
@@ -270,7 +273,7 @@ impl Threads {
         Ok(Page::created(of_user.page(start, Some(limit)).await?))
     }
 
-    /// Below `before`, newest first, with the number to continue before.
+    /// A page of a thread's messages below `before`, newest first, with the number to continue before.
     pub async fn messages(
         &self,
         thread: &Thread,
@@ -285,7 +288,7 @@ impl Threads {
         Ok((rows(items), next.filter(|number| *number > 1)))
     }
 
-    /// The row last.
+    /// Deletes a thread and its messages, the row last.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such thread, [`Error::Conflict`] if a turn is in progress, or if out of
@@ -325,7 +328,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Newest first, expired threads included.
+    /// A page of the organization's threads, newest first, expired ones included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -354,7 +357,7 @@ fn row(id: ThreadId) -> Item {
     key([("id", text(id)), ("part", text(THREAD))])
 }
 
-/// Six digits sort in numerical order.
+/// Six digits: messages sort in numerical order.
 fn part(number: u32) -> String {
     format!("m#{number:06}")
 }
@@ -367,7 +370,8 @@ fn owner(organization: OrganizationId, user: &UserId) -> String {
     format!("{organization}#{user}")
 }
 
-/// Reserves a name with a UUID for its user: nobody else chooses it by accident. Anybody may use other names (`main`).
+/// The key that reserves a name with a UUID for its user: nobody else chooses it by accident. Other names (`main`) may be used
+/// by everybody.
 fn name_key(name: &str) -> Option<Item> {
     let tail = name.len().checked_sub(36).and_then(|at| name.get(at..))?;
     Uuid::try_parse(tail).ok()?;

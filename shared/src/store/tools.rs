@@ -1,7 +1,7 @@
 //! `tools`. Key: id. Indexes: `by_organization` (`organization_id`, `created_at`), `by_external_tool_id` (`external_tool_id`).
 //!
-//! Guard items `name#<organization>#<name>` make names unique within an organization. A guard is reserved before VAPI hears of
-//! the tool and confirmed with the row; a reservation left by a crash expires.
+//! Guard items with the key `name#<organization>#<name>` make names unique within an organization. A guard is reserved before
+//! VAPI hears of the tool and confirmed with the row; a reservation left by a crash expires.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -48,7 +48,7 @@ impl Tools {
         self.table.owned(organization, id(tool), "tool").await
     }
 
-    /// The tool's own token was verified, which replaces the check of the organization.
+    /// The tool whose own token was verified, which replaces the check of the organization.
     pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
         self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
@@ -59,7 +59,7 @@ impl Tools {
         Ok(row.ok_or(Error::NotFound("tool"))?.organization_id)
     }
 
-    /// Read consistently, unordered; unreadable, missing and foreign tools are skipped.
+    /// The organization's readable tools with these ids, read consistently and unordered; other ids are skipped.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if DynamoDB does not answer for all of them by `deadline`.
@@ -72,7 +72,10 @@ impl Tools {
         Ok(rows(self.items(organization, tools, deadline).await?))
     }
 
-    /// As [`Tools::get_many`], but an unreadable tool is an error.
+    /// Like [`Tools::get_many`], failing if any of the tools is unreadable.
+    ///
+    /// # Errors
+    /// Also [`Error::Unreadable`].
     pub async fn get_all(
         &self,
         organization: OrganizationId,
@@ -125,7 +128,7 @@ impl Tools {
             .await
     }
 
-    /// Opens the intent in the same transaction. False if the name is taken.
+    /// Reserves a name for a tool and opens the intent, in one transaction. False if the name is taken.
     pub async fn reserve_name(&self, intent: &Intent, name: &ToolName, tool: ToolId) -> Result<bool> {
         let now = Timestamp::now();
         let mut guard = guard_of(intent.organization_id, name, tool);
@@ -143,8 +146,8 @@ impl Tools {
         released.with([(":tool", text(tool))]).unless_refused().await.map(drop)
     }
 
-    /// One transaction also confirms the name, closes the intents of tool and secret and, with a knowledge base's lease, sets
-    /// the base's query tool.
+    /// Writes a new tool, confirms its name and closes the intents of tool and secret, in one transaction. With a knowledge
+    /// base's lease, also sets the base's query tool.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another tool took the name or the lease is lost.
@@ -165,7 +168,7 @@ impl Tools {
             }
             refused => refused.or("another tool took this name; try again"),
         }) {
-            // It may have succeeded although its answer was lost.
+            // The transaction may have succeeded although its answer was lost.
             Err(Error::Unavailable(..)) if self.stands(tool.id).await => Ok(()),
             written => written,
         }
@@ -175,7 +178,7 @@ impl Tools {
         self.table.get_consistent::<IgnoredAny>(id(tool)).await.is_ok_and(|row| row.is_some())
     }
 
-    /// [`Error::Conflict`] if another holder keeps the lease until `deadline`.
+    /// Acquires the lease and reads the tool. [`Error::Conflict`] if another holder keeps it until `deadline`.
     pub async fn acquire(
         &self,
         organization: OrganizationId,
@@ -234,8 +237,8 @@ impl Tools {
         guard.when("#tool_id = :tool").with([(":tool", text(tool.id))])
     }
 
-    /// One transaction with the tool's name, the given attachments, `intent`, which it closes, and the intent `left` of the
-    /// tool's secret.
+    /// Deletes a leased tool, its name and the given attachments, closes `intent` and opens the intent `left` of the tool's
+    /// secret, in one transaction.
     pub async fn delete(
         &self,
         tool: &Tool,
@@ -254,7 +257,7 @@ impl Tools {
     }
 }
 
-/// The query tool of an attached knowledge base is part of that attachment.
+/// A query tool that attaching a knowledge base makes is part of that attachment.
 fn audited(write: Write, action: Act, tool: &Tool) -> Result<Write> {
     if tool.automatic_for.is_some() {
         return Ok(write);

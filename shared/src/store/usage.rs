@@ -1,11 +1,11 @@
 //! `usage`: organizations' use of their budgets. Key: id. TTL on `expires_at`.
 //!
-//! One item a day for an hourly budget (`<organization>#runs_per_hour#2026-11-20`: `hour_16`, `day`), one a month for a monthly
-//! one (`<organization>#own_cost_per_month#2026-11`: `used`, `day_20`). One update counts the window and the day. No personal
-//! data.
+//! One item a day for a budget of an hour (`<organization>#runs_per_hour#2026-11-20`: `hour_16`, `day`), one a month for a budget
+//! of a month (`<organization>#own_cost_per_month#2026-11`: `used`, `day_20`). One update counts the window and the day. Items
+//! contain no personal data. `usage/days.rs` reads the use by day.
 //!
-//! The transaction that writes a run counts it and checks the month's cost. Cost is added once known. Executions are counted
-//! after their answer, for which a caller waits; the check uses the count this process last saw
+//! The transaction that writes a run counts it and checks the month's cost, without an extra read. Cost is added once known.
+//! Executions are counted after their answer, for which a caller waits; the check uses the count this process last saw
 //! (docs/adr/0013-budgets-are-counted-after-the-answer.md).
 
 mod days;
@@ -35,7 +35,7 @@ use crate::{
     telemetry,
 };
 
-/// Beyond the window: the last 90 days are shown.
+/// After the end of the window. The use of the last 90 days is shown.
 const KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
 #[derive(Clone)]
@@ -112,7 +112,7 @@ impl Budgets {
         Ok(RunCount { count, check, runs, cost })
     }
 
-    /// Returns the organization's total use.
+    /// Adds the cost of a run; returns the organization's total use.
     pub async fn spend(&self, organization: OrganizationId, on_own_key: bool, cost: f64) -> Result<BudgetUse> {
         let limits = self.limits(organization).await?;
         let (budget, now) = (Budget::of_cost(on_own_key), Timestamp::now());
@@ -120,7 +120,7 @@ impl Budgets {
         let usage = self.count(organization, unused(budget, &limits, now), &more).await?;
         telemetry::spent(budget.as_str(), cost);
         let before = usage.used.as_f64().unwrap_or_default() - cost;
-        // Only the spending that crosses the limit: once per month.
+        // Once per month and organization: only the spending that crosses the limit.
         if usage.is_used_up(now) && before < usage.limit.as_f64().unwrap_or_default() {
             let budget = budget.as_str();
             tracing::warn!(organization.id = %organization, budget, "an organization has used up a budget");
@@ -151,7 +151,7 @@ impl Budgets {
 
     async fn count(&self, organization: OrganizationId, unused: BudgetUse, more: &Number) -> Result<BudgetUse> {
         let token = Uuid::new_v4().to_string();
-        // `last`: an update that the SDK resends after a lost answer must not count twice.
+        // `last` is the last counted update: when the SDK resends it after a lost answer, it must not count twice.
         let counted = self
             .add(organization, &unused, more)
             .and(", #last = :token")

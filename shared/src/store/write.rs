@@ -26,7 +26,7 @@ pub(super) struct Write {
     /// Aliases that differ from `#` and the name.
     names: Names,
     values: Values,
-    /// In the same transaction.
+    /// The audit entry, put in the same transaction.
     entry: Option<Item>,
 }
 
@@ -40,7 +40,7 @@ enum Action {
 
 pub(super) enum WriteResult {
     Done(Item),
-    /// The existing row, or empty if there is none.
+    /// The condition failed; the existing row, or empty if there is none.
     Refused(Item),
 }
 
@@ -91,8 +91,8 @@ impl Table {
     }
 }
 
-/// Sets all attributes of `row` but `id`, and removes each `optional` one that is missing or null. Other stored attributes
-/// stay: a newer version may have written them.
+/// An update that sets all attributes of `row` but `id`, and removes each attribute of `optional` that is missing or null. Other
+/// stored attributes stay: a newer version may have written them.
 pub(super) fn set_all(mut row: Item, optional: &[&str]) -> (String, Values) {
     row.retain(|name, value| !(value.is_null() && optional.contains(&name.as_str())));
     let gone: Vec<String> =
@@ -157,7 +157,7 @@ impl Write {
         Self { entry: Some(entry), ..self }
     }
 
-    /// A transaction returns no row: a wanted row is read afterwards.
+    /// Sends a write and its audit entry in one transaction, which returns no row: a wanted row is read afterwards.
     async fn sent_with_entry(self, with_row: bool) -> Result<WriteResult> {
         let row = match &self.action {
             Action::Update(key, _) if with_row => Some((self.table.clone(), key.clone())),
@@ -175,7 +175,7 @@ impl Write {
         }
     }
 
-    /// Returns the row before the update; `None` if the condition did not hold.
+    /// Sends an update and returns the row before it; `None` if the condition did not hold.
     pub(super) async fn replaced<T: DeserializeOwned>(self) -> Result<Option<T>> {
         match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
             WriteResult::Done(item) => from_item(item).map(Some),
@@ -183,7 +183,7 @@ impl Write {
         }
     }
 
-    /// Returns the row before the write, empty if there was none; `None` if the condition did not hold.
+    /// Sends a write and returns the row before it, empty if there was none; `None` if the condition did not hold.
     pub(super) async fn replaced_item(self) -> Result<Option<Item>> {
         match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
             WriteResult::Done(item) => Ok(Some(item)),
@@ -277,15 +277,15 @@ where
 }
 
 pub(super) enum Refused {
-    /// Position of the write, counted from 0.
+    /// The condition of the write at this position, counted from 0, did not hold.
     Condition(usize),
-    /// Conflicting transaction or throttling; a retry may succeed.
+    /// Conflicting transaction or throttling: a retry may succeed.
     Busy(Error),
     Other(Error),
 }
 
 impl Refused {
-    /// [`Error::Conflict`] with this text for a failed condition.
+    /// [`Error::Conflict`] with this text for any failed condition.
     pub(super) fn or(self, conflict: &str) -> Error {
         match self {
             Self::Condition(_) => Error::Conflict(conflict.into()),
@@ -297,7 +297,7 @@ impl Refused {
 /// All writes or none. The SDK's retries are idempotent.
 pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
     let Some(client) = writes.first().map(|write| write.table.client.clone()) else { return Ok(()) };
-    // Last: conditions are identified by position.
+    // After the writes: conditions are identified by position.
     let entries =
         writes.iter().filter_map(|write| Some(write.table.beside(audit::TABLE).put_item(write.entry.clone()?)));
     let entries: Vec<Write> = entries.collect();
@@ -319,7 +319,7 @@ pub(super) async fn transact(writes: Vec<Write>) -> Result<(), Refused> {
     })
 }
 
-/// False if a condition did not hold.
+/// Like [`transact`]; false if a condition did not hold.
 pub(super) async fn transact_unless_refused(writes: Vec<Write>) -> Result<bool> {
     match transact(writes).await {
         Ok(()) => Ok(true),

@@ -1,7 +1,8 @@
 //! The accounts used for an organization at VAPI and at an LLM: its own if it has one, else the platform's.
 //!
-//! The organization's row, already read by dashboard routes, says whether it has an own account (docs/adr/0007-own-keys.md).
-//! The key is in the secret `<prefix><service>/<organization>/<key>`; each stored key gets a new name.
+//! The organization's row, which dashboard routes have read before, says whether it has an own account
+//! (docs/adr/0007-own-keys.md). The key is in the secret `<prefix><service>/<organization>/<key>`; each stored key gets a new
+//! name.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::{
     store::Organizations,
 };
 
-/// Requests within this time share one read.
+/// Within this time a later request reuses the account that an earlier one read.
 const QUESTIONS_APART: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -26,7 +27,7 @@ pub struct Accounts {
     llm: Option<PlatformLlm>,
 }
 
-/// For several requests over minutes, of a run or a turn.
+/// An LLM account for several requests over minutes: a run's, a turn's.
 #[derive(Clone, Copy)]
 pub struct LlmInUse<'a> {
     pub accounts: &'a Accounts,
@@ -35,11 +36,11 @@ pub struct LlmInUse<'a> {
 }
 
 impl LlmInUse<'_> {
-    /// A changed key is used at once, a removed one no more.
+    /// The account for the next request. A changed key is used at once, and a removed one no more.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] if the account cannot be read, or if the organization got or lost an own key: work begun on one
-    /// budget starts over on the other.
+    /// [`Failure::Unreachable`] if the account cannot be read, and if the organization got or lost a key of its own:
+    /// work begun on one budget does not continue on the other, but begins again.
     pub async fn now(&self) -> Result<llm::Account, clients::Error> {
         let now = self.accounts.llm_as_of(self.organization, QUESTIONS_APART).await;
         let now = now.map_err(|error| clients::Error::because(UpstreamService::Llm, Failure::Unreachable, error))?;
@@ -69,7 +70,7 @@ impl LlmModel<'_> {
     }
 }
 
-/// `prefix` begins the names of all these secrets.
+/// The name of the secret with an organization's credential for a service; `prefix` begins all their names.
 pub fn credential_secret(prefix: &str, organization: OrganizationId, service: ServiceId, key: SecretId) -> String {
     format!("{prefix}services/{organization}/{service}/{key}")
 }
@@ -81,8 +82,8 @@ struct PlatformLlm {
 }
 
 impl Accounts {
-    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret`: name or ARN of the platform's
-    /// secret; `prefix` begins the names of organizations' secrets.
+    /// `organizations` are those of `http::Access`, which has read the row. `vapi_secret` is the name or ARN of the
+    /// platform's secret; `prefix` begins the names of organizations' secrets.
     pub fn new(
         organizations: Organizations,
         secrets: Secrets,
@@ -92,7 +93,7 @@ impl Accounts {
         Self { organizations, secrets, vapi_secret: vapi_secret.into(), prefix: prefix.into(), llm: None }
     }
 
-    /// `secret`: name or ARN of the platform's secret; `model`: the default.
+    /// Adds the LLM. `secret` is the name or ARN of the platform's secret, `model` the default model.
     #[must_use]
     pub fn with_llm(self, secret: impl Into<String>, model: impl Into<String>) -> Self {
         Self { llm: Some(PlatformLlm { secret: secret.into(), model: model.into() }), ..self }
@@ -107,8 +108,8 @@ impl Accounts {
         self.vapi_of(organization, &keys).await
     }
 
-    /// As [`Accounts::vapi`], with a consistent read; the platform's account for an unknown organization. A misfit with the
-    /// presented secret causes a fresh read of the platform's, which may just have changed.
+    /// As [`Accounts::vapi`], with a consistent read; the platform's account for an unknown organization. If the account does
+    /// not fit the presented secret, the platform's secret, which may just have changed, is read again.
     pub async fn vapi_fitting(
         &self,
         organization: OrganizationId,
@@ -123,7 +124,7 @@ impl Accounts {
         if fits(&account) {
             return Ok(account);
         }
-        // In every case, so that timing does not tell whether the organization exists.
+        // Read in every case, so that the requests do not tell whether the organization exists.
         let _platforms: vapi::Account = self.secrets.of_deployment_now(&self.vapi_secret).await?;
         self.vapi_of(organization, &keys).await
     }
@@ -189,7 +190,7 @@ impl Accounts {
         Ok(Some(self.secrets.get(&self.secret_name(organization, service, key.id)).await?))
     }
 
-    /// Each change gets a new name, so a secret's content never changes.
+    /// A new secret name for a tool's values. Each change gets one, so a secret's content never changes.
     pub fn new_tool_secret(&self, organization: OrganizationId, tool: ToolId) -> String {
         format!("{}tools/{organization}/{tool}/{}", self.prefix, SecretId::generate())
     }

@@ -1,8 +1,8 @@
 //! Tools of organizations: configuration, model-visible schema, hidden values and execution.
 //!
-//! An author edits the [`ToolConfig`]. It yields the `function_schema` (the arguments for a model) and the `static_config`
-//! (hidden from it). Execution joins both: [`ActionTool::check`] admits the declared arguments, each [`Parameter`] yields its
-//! value, where the static one wins, and the type's own file acts.
+//! An author edits the [`ToolConfig`]. It yields the `function_schema` (the arguments a model fills in) and the `static_config`
+//! (hidden from the model). Execution joins both: [`ActionTool::check`] admits the declared arguments, each [`Parameter`] yields
+//! its value, where the static one wins, and the type's own file acts.
 
 mod action_tool;
 mod allowed_hosts;
@@ -30,8 +30,8 @@ pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;
 
-/// VAPI's time-out: `timeoutSeconds` of the tools we create there.
+/// Seconds. VAPI's time-out for a tool: `timeoutSeconds` of the tools we create there.
 pub const VAPI_WAITS_SECONDS: u32 = 20;
 
-/// Shorter than VAPI's time-out, so that the model gets our error.
+/// Our own time-out, shorter than VAPI's, so that the model gets our error rather than VAPI's.
 pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(18);

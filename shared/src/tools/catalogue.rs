@@ -1,6 +1,6 @@
 //! Resolves names and references to tools.
 //!
-//! For runs, chats and agents, never a phone call: a tool that needs a call is refused with the reason.
+//! A run, a chat or an agent asks here, never a phone call. A tool that needs a call is refused with the reason.
 
 mod not_sent;
 mod service_tools;
@@ -32,7 +32,7 @@ use crate::{
 
 const LONGEST_NAME: usize = 64;
 
-/// Built-in tools by name, the organization's by id, services' by name.
+/// Finds built-in tools by name, the organization's by id, services' by name.
 #[derive(Clone)]
 pub struct Catalogue {
     pub built_in: BuiltInTools,
@@ -50,7 +50,7 @@ pub struct BuiltInTools {
 pub struct CatalogueTool {
     pub reference: ToolRef,
     body: Body,
-    /// For a tool whose addresses a model chooses.
+    /// The only hosts that the tool may call, for a tool whose addresses a model chooses.
     allowed_hosts: AllowedHosts,
 }
 
@@ -90,7 +90,7 @@ impl BuiltInTools {
         self.usual.keys().map(String::as_str)
     }
 
-    /// Includes tools offered on request.
+    /// The specs of all tools, including those offered on request.
     pub fn all_specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.usual.values().chain(self.by_name.values()).map(|tool| tool.spec())
     }
@@ -142,7 +142,7 @@ impl Catalogue {
         let own = async {
             if ids.is_empty() { Ok(HashMap::new()) } else { self.tools.find_each(organization, &ids, deadline).await }
         };
-        // On the heap: callers have many layers of futures.
+        // On the heap: callers have many layers of futures of their own.
         let of_services = Box::pin(self.service_tools(organization, references, deadline));
         let (rows, of_services) = try_join!(own, of_services)?;
         let unreadable = |error: &Error| {
@@ -212,8 +212,8 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Tools as they are now. One deleted or changed since is withheld, because the model was shown another one. In a dry run
-    /// an acting tool only shows its request.
+    /// The offered tools as they are now. A tool that was deleted or changed since is withheld, because the model was
+    /// shown another one. In a dry run an acting tool only shows the request that it would have sent.
     pub async fn toolbox(
         &self,
         organization: OrganizationId,
@@ -240,7 +240,7 @@ impl CatalogueTool {
         Self { reference, body, allowed_hosts: AllowedHosts::default() }
     }
 
-    /// `None` for a tool that cannot be restricted.
+    /// The same tool restricted to these hosts, if any; `None` for a tool that cannot be restricted.
     #[must_use]
     pub fn restricted_to_hosts(self, hosts: &AllowedHosts) -> Option<Self> {
         if hosts.is_empty() {
@@ -257,7 +257,7 @@ impl CatalogueTool {
         }
     }
 
-    /// Such as `send_sms_2`. Built-in tools keep their names.
+    /// The same tool under a free name, such as `send_sms_2`. Built-in tools keep their names.
     #[must_use]
     pub fn with_free_name(self, is_taken: impl Fn(&str) -> bool) -> Self {
         let name = self.spec().name.clone();
@@ -268,7 +268,7 @@ impl CatalogueTool {
         }
     }
 
-    /// Built-in tools keep their names.
+    /// The same tool under another name. Built-in tools keep their names.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         if let Body::Action(tool) = &mut self.body {
@@ -284,7 +284,7 @@ impl CatalogueTool {
         }
     }
 
-    /// Finds the same tool again.
+    /// The stored reference, which finds the same tool again.
     pub fn offered(&self) -> OfferedTool {
         let redact = match &self.body {
             Body::BuiltIn(_) => Vec::new(),
@@ -294,7 +294,8 @@ impl CatalogueTool {
         OfferedTool { name: self.spec().name.clone(), tool: self.reference.clone(), redact, allowed_hosts }
     }
 
-    /// Secrets masked, or the sentence for the model. Nothing is sent. Built-in tools have no preview.
+    /// The request that a call with these arguments would send, secrets masked, or the sentence for the model. Nothing
+    /// is sent. Built-in tools have no preview.
     ///
     /// # Errors
     /// Only an outage of our own.
@@ -330,7 +331,7 @@ impl CatalogueTool {
     }
 }
 
-/// Its effect happens once per subject of the context.
+/// An action whose effect happens once per subject of the context, however often it is called.
 struct ExecutedTool {
     tool: ActionTool,
     executor: Executor,

@@ -1,11 +1,11 @@
 //! An organization's accounts at services, and the account that acts.
 //!
-//! The kind of account depends on the service ([`ConnectionKind`]): at Pipedream, a credential stored here, or a phone number.
-//! The chosen account acts, else the newest that works (the oldest phone number).
+//! The kind of account depends on the service ([`ConnectionKind`]): an account at Pipedream, a credential stored here, or a phone
+//! number. Of several accounts the chosen one acts, else the newest that works (the oldest phone number).
 //!
-//! Pipedream's answers are cached per organization for a minute, while the organization's row stays the same: every change of
-//! accounts here changes the row. A missing account is cached for five seconds: a person who has just connected one expects to
-//! see it.
+//! Pipedream's answers are cached per organization for a minute, and only while the organization's row stays the same. Every
+//! change of accounts made here changes the row, so no process uses an outdated answer. A missing account is cached for five
+//! seconds only: a person who has just connected one expects to see it.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ const MISSING_REMEMBERED: Duration = Duration::from_secs(5);
 
 const ASKED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Oldest first; the first acts.
+/// The most phone numbers that are read, the oldest first. The first acts.
 const MOST_NUMBERS: i32 = 100;
 
 const OF_PIPEDREAM: &str = "apn_";
@@ -60,7 +60,7 @@ pub enum Connection {
         accounts: Vec<ConnectedAccount>,
     },
     NotConnected,
-    /// The organization must connect again.
+    /// The service refuses the account: the organization must connect again.
     Expired {
         accounts: Vec<ConnectedAccount>,
     },
@@ -69,19 +69,19 @@ pub enum Connection {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectedAccount {
-    /// `apn_…` of Pipedream, the id of a phone number, or the end of a credential's secret name.
+    /// `apn_…` for Pipedream's accounts, the id of a phone number, or the end of the name of a credential's secret.
     pub id: String,
-    /// May be empty.
+    /// The service's name for the account; may be empty.
     pub name: String,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Connecting {
-    /// A page where a person authorizes the service.
+    /// A person opens this page and authorizes the service.
     Open {
         url: String,
-        /// ISO 8601.
+        /// ISO 8601; afterwards a new link is needed.
         expires_at: String,
     },
     Connected {
@@ -90,12 +90,12 @@ pub enum Connecting {
 }
 
 impl Connection {
-    /// As far as is known.
+    /// Whether the service's tools can be called, as far as is known.
     pub fn can_act(&self) -> bool {
         matches!(self, Self::NotNeeded | Self::Connected { .. })
     }
 
-    /// No other account takes the place of a chosen one that no longer works.
+    /// The same connection with the chosen account first. If that account no longer works, no other takes its place.
     fn led_by(self, chosen: Option<&String>) -> Self {
         let (Self::Connected { mut accounts }, Some(id)) = (self.clone(), chosen) else { return self };
         match accounts.iter().position(|account| account.id == *id) {
@@ -128,11 +128,11 @@ pub struct Connections {
     pipedream: Pipedream,
     pipedream_secret: String,
     seen: Arc<Mutex<HashMap<OrganizationId, Seen>>>,
-    /// Counts invalidations: answers to earlier requests are not cached.
+    /// Counts invalidations. Answers to earlier requests are not cached.
     forgotten: Arc<AtomicU64>,
 }
 
-/// None if Pipedream did not answer.
+/// An organization's accounts at Pipedream; none if Pipedream did not answer.
 #[derive(Clone)]
 struct Seen {
     at: Instant,
@@ -150,8 +150,8 @@ impl Seen {
 }
 
 impl Connections {
-    /// `organizations` are those of `http::Access`, which has read the row. `secret_prefix` begins the names of secrets;
-    /// `pipedream_secret`: name or ARN of the project's secret.
+    /// `organizations` are those of `http::Access`, which has read the row. `secret_prefix` begins the names of
+    /// secrets; `pipedream_secret` is the name or ARN of the project's secret.
     pub fn new(
         organizations: Organizations,
         phone_numbers: PhoneNumbers,
@@ -173,7 +173,7 @@ impl Connections {
         }
     }
 
-    /// A failed lookup is [`Connection::Unknown`], and is reported.
+    /// The organization's connection to each service. A failed lookup is [`Connection::Unknown`], and is reported.
     pub async fn of(
         &self,
         organization: OrganizationId,
@@ -189,7 +189,7 @@ impl Connections {
                 let kept = |id: &ServiceId| chosen.get(id).filter(|account| self.is_there(organization, account));
                 connections.into_iter().map(|(id, connection)| (id, connection.led_by(kept(&id)))).collect()
             }
-            // A failed lookup might hide the chosen account.
+            // Another account than the chosen one might act.
             None => connections
                 .into_iter()
                 .map(|(id, connection)| {
@@ -200,13 +200,13 @@ impl Connections {
         }
     }
 
-    /// True if unknown.
+    /// Whether the chosen account still exists; true if that is unknown.
     fn is_there(&self, organization: OrganizationId, account: &str) -> bool {
         let seen = self.seen().get(&organization).and_then(|seen| seen.accounts.clone());
         !account.starts_with(OF_PIPEDREAM) || seen.is_none_or(|all| all.iter().any(|known| known.id == account))
     }
 
-    /// Regardless of the chosen account.
+    /// As [`Connections::of`], regardless of the chosen account.
     async fn accounts_of(
         &self,
         organization: OrganizationId,
@@ -223,7 +223,7 @@ impl Connections {
         let numbers = async { if by_number { self.numbers(organization).await } else { Ok(Vec::new()) } };
         let credentials = async {
             if by_credential {
-                // A cache might still have a removed account.
+                // A consistent read: a removed account must not be used from a cache.
                 Ok(self.organizations.get_consistent(organization).await?.service_credentials)
             } else {
                 Ok(ServiceCredentials::default())
@@ -246,10 +246,10 @@ impl Connections {
         services.iter().map(|service| (service.id, of(service))).collect()
     }
 
-    /// `None` chooses the newest.
+    /// Chooses the account that acts from now on; `None` chooses the newest.
     ///
     /// # Errors
-    /// [`Error::Invalid`] (`account_id`) unless it is a working account at the service.
+    /// [`Error::Invalid`] (`account_id`) unless it is a working account of the organization at the service.
     pub async fn choose(
         &self,
         organization: OrganizationId,
@@ -330,7 +330,10 @@ impl Connections {
         }
     }
 
-    /// All accounts if none is named.
+    /// Disconnects the organization's account, or all of them if none is named.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such account.
     pub async fn disconnect(
         &self,
         organization: OrganizationId,
@@ -361,10 +364,10 @@ impl Connections {
                 let before = self.organizations.get_consistent(organization).await?;
                 let chosen = before.service_accounts.get(&service.id).cloned();
                 let chosen = chosen.filter(|chosen| !meant.iter().any(|account| account.id == *chosen));
-                // Even without a choice: the changed row invalidates other processes' caches.
+                // Written even without a choice: the changed row invalidates other processes' caches.
                 let act = Act::Disconnected;
                 match self.organizations.set_service_account(&before, service, act, chosen.clone()).await {
-                    // Its writer invalidated the caches too.
+                    // Another request changed the row, which invalidates the caches too.
                     Err(Error::Conflict(_)) if chosen.as_ref() == before.service_accounts.get(&service.id) => {
                         self.organizations.note_disconnected(service).await?;
                     }

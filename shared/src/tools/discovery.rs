@@ -1,9 +1,10 @@
 //! Discovery of tools by agents: services ([`ServiceOverviews`]), tool details ([`ToolData`]), and search ([`FoundTools`]).
 //!
-//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). It states every omission:
+//! Each answer is data (`Serialize`, the JSON body) and text for an agent's context (`to_text`). Every omission is stated:
 //! unknown, inactive and ambiguous names come with the next step, and cuts are marked.
 //!
-//! The search index is in memory per service, and rebuilt when the service's `edition` changes.
+//! The search index is kept in memory per service, and rebuilt when the service's `edition` changes, so new tools appear without
+//! a restart and only changed services are read again.
 
 mod arrivals;
 mod index;
@@ -39,7 +40,7 @@ use crate::{
 
 const MOST_SUGGESTED: usize = 3;
 
-/// Clones share the index.
+/// Finds tools for agents. Clones share the index.
 #[derive(Clone)]
 pub struct Discovery {
     pub services: Services,
@@ -82,7 +83,7 @@ impl Discovery {
         overview::read(self, organization, services, cursor, deadline).await
     }
 
-    /// Services' and built-in tools by name, the organization's by callable name or id.
+    /// Looks up tools in full: services' and built-in ones by name, the organization's by callable name or id.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for `tool_names` if there are no names or too many.
@@ -106,7 +107,7 @@ impl Discovery {
         tool_data::read(self, organization, names, room, deadline).await
     }
 
-    /// Best first.
+    /// Finds matching tools, best first.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for an unknown service, and for `cursor`.
@@ -121,7 +122,7 @@ impl Discovery {
 
     /// The current index of the tools common to all organizations.
     async fn index(&self, deadline: Deadline) -> Result<ToolIndex> {
-        // So that concurrent requests share one refresh.
+        // Held during the refresh, so that concurrent requests share the index.
         let mut shelf = self.shelf.lock().await;
         shelf.refresh(&self.services, deadline).await
     }
@@ -139,7 +140,7 @@ pub async fn capabilities(
     read.inspect_err(report).ok()
 }
 
-/// Active ones, similar to an unknown name.
+/// Active services with names similar to an unknown one.
 pub fn nearest_services(written: &str, services: &[Service]) -> Vec<String> {
     let names = services.iter().filter(|service| service.is_active).map(|service| service.name.as_str());
     nearest(written, names, MOST_SUGGESTED).into_iter().map(str::to_owned).collect()

@@ -1,6 +1,7 @@
 //! Executes a tool: effect once, within limits, with a history entry.
 //!
-//! For all callers: VAPI during or at the start of a call, queues, runs of automations, and people who try a tool.
+//! All callers use it: VAPI during a conversation or at the start of a call, queues, runs of automations, and people who try a
+//! tool.
 
 mod parts;
 
@@ -29,7 +30,7 @@ use crate::{
 };
 
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
-/// For the answer after waiting for a duplicate request.
+/// Time reserved for the answer after waiting for a duplicate request.
 const TWIN_RESERVE: Duration = Duration::from_secs(1);
 
 const MOST_RECIPIENTS: usize = 40;
@@ -50,9 +51,9 @@ pub struct ExecutionRequest<'a> {
     pub arguments: &'a Map<String, Value>,
     /// Set if it came through a queue.
     pub queued_at: Option<Timestamp>,
-    /// [Significant arguments](ActionTool::significant) when queued: the tool may have been edited since.
+    /// Its [significant arguments](ActionTool::significant) when it was queued, because the tool may have been edited since.
     pub significant: Option<&'a Map<String, Value>>,
-    /// Why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
+    /// The reason why it must not start any more, a sentence; an earlier delivery's outcome is still returned.
     pub too_late: Option<&'a str>,
 }
 
@@ -65,16 +66,16 @@ impl<'a> ExecutionRequest<'a> {
 #[derive(Debug)]
 pub struct Executed {
     pub outcome: ToolOutcome,
-    /// The tool lacks them.
+    /// Dropped arguments that the tool lacks.
     pub ignored_arguments: Vec<String>,
     /// Milliseconds.
     pub duration_ms: u64,
     pub execution: Unredacted,
-    /// A transient fault of ours; callers that can repeat should do so.
+    /// A transient fault of ours prevented it; callers that can repeat should do so.
     pub outage: Option<Error>,
 }
 
-/// Made before the tool was read, with a guessed key.
+/// A claim made before the tool was read, so that its need and its key were unknown.
 #[derive(Debug)]
 pub struct ClaimedAhead {
     key: Key,
@@ -83,7 +84,7 @@ pub struct ClaimedAhead {
 
 impl ClaimedAhead {
     /// # Errors
-    /// An outage of ours; whether the effect happened is unknown.
+    /// An outage of ours; whether the effect happened is unknown for now.
     pub fn made(self) -> Result<Self> {
         let claim = Ok(self.claim?);
         Ok(Self { claim, ..self })
@@ -111,7 +112,7 @@ impl Executor {
         ClaimedAhead { key, claim }
     }
 
-    /// Waits for a duplicate request in progress.
+    /// Waits for the result of a duplicate request in progress.
     async fn claim(&self, key: &Key, context: &CallContext<'_>) -> Result<Claim> {
         let deadline = context.deadline;
         let until = deadline.reserving(TWIN_RESERVE);
@@ -151,7 +152,7 @@ impl Executor {
         }
     }
 
-    /// Cached per process for five minutes.
+    /// Fills in the tool's secrets, cached per process for five minutes.
     async fn with_secrets<'a>(&self, tool: &'a ActionTool) -> Result<Cow<'a, ActionTool>> {
         let Some(secret) = &tool.values_secret else { return Ok(Cow::Borrowed(tool)) };
         let values = self.services.secrets.get(secret).await?;
@@ -172,7 +173,7 @@ impl Executor {
         self.finish(tool, request, context, started, told, Vec::new())
     }
 
-    /// Redacted; counts started executions against the organization's budget. Failures are only logged.
+    /// Writes the redacted history, and counts started executions against the organization's budget. Failures are only logged.
     pub async fn record(&self, history: &[Unredacted]) {
         let put = async |execution: &Unredacted| self.executions.put(&execution.redacted()).await;
         let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
@@ -181,7 +182,7 @@ impl Executor {
         }
     }
 
-    /// All of one organization.
+    /// All entries must belong to one organization.
     async fn count(&self, history: &[Unredacted]) {
         let begun: Vec<_> = history.iter().filter_map(Unredacted::counts_for).collect();
         if let Some(organization) = begun.first()
@@ -210,7 +211,7 @@ impl Executor {
             }
         };
         if !tool.spec.acts() {
-            // Repeated reads are harmless.
+            // Repeated reads are harmless; the claim was made because the tool was unknown.
             self.release(ahead).await;
             return Ok((self.act(tool, request, context, &arguments, &Map::new()).await?, ignored));
         }
@@ -280,7 +281,7 @@ impl Executor {
         };
         let acted = self.run(tool, request, context, arguments, done).await;
         if acted.is_err() {
-            // The caller will retry.
+            // The caller will retry, so an execution that did not start must not count.
             self.give_room_back(taken).await;
         }
         acted
@@ -310,7 +311,7 @@ impl Executor {
         let room =
             self.quotas.take(context.organization, tool.id, whose.as_deref(), tool.limits, context.deadline).await;
         match room {
-            // Better one read too many than no answer in a call.
+            // One read too many does less harm than a missing answer in a call.
             Err(error) if !tool.spec.acts() => {
                 report(&error, tool.id, context.trigger);
                 Ok(Room::free())
@@ -351,7 +352,7 @@ impl Executor {
             let logs = ignored.iter().map(|name| format!("The argument \"{name}\" is unknown and was ignored.").into());
             outcome.answer.insert("logs".into(), logs.collect::<Vec<Value>>().into());
         }
-        // Nothing happened this time.
+        // Nothing happened this time, even if the first outcome is unknown.
         let status = if outcome.repeats { ExecutionStatus::Replayed } else { status };
         let fault = outcome.fault().filter(|_| status != ExecutionStatus::Replayed);
         telemetry::execution(kind, status.as_str(), duration);
@@ -372,7 +373,7 @@ impl Executor {
             error: answer.get("error").and_then(Value::as_str).map(str::to_owned),
             fault,
             arguments: request.arguments.clone(),
-            // The message about queueing is no result.
+            // The message about a queued execution is no result.
             result: answer
                 .get("result")
                 .filter(|result| {
@@ -428,12 +429,12 @@ fn lease(deadline: Deadline) -> Duration {
 
 fn effect_key(tool: ToolId, subject: Subject<'_>, significant: Map<String, Value>) -> Key {
     let (kind, whose) = subject.parts();
-    // Without the delivery: a model that repeats itself makes a new tool call of the same effect.
+    // Without the delivery's name: a model that repeats itself makes a new tool call of the same effect.
     Key::new(&["tool", &tool.to_string(), kind, &whose], &Value::Object(significant))
 }
 
-/// The unit of `per_call`: a call or a run. Without a call id it is the caller's current hour, so that omitting the id evades
-/// no limit. None for test calls.
+/// The unit of `per_call`: a call or an automation's run. Without a call id it is the caller's current hour, so that omitting the
+/// id evades no limit. Test calls have no such limit.
 fn counted_for(context: &CallContext<'_>) -> Option<String> {
     match context.subject {
         _ if context.trigger == ExecutionOrigin::Test => None,
@@ -442,7 +443,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
         Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
         Subject::Caller(_) | Subject::Request(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
-            // Hashed: the counter needs no phone number. Call ids contain no colon.
+            // Hashed, because the counter needs no phone number. Call ids contain no colon.
             let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);
             Some(format!("caller:{}", key.as_str()))
         }
@@ -493,7 +494,7 @@ impl Started {
     }
 }
 
-/// Missing if the first execution died.
+/// The recorded answer of the effect's first execution. It is missing if that execution died.
 fn replay(answer: Value, status: ExecutionStatus) -> ToolOutcome {
     match answer {
         Value::Object(answer) => {

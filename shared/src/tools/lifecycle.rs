@@ -1,11 +1,12 @@
 //! Changes across VAPI or Secrets Manager and our tables, which no transaction spans.
 //!
-//! Every change records an intent, changes VAPI, then writes the rows and closes the intent in one transaction. A failed change
-//! is settled at once under its leases, with the code that [`Lifecycle::settle`] runs after a crash: it compares both sides and
-//! makes VAPI follow our tables; deletions are completed. The user gets the first error. `settle` retries intents that stay
-//! open.
+//! Every change records an intent, changes VAPI, then writes the rows and closes the intent in one transaction. If a step fails,
+//! the change is settled at once under the leases it holds, with the code that [`Lifecycle::settle`] runs after a crash: it
+//! compares both sides and makes VAPI follow our tables; deletions are completed. The user gets the first error. An intent that
+//! cannot be settled stays open, and `settle` retries it.
 //!
-//! Secrets of rows: [`StoredSecrets`]. Automation triggers are settled above this layer ([`SettleAbove`]).
+//! Secrets of rows follow a similar protocol: see [`StoredSecrets`]. Automation triggers are settled above this layer
+//! ([`SettleAbove`]).
 //!
 //! Leases: the agent's for its assistant's `toolIds`, the tool's for the tool, the knowledge base's for its query tool. They are
 //! acquired in the order base, tool, agent.
@@ -43,10 +44,10 @@ use std::time::Duration;
 use self::edit::Edit;
 use crate::{Deadline, Error, Result, error};
 
-/// For settling a change that fails.
+/// Reserved to settle a change that fails.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// After its deadline an operation may still have effects this long.
+/// How long after its deadline an operation may still have effects.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How long an operation owns its intent.
@@ -63,7 +64,7 @@ pub(crate) fn found<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// `settle` will retry.
+/// Logs a failed repair, which `settle` will retry.
 fn left_open(what: &str, error: &Error) {
     tracing::error!("{what} could not be repaired and is left to settle: {}", error::chain(error));
 }

@@ -17,7 +17,7 @@ use crate::{
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
 };
 
-/// Newest first.
+/// Executions in a record, the newest ones: pages, and executions per page.
 const MOST_PAGES: usize = 5;
 const PAGE: i32 = 200;
 
@@ -31,7 +31,7 @@ pub struct Receipts {
 #[derive(Debug)]
 pub struct CallRecord {
     pub id: CallId,
-    /// If it came in through us.
+    /// `None` for a call that did not come in through us.
     pub call: Option<Call>,
     /// Newest first.
     pub executions: Vec<Execution>,
@@ -157,7 +157,7 @@ impl CallReceipt {
         for (place, execution) in record.executions.iter().enumerate().rev() {
             let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
             let group = match execution.status {
-                // The effect is an earlier execution's.
+                // The effect is that of an earlier execution.
                 ExecutionStatus::Replayed => continue,
                 ExecutionStatus::Succeeded | ExecutionStatus::Partial if line.effect == Some(ToolEffect::None) => {
                     &mut receipt.looked_up
@@ -187,7 +187,7 @@ impl CallReceipt {
         receipt
     }
 
-    /// They left no record.
+    /// Adds the tools of the call's start that left no record.
     fn add_lost(&mut self, record: &CallRecord, tools: &HashMap<ToolId, &Tool>) {
         for started in record.call.iter().flat_map(|call| &call.on_call_start) {
             let has_record = |execution: &Execution| execution.id == started.execution_id;
@@ -228,13 +228,13 @@ impl ReceiptLine {
     }
 }
 
-/// `None` for a newer version's configuration.
+/// `None` for a configuration of a newer version.
 fn effect_of(tool: &Tool) -> Option<ToolEffect> {
     ToolConfig::stored(tool).ok().map(|config| config.effect())
 }
 
-/// A later request acted, or was read back anew. Different numbers look the same in the redacted record, so their hashes are
-/// compared, too.
+/// Whether the request was made again later: it acted, or was read back anew. Requests to different numbers look the same in the
+/// redacted record, so their hashes are compared, too.
 fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
     let again = |execution: &Execution| {
         let same = execution.tool_id == request.tool_id && execution.arguments == request.arguments;

@@ -1,8 +1,8 @@
 //! Tools: the specification ([`ToolSpec`]), the context of a call ([`CallContext`]), its outcome ([`ToolOutcome`]),
 //! and the tools offered to a caller ([`Toolbox`]).
 //!
-//! All callers use these types. [`CallableTool`] is implemented by built-in tools and by the actions of
-//! [`crate::execution::Executor`]. [`crate::catalogue::Catalogue`] finds tools by reference.
+//! All callers use these types. Built-in tools implement [`CallableTool`], and so do actions that [`crate::execution::Executor`] carries
+//! out. [`crate::catalogue::Catalogue`] finds tools by reference.
 
 pub mod arguments;
 mod context;
@@ -42,11 +42,11 @@ pub trait CallableTool: Send + Sync {
         arguments::check(self.spec().parameters.schema(), arguments)
     }
 
-    /// The arguments fit the spec. A failure of the tool is an outcome, not an error.
+    /// Carries out the call. The arguments fit the spec. A failure of the tool is an outcome, not an error.
     ///
     /// # Errors
-    /// Before anything happened. After an outage ([`crate::Error::is_outage`]) the call may be repeated; other errors are
-    /// failed calls to the model.
+    /// Before anything happened. After an outage ([`crate::Error::is_outage`]) the call may be repeated; the model
+    /// hears of any other error as a failed call.
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,
@@ -74,7 +74,7 @@ pub trait CallableTool: Send + Sync {
         ChatRules::default()
     }
 
-    /// `None` for a tool that calls no address chosen by a model.
+    /// The same tool restricted to these hosts; `None` for a tool that calls no address chosen by a model.
     fn restricted_to_hosts(&self, _hosts: &AllowedHosts) -> Option<Arc<dyn CallableTool>> {
         None
     }

@@ -1,7 +1,7 @@
 //! Webhooks of services: verification (`schemes.rs`) and content (`deliveries.rs`).
 //!
-//! All functions are pure. Nothing is parsed before its signature is verified; secrets are compared in constant time. A request
-//! may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
+//! All functions are pure. Nothing is parsed before its signature is verified, and secrets are compared in constant time. A
+//! request may be 300 seconds old, or ahead of our clock. Without a signed time only event ids protect from replays.
 //!
 //! | scheme | proof | event id | tenant |
 //! |---|---|---|---|
@@ -48,9 +48,9 @@ pub use google_token::key_id;
 pub use learned::{LearnedField, LearnedPayload, learn};
 pub use own_hooks::{AddressRange, OWN_PREFIX, own_name, own_service};
 
-/// For the organizations' own programs, as a [`folded_name`].
+/// The service name of the organizations' own programs, [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";
-/// Beside the `type` of each of their requests.
+/// The event type of each of their requests, beside its `type`.
 pub const ANY_EVENT: &str = "event";
 
 /// The secret that an organization and a service share, stored as JSON. Its members depend on the scheme.
@@ -63,7 +63,8 @@ pub struct HookSecret {
     pub resource_id: Option<String>,
     pub subscription_id: Option<String>,
     pub tenant_id: Option<String>,
-    /// For Google's tokens: the audience (by default the hook's address), and the requesting service account.
+    /// For Google's tokens: the audience (the hook's own address unless given), and the service account that requests
+    /// them.
     pub audience: Option<String>,
     pub email: Option<String>,
 }
@@ -81,9 +82,10 @@ pub struct WebhookRequest<'a> {
 #[derive(Clone, Copy)]
 pub struct HookKeys<'a> {
     pub scheme: Scheme,
-    /// Any one proves a request. Empty: only a handshake that brings a secret is accepted.
+    /// Any of them proves a request, so that a secret can be replaced. Empty: only a handshake that brings a secret is
+    /// accepted.
     pub secrets: &'a [HookSecret],
-    /// Named by the request ([`key_id`]).
+    /// Google's key that the request names ([`key_id`]).
     pub google_key: Option<&'a SigningKey>,
     /// The settings of an organization's own hook.
     pub own: Option<&'a OwnHook>,
@@ -93,37 +95,37 @@ pub struct HookKeys<'a> {
 pub enum Delivery {
     Events(Vec<InboundEvent>),
     Handshake(Handshake),
-    /// A ping, or our own bot's action.
+    /// Nothing to do: a ping, or an action of our own bot.
     Nothing,
-    /// Access was revoked: no more events follow.
+    /// The organization revoked the access of this tenant: no more events follow.
     Ended(Option<String>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboundEvent {
     pub id_at_service: String,
-    /// Most precise first: `issues.opened`, `issues`.
+    /// The most precise name first: `issues.opened`, `issues`.
     pub event_types: Vec<String>,
-    /// As in a hook's `tenant_key`.
+    /// The service's tenant, in the form of a hook's `tenant_key`.
     pub tenant: Option<String>,
-    /// For an automation's paths.
+    /// The data for an automation's paths.
     pub data: Value,
 }
 
-/// Before a service sends events.
+/// A service's question before it sends events.
 #[derive(Debug, Clone)]
 pub enum Handshake {
     Json(Value),
     Text(String),
-    /// Of all later requests; a person confirms it at the service.
+    /// The secret of all later requests, which a person confirms at the service.
     Secret(SecretString),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// 401.
+    /// The request is not proven to be the service's: 401.
     Unauthentic,
-    /// Authentic but unusable: this status stops the service's retries.
+    /// The request is authentic but unusable: this status stops the service's retries.
     Unusable(u16),
 }
 
@@ -193,12 +195,12 @@ impl Scheme {
         })
     }
 
-    /// All other services sign by the Standard Webhooks specification.
+    /// As [`Scheme::known`]; all other services sign by the Standard Webhooks specification.
     pub fn of_service(service: &str) -> Self {
         Self::known(service).unwrap_or(Self::StandardWebhooks)
     }
 
-    /// Rows of older versions do not name it.
+    /// The scheme of a hook. Rows of older versions do not name it.
     pub fn of_hook(hook: &Hook) -> Self {
         hook.scheme.unwrap_or_else(|| match Self::of_service(&hook.service) {
             Self::Twilio | Self::Telegram | Self::Linear => Self::StandardWebhooks,
@@ -206,7 +208,8 @@ impl Scheme {
         })
     }
 
-    /// The service's limit, less the network; our full time from ten seconds on, since some never redeliver.
+    /// The service's time limit for an answer, less the network. From ten seconds on it gets our full time: some never
+    /// redeliver.
     pub const fn answered_within(self) -> Duration {
         match self {
             Self::Slack | Self::MicrosoftGraph => Duration::from_millis(2_700),
@@ -227,7 +230,7 @@ impl Scheme {
         }
     }
 
-    /// We make it and give it to the service.
+    /// Whether we make the secret and give it to the service.
     pub const fn has_generated_secret(self) -> bool {
         matches!(
             self,
@@ -269,7 +272,7 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
     if let Some(asked) = deliveries::asked_before_all(&hook, request) {
         return Ok(Delivery::Handshake(asked));
     }
-    // Every secret, so that the time tells nothing.
+    // Every secret is tried, so that the time tells nothing.
     let proven = hook
         .secrets
         .iter()

@@ -70,7 +70,7 @@ pub enum PendingResolution<'a> {
     },
 }
 
-/// Each with the text for the person.
+/// How a turn ended; each with the text for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
     Answered(String),
@@ -121,7 +121,10 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// Carries out the rest of the broken-off turn's plan ([`AgentState::go_on`]), then answers.
+    /// Continues a turn that broke off ([`AgentState::go_on`]): carries out the rest of its plan, then answers.
+    ///
+    /// # Errors
+    /// As [`Planner::run`].
     pub async fn go_on<O: Observer>(&self, state: &mut AgentState, observer: &mut O) -> Result<TurnEnd> {
         let mut turn = self.begin(state, observer);
         let unknown =
@@ -133,7 +136,10 @@ impl<'a, M: PlannerModel> Planner<'a, M> {
         turn.over(ended)
     }
 
-    /// With consent exactly the waiting call is carried out, once.
+    /// Continues after a waiting call was decided. With consent exactly that call is carried out, once.
+    ///
+    /// # Errors
+    /// As [`Planner::run`].
     pub async fn resume<O: Observer>(
         &self,
         pending: &PendingCall,

@@ -54,7 +54,8 @@ pub enum Stop {
     OverBudget(OverBudget),
 }
 
-/// Asks a turn to end. The turn checks it between steps and while a model answers; a running tool call is not broken off.
+/// The request to end a turn. The turn checks it between steps and while a model answers; a running tool call is not
+/// broken off.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignal(Arc<Signal>);
 

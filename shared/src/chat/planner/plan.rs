@@ -47,7 +47,10 @@ pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
     Ok(Plan { calls })
 }
 
-/// A model's own function calls.
+/// Reads the functions that a model called itself.
+///
+/// # Errors
+/// As [`read`].
 pub(super) fn of_functions(completion: &Completion) -> Result<Plan, String> {
     let call = |call: &ToolCall| {
         let written = call.arguments.trim();

@@ -45,7 +45,7 @@ const TOOL_ANSWER_SYSTEM_PROMPT: &str = "You answer the last message of this con
 const MORE_TOOLS: &str = "If another tool is still needed before you can answer, reply with its plan alone, as one JSON object {\"tool\", \
      \"reason\", \"arguments\"}, and nothing else. Otherwise answer.";
 
-/// In bytes, all together.
+/// The size of all tool results in a prompt, in bytes.
 const LONGEST_RESULTS: usize = 96 * 1024;
 const LONGEST_EARLIER: usize = 12 * 1024;
 

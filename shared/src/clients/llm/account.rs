@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use crate::models::OrganizationId;
 
-/// Of accounts with a key.
+/// The default base URL of accounts with a key.
 pub const OPENROUTER: &str = "https://openrouter.ai/api/v1";
 
-/// A secret: `{"api_key", "base_url"?, "model"?}` or `{"client_id", "client_secret", "token_url", "base_url", "model"?,
-/// "scope"?, "audience"?}`. The owner comes from elsewhere.
+/// The content of a secret: `{"api_key", "base_url"?, "model"?}` or `{"client_id", "client_secret", "token_url", "base_url",
+/// "model"?, "scope"?, "audience"?}`. The owner comes from elsewhere.
 #[derive(Debug, Deserialize)]
 pub struct Credentials {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ pub(super) struct Client {
     pub(super) audience: Option<String>,
 }
 
-/// Addresses of an organization's account are guarded; the owner alone decides, never the secret.
+/// An account. Addresses of an organization's account are guarded; the owner alone decides, never the secret.
 #[derive(Debug, Clone)]
 pub struct Account {
     pub(super) whose: Whose,
@@ -55,12 +55,12 @@ pub(super) enum Whose {
     Organization(OrganizationId),
 }
 
-/// The owner and a digest of the account, so that no other owner and no changed account gets the token.
+/// Cache key of a token: the owner and a digest of the account, so that no other owner and no changed account receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TokenOwner(Whose, [u8; 32]);
 
 impl Account {
-    /// `None` if its key is empty. `model`: the default if neither secret nor request names one.
+    /// The platform's account; `None` if its key is empty. `model`: the default if neither secret nor request names one.
     pub fn of_platform(credentials: Credentials, model: &str) -> Option<Self> {
         match &credentials.key {
             Key::Api { api_key } if api_key.expose_secret().trim().is_empty() => None,

@@ -1,4 +1,6 @@
-//! Parses a model's answer by hand: serde's type errors quote the value, and answers are private.
+//! Parses a model's answer.
+//!
+//! Parsed by hand: serde's type errors quote the value, and answers are private.
 
 use serde_json::Value;
 
@@ -11,7 +13,8 @@ use crate::models::Spent;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// May be empty: such an answer was billed too. A model's `refusal` is here with [`Finish::Refusal`].
+    /// May be empty: such an answer was billed too, and [`Completion::finish`] may tell the reason. A model's `refusal` is here
+    /// with [`Finish::Refusal`].
     pub text: String,
     pub tool_calls: Vec<ToolCall>,
     pub finish: Finish,
@@ -23,11 +26,11 @@ pub struct Completion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     Stop,
-    /// At `max_tokens` or the model's own limit.
+    /// The text is cut at `max_tokens` or at the model's own limit.
     Length,
     ContentFilter,
     ToolCalls,
-    /// In its own words.
+    /// The model declined, in its own words.
     Refusal,
     Other,
 }
@@ -37,12 +40,12 @@ pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
-    /// Prompt tokens.
+    /// Prompt tokens read from the provider's cache.
     pub cached_tokens: u64,
-    /// In the gateway's credits, US dollars at OpenRouter. Includes the provider's price when the account uses its own key
-    /// there.
+    /// In the gateway's credits, US dollars at OpenRouter; absent if not reported. Includes the provider's price when the account
+    /// uses its own key there.
     pub cost: Option<f64>,
-    /// By length, since the gateway reported no tokens; limits still apply.
+    /// The gateway reported no tokens; estimated by length, so that limits still apply.
     pub estimated: bool,
 }
 
@@ -61,7 +64,7 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// `id` and `model`: if the gateway omits them.
+/// Parses the body of a success. `id` and `model` are the defaults if the gateway omits them.
 pub(super) fn whole(body: &[u8], id: Option<String>, model: &str, private: &Private<'_>) -> Result<Completion, Error> {
     let answer: Value = serde_json::from_slice(body).map_err(|error| {
         unusable(format!("the body is not JSON (line {}, column {})", error.line(), error.column()))
@@ -102,7 +105,7 @@ pub(super) fn error_in(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| !error.is_null())
 }
 
-/// `None`: not finished.
+/// `None`: not finished yet.
 pub(super) fn finish_in(choice: &Value) -> Result<Option<Finish>, Error> {
     let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) else { return Ok(None) };
     Ok(Some(match reason {
@@ -118,7 +121,7 @@ pub(super) fn finish_in(choice: &Value) -> Result<Option<Finish>, Error> {
     }))
 }
 
-/// Text, nothing, or a list of parts, as from some reasoning models. `None`: another form.
+/// Text, nothing, or a list of parts, as from some reasoning models. `None`: any other form.
 pub(super) fn content_of(message: &Value) -> Option<String> {
     match message.get("content") {
         None | Some(Value::Null) => Some(String::new()),
@@ -179,7 +182,7 @@ impl Usage {
         })
     }
 
-    /// Four bytes per token; `asked`: bytes of the conversation.
+    /// Estimates four bytes per token; `asked`: bytes of the conversation.
     pub(super) fn guess(asked: usize, text: &str, calls: &[ToolCall]) -> Self {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX);
         let prompt_tokens = tokens(asked);

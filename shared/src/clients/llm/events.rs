@@ -1,6 +1,6 @@
 //! Parses server-sent events, as far as completions use them.
 //!
-//! The data of each event, for any split of the bytes:
+//! Yields the data of each event, for any split of the bytes:
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>
 
 use std::{collections::VecDeque, mem};
@@ -14,7 +14,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub(super) struct Events {
     begun: bool,
     line: Vec<u8>,
-    /// Of the current event.
+    /// The `data` lines of the current event.
     data: Option<Vec<u8>>,
     after_cr: bool,
     ready: VecDeque<Vec<u8>>,
@@ -24,7 +24,7 @@ pub(super) struct Events {
 pub(super) struct TooLarge;
 
 impl Events {
-    /// A line ends with LF, CRLF or CR.
+    /// Adds received bytes. A line ends with LF, CRLF or CR.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         for &byte in bytes {
             let after_cr = mem::replace(&mut self.after_cr, byte == b'\r');
@@ -38,7 +38,7 @@ impl Events {
         Ok(())
     }
 
-    /// A last event may lack its blank line.
+    /// Ends the stream; a last event may lack its blank line.
     pub(super) fn end(&mut self) {
         self.end_of_line();
         self.end_of_line();

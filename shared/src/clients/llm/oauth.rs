@@ -33,10 +33,10 @@ struct Answer {
     token_type: Option<String>,
 }
 
-/// `post` begins the request.
+/// Requests a token; `post` begins the request.
 ///
 /// # Errors
-/// Any 4xx means wrong credentials.
+/// As for every vendor. Any 4xx means wrong credentials of the account.
 pub(super) async fn grant(
     post: impl Fn() -> Result<RequestBuilder, Error>,
     client: &Client,
@@ -62,7 +62,7 @@ pub(super) async fn grant(
     .await
 }
 
-/// Form-encoded first (RFC 6749, 2.3.1), so that the id may contain a colon.
+/// Both parts are form-encoded first (RFC 6749, 2.3.1), so that the id may contain a colon.
 fn basic(client: &Client) -> String {
     let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", part(&client.client_id), part(client.client_secret.expose_secret()));
@@ -83,7 +83,7 @@ fn granted(body: &[u8]) -> Result<TokenResponse, Error> {
     Ok(answer.granted)
 }
 
-/// `{"error", "error_description"?}`.
+/// `{"error", "error_description"?}`, for the log.
 fn not_granted(status: u16, body: &[u8], client: &Client) -> Error {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let part = |name: &str| said.get(name).and_then(Value::as_str).map(|text| format!(": {text}")).unwrap_or_default();

@@ -37,10 +37,10 @@ const INVALID: [&str; 6] = [
     "precondition_failed",
 ];
 
-/// At OpenRouter: running requests hold the remaining budget.
+/// OpenRouter's mark that running requests hold the remaining budget.
 const IN_FLIGHT: &str = "openrouter_in_flight_budget";
 
-/// Consecutive characters of the conversation.
+/// Consecutive characters of the conversation that count as a quotation.
 const QUOTATION: usize = 16;
 
 pub(super) struct Private<'a> {
@@ -50,13 +50,13 @@ pub(super) struct Private<'a> {
 
 #[derive(Default)]
 struct ErrorBody {
-    /// Numeric, also as text.
+    /// A numeric `code`, also as text.
     number: Option<u16>,
     words: Vec<String>,
     message: String,
     parameter: Option<String>,
     in_flight: bool,
-    /// A spent budget, with status 403.
+    /// With status 403: a spent budget.
     limited: bool,
     flagged: bool,
 }
@@ -71,8 +71,8 @@ pub(super) fn of(status: u16, headers: &HeaderMap, body: &[u8], private: &Privat
     Error { retry_after: wait, ..error }
 }
 
-/// Inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only with `private`, against which it
-/// is checked.
+/// The error inside a success: the value of `error`, or a whole body of vLLM's. Its message is kept only with `private`, against
+/// which it is checked.
 pub(super) fn inside(error: &Value, private: Option<&Private<'_>>) -> Error {
     let said = ErrorBody::by(error);
     let known = |words: &[&str]| said.is_any(words);
@@ -165,7 +165,7 @@ impl ErrorBody {
         }
     }
 
-    /// OpenAI names it in `param`; gateways often pass on only the sentence.
+    /// The rejected parameter. OpenAI names it in `param`; gateways often pass on only the sentence.
     fn unsupported(&self, message: &str) -> Option<ModelParameter> {
         let says = ["unsupported", "not supported", "does not support", "not permitted", "deprecated"];
         if !says.iter().any(|words| message.contains(words)) && !self.is_any(&UNSUPPORTED) {
@@ -187,7 +187,7 @@ impl ErrorBody {
         let separator = if words.is_empty() || message.is_empty() { "" } else { ": " };
         let text = format!("{words}{separator}{message}");
         let shown = excerpt(text.as_bytes());
-        // `text` is compared only up to a length. Without its private parts the excerpt may reach beyond, so it is compared
+        // `text` is compared only up to a length. Removing texts shortens it, so the excerpt may reach beyond and is compared
         // too.
         let quotes = private.is_some_and(|private| private.is_in(&text) || private.is_in(&shown));
         if quotes { words } else { shown }
@@ -199,7 +199,7 @@ impl Private<'_> {
         self.messages.iter().map(|message| message.content.len()).sum()
     }
 
-    /// Some gateways quote the rejected request.
+    /// Whether the text quotes private texts. Some gateways quote the rejected request.
     fn is_in(&self, text: &str) -> bool {
         let secret = self.secret.expose_secret();
         if !secret.is_empty() && text.contains(secret) {

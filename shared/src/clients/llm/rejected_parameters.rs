@@ -29,7 +29,7 @@ impl RejectedByModel {
         known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Whether to retry without the parameter: only if the request had it.
+    /// Remembers a rejected parameter. Returns whether to retry without it: only if the request had it.
     pub(super) fn learn(&self, account: &Account, body: &Body<'_>, refused: &Error) -> bool {
         let Some(Reason::Unsupported(parameter)) = refused.reason() else { return false };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

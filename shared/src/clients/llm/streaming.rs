@@ -14,15 +14,15 @@ use super::{
     generation_id, refusal, unusable,
 };
 
-/// Gateways send comments while a model thinks.
+/// Longest silence in a stream. Gateways send comments while a model thinks.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// An error may follow pieces, which remain valid.
+/// A piece of an answer. An error may follow pieces, which remain valid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
-    /// Never empty.
+    /// More text, never empty.
     Text(String),
-    /// With function calls and usage.
+    /// The whole answer at the end, with function calls and usage.
     Done(Box<Completion>),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Reading {
     response: Response,
     ended: bool,
     events: Events,
-    /// Bytes of the conversation.
+    /// Bytes of the conversation, to estimate tokens.
     asked: usize,
     text: String,
     tool_calls: BTreeMap<u64, ToolCall>,
@@ -107,7 +107,7 @@ impl Reading {
                 if data.trim_ascii() == b"[DONE]" {
                     return self.done();
                 }
-                // Maybe cut by a broken connection.
+                // A broken connection may have cut the event.
                 let Ok(chunk) = serde_json::from_slice(&data) else {
                     if self.ended {
                         break;
@@ -147,7 +147,7 @@ impl Reading {
         self.model = self.model.take().or_else(|| told("model"));
         self.id = self.id.take().or_else(|| told("id"));
         self.usage = Usage::read(chunk.get("usage")).or(self.usage);
-        // The usage's chunk has none.
+        // The chunk with the usage has no choice.
         let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else { return Ok(String::new()) };
         if let Some(error) = error_in(choice) {
             return Err(refusal::inside(error, None));
@@ -198,7 +198,7 @@ impl Reading {
         self.size += (after - before) + size_of::<ToolCall>();
     }
 
-    /// Harmless after the end of the answer.
+    /// Handles the end of the connection, harmless after the end of the answer.
     fn ended_by(
         &mut self,
         failure: Failure,

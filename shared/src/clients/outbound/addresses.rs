@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Last labels: reserved (RFC 6761, 6762, 7686, 8375), kept for private use by ICANN, or common in private networks and
-/// therefore not delegated.
+/// Last labels of names without public servers: reserved (RFC 6761, 6762, 7686, 8375), kept for private use by ICANN, or common
+/// in private networks and therefore not delegated.
 const NOT_PUBLIC: [&str; 14] = [
     "localhost",
     "localdomain",
@@ -21,11 +21,11 @@ const NOT_PUBLIC: [&str; 14] = [
     "alt",
 ];
 
-/// Only DNS tells the addresses.
+/// Whether a host name may be public; only DNS tells its addresses.
 pub(super) fn is_public_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let below = |suffix: &&str| host.strip_suffix(*suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    // One label is looked up in the local network.
+    // A name of one label is looked up in the local network.
     host.contains('.') && !NOT_PUBLIC.iter().any(below)
 }
 
@@ -54,8 +54,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     )
 }
 
-/// Only global unicast (`2000::/3`), without documentation, protocol assignments, Teredo and 6to4. Excludes mapped
-/// (`::ffff:0:0/96`) and translated (`64:ff9b::/96`) IPv4 addresses.
+/// Only global unicast (`2000::/3`), without documentation, protocol assignments, Teredo and 6to4. This excludes mapped
+/// (`::ffff:0:0/96`) and translated (`64:ff9b::/96`) IPv4 addresses too.
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, ..] = ip.segments();
     let global_unicast = a & 0xe000 == 0x2000;

@@ -25,7 +25,7 @@ pub struct NewTrigger<'a> {
 pub struct PipedreamTrigger {
     /// `dc_…`
     pub id: String,
-    /// For its deliveries; absent if Pipedream does not return it with the deployment.
+    /// Signs its deliveries; absent if Pipedream does not return it with the deployment.
     pub signing_key: Option<SecretString>,
 }
 
@@ -44,7 +44,7 @@ struct Listed {
 }
 
 impl Pipedream {
-    /// It emits no earlier events.
+    /// Deploys a trigger for the organization. It emits no earlier events.
     ///
     /// # Errors
     /// After an error with [`Error::effect_possible`] the trigger may be deployed.
@@ -103,7 +103,7 @@ impl Pipedream {
         Err(Error::new(UpstreamService::Pipedream, Failure::Undecodable(problem)))
     }
 
-    /// Empty if there is no such trigger.
+    /// The destinations of a trigger's events; empty if there is no such trigger.
     pub async fn trigger_webhooks(
         &self,
         project: &Project,
@@ -124,7 +124,7 @@ impl Pipedream {
             Err(error) if error.status() == Some(404) => return Ok(Vec::new()),
             answer => answer?,
         };
-        // Pipedream lists only addresses unless an OAuth client of our own is used.
+        // Pipedream lists only the addresses unless an OAuth client of our own is used.
         answer.webhook_urls.retain(|url| answer.webhooks.iter().all(|webhook| webhook.url != *url));
         let unsigned = answer.webhook_urls.into_iter().map(|url| TriggerWebhook { id: None, url, signing_key: None });
         answer.webhooks.extend(unsigned);

@@ -8,12 +8,12 @@ pub enum UpstreamService {
     CallControl,
     Twilio,
     Pipedream,
-    /// OpenAI-compatible: the platform's, or an organization's own.
+    /// An OpenAI-compatible LLM gateway: the platform's, or an organization's own.
     Llm,
     SecretsManager,
     Sqs,
     Scheduler,
-    /// Chosen by a tool's author or a model.
+    /// An address chosen by a tool's author or a model.
     Outbound,
 }
 
@@ -33,28 +33,28 @@ impl fmt::Display for UpstreamService {
     }
 }
 
-/// Distinguished by whether the effect may have happened.
+/// The kind of failure, distinguished by whether the effect may have happened.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing was sent.
+    /// No connection was made: nothing was sent.
     Unreachable,
-    /// By our own guard, with a sentence. Nothing was sent.
+    /// Our own guard refused the address, with a sentence. Nothing was sent.
     Refused(String),
-    /// Not in time, or the connection broke after the request was sent.
+    /// No answer in time, or the connection broke after the request was sent.
     NoAnswer,
-    /// In the middle of the answer.
+    /// The connection broke in the middle of the answer.
     BrokenOff,
     /// 429 or its equivalent: not processed.
     RateLimited,
-    /// Below 500, mostly a 4xx ([`StatusEffect`]). `excerpt` is cleaned; see [`Error::said`].
+    /// Another status below 500, mostly a 4xx ([`StatusEffect`]). `excerpt` is cleaned; see [`Error::said`].
     Rejected { status: u16, excerpt: String },
     /// 5xx or its equivalent: the service may have acted.
     Broken { status: u16, excerpt: String },
-    /// Success with an unusable body.
+    /// A success with an unusable body.
     Undecodable(String),
 }
 
-/// By the status of the answer.
+/// The effect of a request, judged by the status of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusEffect {
     /// 2xx; also 302 and 303, with which many services answer a form.
@@ -76,7 +76,7 @@ impl StatusEffect {
     }
 }
 
-/// Where the caller can act on it.
+/// Why a service declined, where the caller can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The key or client is unknown, or lacks a permission.
@@ -84,19 +84,19 @@ pub enum Reason {
     NoCredit,
     /// The conversation exceeds the model's context.
     TooLong,
-    /// By the service's moderation.
+    /// The service's moderation refused the content.
     Moderated,
-    /// Or another kind of service at this address.
+    /// No such model, or another kind of service at this address.
     UnknownModel,
     Unsupported(ModelParameter),
 }
 
-/// Only some models support them.
+/// Parameters that only some models support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelParameter {
     Temperature,
     MaxTokens,
-    /// `max_tokens`, under this former name.
+    /// `max_tokens`, under this former name only.
     MaxTokensByThatName,
 }
 
@@ -132,7 +132,7 @@ impl Error {
         }
     }
 
-    /// Cleaned of secrets, personal data and our input. `None` if it concerns our credentials.
+    /// The service's reason, cleaned of secrets, personal data and our input. `None` if it concerns our credentials.
     pub fn said(&self) -> Option<&str> {
         match &self.failure {
             Failure::Rejected { status, excerpt } if !matches!(status, 401 | 403) && !excerpt.is_empty() => {
@@ -155,7 +155,7 @@ impl Error {
         by_this_try || self.acted_before
     }
 
-    /// An idempotent request may be repeated.
+    /// Whether an idempotent request may be repeated.
     pub const fn transient(&self) -> bool {
         matches!(
             self.failure,
@@ -167,7 +167,7 @@ impl Error {
         )
     }
 
-    /// Even a request that must not act twice may be repeated.
+    /// Whether a request may be repeated although it must not act twice.
     pub(crate) const fn never_processed(&self) -> bool {
         matches!(self.failure, Failure::Unreachable | Failure::RateLimited)
     }
@@ -176,7 +176,7 @@ impl Error {
         self.retry_after
     }
 
-    /// 504 for silence, 503 if a retry may help, 502 otherwise.
+    /// The status for our caller: 504 for silence, 503 if a retry may help, 502 otherwise.
     pub(crate) const fn status_for_our_caller(&self) -> u16 {
         match self.failure {
             Failure::NoAnswer => 504,
@@ -231,7 +231,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.public())?;
         match &self.failure {
-            // Included already.
+            // The words are included already.
             Failure::Rejected { .. } if self.is_told() && self.said().is_some() => Ok(()),
             Failure::Rejected { excerpt, .. } | Failure::Broken { excerpt, .. } | Failure::Undecodable(excerpt)
                 if !excerpt.is_empty() =>

@@ -1,7 +1,7 @@
 //! Keywords with our own implementation.
 //!
 //! `format` must mean the same as for a tool's arguments. The crate's `uniqueItems` has unbounded time and does not name the
-//! equal items. The drafts only annotate `contentMediaType`.
+//! equal items. `contentMediaType` is only an annotation in the drafts.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::format;
 
-/// For text and numbers.
+/// `format`, for text and numbers.
 pub(super) struct Format(pub(super) String);
 
 impl Format {
@@ -51,7 +51,7 @@ impl<'i> Keyword<'i> for UniqueItems {
     }
 }
 
-/// `contentMediaType: application/json`.
+/// `contentMediaType: application/json`: text that contains JSON.
 pub(super) struct JsonText;
 
 impl JsonText {
@@ -71,7 +71,7 @@ impl<'i> Keyword<'i> for JsonText {
     }
 }
 
-/// The earlier index, then the item's own.
+/// Indexes of items equal to an earlier one: the earlier index, then their own.
 pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     let mut seen = HashMap::new();
     let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn duplicates(list: &Value) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Equal only for equal values: 1 equals 1.0, and the order of members is irrelevant.
+/// Writes the same text for equal values only: 1 equals 1.0, and the order of members is irrelevant.
 fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => {

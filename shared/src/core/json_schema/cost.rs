@@ -1,8 +1,8 @@
-//! An upper bound on the cost of a validation, before it begins.
+//! Computes an upper bound on the cost of a validation before it begins.
 //!
-//! The crate bounds neither time nor memory: references may multiply (four that lead to four each make sixteen schemas), and
-//! each failed alternative copies its value. So this module counts how often each schema applies to each value. Counting is
-//! fast, since a multiplicity is one number of any size.
+//! The crate bounds neither time nor memory: references may multiply (four that lead to four each make sixteen schemas), and each
+//! failed alternative copies its value. So this module first counts how often each schema applies to each value, following all
+//! references. Counting is fast, since a multiplicity is one number of any size.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,26 +11,26 @@ use serde_json::Value;
 /// In comparisons of short values, of 20 ns each: 5 s for the slowest schemas and values.
 const MOST_WORK: u64 = 250_000_000;
 
-/// For a visit to a schema, also while counting.
+/// The cost of visiting a schema, also while counting.
 pub(super) const LOOK: u64 = 5;
 
 /// In copied values of about 100 bytes: a failed validation may briefly take 100 MB of a function's 256 MB.
 const MOST_COPIES: u64 = 1_000_000;
 
-/// Beside its copied value.
+/// The size of an error beside its copied value.
 const ERROR_SIZE: u64 = 4;
 
-/// At one time, each with up to 6 KB of stack in an unoptimized build.
+/// Nested schemas at one time, each with up to 6 KB of stack in an unoptimized build.
 const MOST_FRAMES: u64 = 256;
 
-/// For one short value. Beyond this every validation would be too slow.
+/// The work for one short value. A schema beyond this is rejected, because every validation would be too slow.
 const MOST_UNFOLDED: u64 = 10_000_000;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
-    /// For a short value without its parts and subschemas.
+    /// Work for a short value itself, without its parts and subschemas.
     pub(super) work: u64,
-    /// Inspects the entire value.
+    /// Whether it inspects the entire value.
     pub(super) looks_within: bool,
     pub(super) errors: u64,
     pub(super) same: Vec<usize>,
@@ -83,19 +83,19 @@ impl Node {
     }
 }
 
-/// Each schema comes before the schemas that it applies to the same value.
+/// All schemas within one, each before the schemas that it applies to the same value.
 #[derive(Debug, Clone)]
 pub(super) struct Costs {
     nodes: Vec<Node>,
-    /// In that order, and the rank of each node.
+    /// Nodes in that order, and the rank of each node.
     order: Vec<usize>,
     rank: Vec<usize>,
 }
 
-/// Why a schema can never be checked.
+/// The reason why a schema can never be checked.
 #[derive(Debug)]
 pub(super) enum Unbounded {
-    /// Nodes that lead back to themselves for the same value, or to such nodes.
+    /// Nodes that lead back to themselves for the same value, or lead to such nodes.
     Circles(Vec<usize>),
     Unfolded,
 }
@@ -147,7 +147,7 @@ impl Costs {
     }
 }
 
-/// Applications, and schemas entered on the way.
+/// The number of applications, and of schemas entered on the way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     count: u64,
@@ -174,15 +174,15 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Recursive: `instance` must be shallow enough.
+    /// `instance` must be shallow enough for recursion.
     pub(super) fn of(costs: &Costs, instance: &Value) -> Self {
         let mut demand = Self::default();
         demand.add(costs, instance, 0, Applied::from([(costs.rank(0), Times { count: 1, frames: 1 })]));
         demand
     }
 
-    /// Returns the value's size: 1, plus 1 per 16 bytes of text, plus its parts. `name`: the size of its member name, which may
-    /// be checked too.
+    /// Returns the value's size: 1, plus 1 per 16 bytes of text, plus the size of its parts. `name`: the size of its member name,
+    /// which may be checked too.
     fn add(&mut self, costs: &Costs, value: &Value, name: u64, mut applied: Applied) -> u64 {
         if self.exceeds_limit() || self.is_too_deep() {
             return 1;

@@ -1,14 +1,14 @@
-//! `format` in tool arguments and final answers.
+//! The meaning of `format`, in tool arguments and final answers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde_json::Number;
 
-/// VAPI's, and addresses.
+/// Formats of text: those of VAPI, and addresses.
 const OF_TEXT: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
 
-/// Of `OpenAPI` and Rust's generators: any number, or whole numbers in a range.
+/// Formats of numbers in `OpenAPI` and Rust's generators: any number, or whole numbers in a range.
 const OF_NUMBERS: [(&str, Option<(i128, i128)>); 12] = [
     ("float", None),
     ("double", None),
@@ -28,7 +28,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static str> {
     OF_TEXT.into_iter().chain(OF_NUMBERS.into_iter().map(|(name, _)| name))
 }
 
-/// True for unknown formats and those of numbers.
+/// Whether a text has the format; true for formats of numbers and unknown ones.
 pub fn has(format: &str, text: &str) -> bool {
     match format {
         "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
@@ -47,7 +47,7 @@ pub fn has(format: &str, text: &str) -> bool {
     }
 }
 
-/// True for unknown formats and those of text.
+/// Whether a number has the format; true for formats of text and unknown ones.
 pub(super) fn has_number(format: &str, number: &Number) -> bool {
     match OF_NUMBERS.into_iter().find(|(name, _)| *name == format) {
         Some((_, Some((from, to)))) => whole(number).is_some_and(|whole| (from..=to).contains(&whole)),

@@ -14,20 +14,20 @@ use super::{
 };
 use crate::{error::Problems, fields::kind};
 
-/// Of the schema itself.
+/// Limits of the schema itself.
 const DEEPEST: usize = 64;
 const MOST_BYTES: usize = 65_536;
 const MOST_SCHEMAS: usize = 2_000;
 
 const LONGEST_PATTERN: usize = 1_000;
 pub(super) const LARGEST_PATTERN: usize = 256 * 1024;
-/// Bytes of a compiled pattern, and its cost per 16 bytes of the slowest text.
+/// Bytes of a compiled pattern, and the cost per 16 bytes of the slowest text.
 const PATTERN_SIZES: [(usize, u64); 4] =
     [(4 * 1024, 50), (16 * 1024, 1_500), (64 * 1024, 40_000), (LARGEST_PATTERN, 100_000)];
-/// Bytes.
+/// Bytes of all compiled patterns.
 const MOST_PATTERNS: usize = 32 * 1024 * 1024;
 
-/// A keyword's content, and the values to which it applies.
+/// The content of a keyword, and the values to which it applies.
 #[derive(Clone, Copy)]
 enum Role {
     /// A rule without subschemas.
@@ -64,7 +64,7 @@ const KEYWORDS: [(&str, Role); 53] = {
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// Unless the other one is present.
+/// Keywords without effect unless the other one is present.
 const WITHOUT_EFFECT: [(&str, &str); 5] =
     [("minContains", "contains"), ("maxContains", "contains"), ("then", "if"), ("else", "if"), ("nullable", "type")];
 
@@ -93,14 +93,14 @@ fn instead(keyword: &str) -> String {
 
 pub(super) struct Reading<'s> {
     root: &'s Value,
-    /// Places of draft 7's lists in `items`.
+    /// Places of draft 7's lists in `items`, and whether `prefixItems` occurs.
     lists: Vec<String>,
     prefixed: bool,
-    /// For the crate: without annotations that would change its meaning, `nullable` merged into `type`.
+    /// The schema for the crate: without annotations that would change its meaning, and with `nullable` merged into `type`.
     prepared: Value,
     pub(super) problems: Problems,
     nodes: Vec<Node>,
-    /// By JSON pointer.
+    /// Each schema by its JSON pointer.
     places: HashMap<String, usize>,
     references: Vec<Reference>,
     patterns: HashMap<&'s str, u64>,
@@ -226,7 +226,7 @@ impl<'s> Reading<'s> {
         index
     }
 
-    /// The meta-schema lacks these rules or words them badly.
+    /// Rules about a keyword that the meta-schema lacks or words badly.
     fn read(&mut self, node: usize, name: &str, value: &Value, pointer: &str) {
         match (name, value) {
             ("type", value) if !value.is_array() && !TYPES.iter().any(|known| value == known) => {
@@ -358,7 +358,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-/// The crate does not tell.
+/// The reason why a pattern is rejected; the crate does not tell.
 fn problem_of_pattern(pattern: &str) -> &'static str {
     let mut after_backslash = false;
     for (at, letter) in pattern.char_indices() {

@@ -1,6 +1,6 @@
-//! Words the crate's errors for people and models.
+//! Words the crate's errors for people and models: place, value, expectation.
 //!
-//! One short line each; a value is shown by its kind, except numbers.
+//! A problem is one short line; a value is shown by its kind, except numbers.
 
 use std::fmt::{self, Write};
 
@@ -35,7 +35,7 @@ pub(super) struct Wording<'w> {
 #[derive(Default)]
 struct Explained {
     violations: Vec<Violation>,
-    /// From the likely intention.
+    /// Distance from the likely intention.
     distance: u64,
 }
 
@@ -196,7 +196,7 @@ impl<'w> Wording<'w> {
             })
         };
         let others: Vec<Explained> = alternatives.iter().map(told).collect();
-        // "must be text or null, not true" suffices.
+        // Another kind for all alternatives: "must be text or null, not true" suffices.
         let kind_wanted = |told: &Explained| match told.violations.as_slice() {
             [only] if only.path == here => only.problem.strip_suffix(&end)?.strip_prefix("must be ").map(str::to_owned),
             _ => None,
@@ -263,7 +263,7 @@ pub(super) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// `orders[0].price`; empty for the whole.
+/// A JSON pointer as `orders[0].price`; empty for the whole.
 pub(super) fn place(root: &Value, pointer: &str) -> String {
     let steps: Vec<&str> = pointer.split('/').skip(1).collect();
     let left_out = LONGEST_PATH / 2..steps.len().saturating_sub(LONGEST_PATH / 2);
@@ -292,7 +292,7 @@ pub(super) fn place(root: &Value, pointer: &str) -> String {
     text
 }
 
-/// As JSON, cut.
+/// A value as JSON, cut.
 pub(super) struct Shown<'v>(pub(super) &'v Value);
 
 impl fmt::Display for Shown<'_> {
@@ -314,7 +314,7 @@ fn bare(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// `a, b, c`: as many as fit, then the total.
+/// `a, b, c`: as many as fit, then the total number.
 fn listed<T: fmt::Display>(all: impl ExactSizeIterator<Item = T>) -> String {
     let count = all.len();
     let mut text = String::new();

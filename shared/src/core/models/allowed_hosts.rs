@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// `["api.example.com", "crm.example.com:8443"]`; the default port is the scheme's. Empty allows every host.
+/// `["api.example.com", "crm.example.com:8443"]`, with the scheme's port by default. Empty allows every host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedHosts(Vec<String>);
 
@@ -16,7 +16,7 @@ crate::described!(AllowedHosts => {"type": "array", "items": {"type": "string"}}
 pub struct NotAHost;
 
 impl AllowedHosts {
-    /// As written in a parsed address.
+    /// Adds a host as written in a parsed address.
     ///
     /// # Errors
     /// For text that is not a host with an optional port.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{ApprovalId, AutomationId, OrganizationId, Owned, RunId, Timestamp, ToolEffect, UserId, named};
 use crate::described::Described;
 
-/// One action of a run with exactly these arguments.
+/// A row of `approvals`: one action of a run with exactly these arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub id: ApprovalId,
@@ -19,13 +19,13 @@ pub struct Approval {
     pub run_id: RunId,
     pub action_id: String,
     pub tool: String,
-    /// JSON text for the person who decides, without secrets and the author's marked fields. Other readers see neither numbers
-    /// nor addresses.
+    /// The arguments as JSON text for the person who decides, without secrets and the author's marked fields. Other readers see
+    /// neither numbers nor addresses.
     pub arguments: String,
-    /// As far as the arguments name them.
+    /// The recipients, as far as the arguments name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
-    /// Of the real arguments.
+    /// [`arguments_hash`] of the real arguments.
     pub arguments_hash: String,
     /// A sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Approval {
     pub used_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// For DynamoDB's TTL; seconds since 1970.
+    /// When DynamoDB may drop the row; seconds since 1970.
     pub expires_at: i64,
 }
 
@@ -53,7 +53,7 @@ impl Owned for Approval {
 }
 
 impl Approval {
-    /// Expiry is not written to the row.
+    /// The current status: expiry is not written to the row.
     pub fn status_at(&self, now: Timestamp) -> ApprovalStatus {
         match self.status {
             ApprovalStatus::Pending if self.valid_until <= now => ApprovalStatus::Expired,
@@ -100,7 +100,7 @@ impl FromStr for ApprovalStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     pub expires_in_minutes: u32,
-    /// For the person who decides.
+    /// Shown to the person who decides.
     pub reason: Option<String>,
 }
 
@@ -115,11 +115,11 @@ impl Default for ApprovalRequest {
     }
 }
 
-/// Every action with this effect asks first.
+/// A rule: every action with this effect asks first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRule {
     pub effect: ApprovalEffect,
-    /// Domains of e-mail addresses to ask about. Empty: all.
+    /// Domains of e-mail addresses that need no approval. Empty: every address needs it.
     pub outside: Vec<String>,
 }
 
@@ -163,7 +163,7 @@ impl ApprovalEffect {
     }
 }
 
-/// SHA-256 of the JSON with sorted members and without blanks, in hexadecimal.
+/// SHA-256 of the arguments as JSON with sorted members and without blanks, in hexadecimal.
 pub fn arguments_hash(arguments: &Map<String, Value>) -> String {
     // serde_json sorts the members of objects.
     let text = serde_json::to_string(arguments).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The result of a background tool.
+//! What becomes of the result of a tool in the background.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ const LONGEST_VALUE: usize = 1_200;
 pub enum AsyncResult {
     #[default]
     Speak,
-    /// The model is told, but says nothing for now.
+    /// The model is told, and says nothing for now.
     Note,
     None,
 }

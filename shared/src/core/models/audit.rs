@@ -1,4 +1,4 @@
-//! The audit log of changes by users.
+//! The audit log: who changed what, and when.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::{Member, OrganizationId, Role, Timestamp, UserId, named};
 use crate::described::Described;
 
-/// In days.
+/// How long an entry is kept, in days.
 pub const AUDIT_DAYS: u64 = 365;
 
 tokio::task_local! {
     static ACTOR: Option<Actor>;
 }
 
-/// Changes are made on this user's behalf.
+/// The user on whose behalf changes are made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     pub organization_id: OrganizationId,
@@ -29,7 +29,7 @@ pub struct Actor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// Through MCP, the agent tools or the chat.
+    /// A model, through MCP, the agent tools or the chat.
     Agent,
     #[serde(other)]
     Other,
@@ -54,7 +54,7 @@ impl Actor {
     }
 }
 
-/// The audit entries of `work` have this actor; without one there are none.
+/// Carries out `work` with this actor in its audit entries; without one it leaves no entries.
 pub async fn acting<F: Future>(actor: Option<Actor>, work: F) -> F::Output {
     ACTOR.scope(actor, Box::pin(work)).await
 }
@@ -170,7 +170,7 @@ impl AuditEntry {
         Self { entry_id, at, actor, via, role, action, noun, id: None, name: None, details }
     }
 
-    /// The sort key: chronological within an organization.
+    /// The sort key: entries of one organization in the order of their times.
     pub fn place(&self) -> String {
         format!("{}#{}", self.at, self.entry_id.0)
     }

@@ -71,7 +71,7 @@ impl Owned for Automation {
 }
 
 impl Automation {
-    /// `<organization>#slack#message`: leads an event to its automations.
+    /// The key by which an event finds its automations: `<organization>#slack#message`.
     pub fn trigger_key_of(organization: OrganizationId, service: &str, event_type: &str) -> String {
         format!("{organization}#{}#{}", folded_name(service), event_type.trim().to_lowercase())
     }
@@ -108,14 +108,14 @@ impl FromStr for AutomationStatus {
     }
 }
 
-/// Never changes.
+/// A row of `automation_versions`. It never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationVersion {
     pub automation_id: AutomationId,
     pub version: u64,
     pub organization_id: OrganizationId,
     pub content_hash: String,
-    /// JSON text: DynamoDB's nesting limit is lower than JSON's.
+    /// The definition as JSON text, because DynamoDB's nesting limit is lower than JSON's.
     pub definition: String,
     #[serde(default)]
     pub checked: BTreeMap<String, CheckedTool>,
@@ -136,7 +136,7 @@ pub struct CheckedTool {
 }
 
 impl AutomationVersion {
-    /// SHA-256, sorted members, no blanks, in hexadecimal.
+    /// SHA-256 of the definition with sorted members and without blanks, in hexadecimal.
     pub fn hash_of(definition: &Value) -> String {
         // serde_json sorts the members of objects.
         let hash = digest(&SHA256, definition.to_string().as_bytes());

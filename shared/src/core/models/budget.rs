@@ -9,14 +9,14 @@ use super::Timestamp;
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
     RunsPerHour,
-    /// By any caller.
+    /// Executions of tools, by any caller.
     ExecutionsPerHour,
-    /// On the platform's LLM key, in its credits.
+    /// The cost of runs on the platform's LLM key, in its credits.
     PlatformCostPerMonth,
     OwnCostPerMonth,
 }
 
-/// In UTC.
+/// The hour or month of a budget, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetWindow {
     /// `2026-11-20T16` or `2026-11`.

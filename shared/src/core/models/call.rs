@@ -10,7 +10,7 @@ use super::{
 };
 use crate::described::Described;
 
-/// VAPI's, today a UUID of version 7 or 4; any valid key is accepted.
+/// VAPI's id of a call. Today a UUID of version 7 or 4; any valid key is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
@@ -74,7 +74,7 @@ impl FromStr for CallStatus {
     type Err = NotACallStatus;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // VAPI's unknown words are read as `other`; a request's are mistakes.
+        // An unknown word of VAPI's is read as `other`; in a request it is a mistake.
         named(text).filter(|status| *status != Self::Other || text == "other").ok_or(NotACallStatus)
     }
 }
@@ -85,17 +85,17 @@ impl CallStatus {
     }
 }
 
-/// An incoming call with the numbers that Twilio signed.
+/// A row of `calls`: an incoming call with the numbers that Twilio signed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
     pub organization_id: OrganizationId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Text: may be withheld or no number (`client:…`, `sip:…`).
+    /// May be withheld or no number (`client:…`, `sip:…`), so it is text.
     pub caller_phone_number: String,
     pub called_phone_number: E164,
-    /// A secret: in the row until the end of the call, never shown.
+    /// A secret: stored in the row until the end of the call, and never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_url: Option<ControlUrl>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,28 +106,28 @@ pub struct Call {
     pub phone_number_id: Option<PhoneNumberId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twiml_at: Option<Timestamp>,
-    /// In the order of their results.
+    /// The tools started with the call, in the order of their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_call_start: Vec<StartedTool>,
-    /// By execution id: the line for the model; null if none is needed, or it was sent.
+    /// By execution id: the line for the model; null if none is needed, or already sent.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
-    /// Results that were variables when the call was created.
+    /// The results that were variables of the call when it was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<CallVariable>,
-    /// For the model, once. Later results are sent one by one.
+    /// When the results were taken for the model, once. Later results are sent one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_taken_at: Option<Timestamp>,
-    /// The call accepted them.
+    /// When the call accepted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_injected_at: Option<Timestamp>,
-    /// One by one.
+    /// Results that were sent later, one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told_later: Vec<ToldLater>,
-    /// Of background tools, in the order of arrival.
+    /// Results of background tools that wait to be told, in the order of their arrival.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_tell: Vec<ResultToTell>,
-    /// By execution id: background tools with results.
+    /// The executions of background tools whose results came, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -138,7 +138,7 @@ pub struct Call {
     pub context_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_failed_at: Option<Timestamp>,
-    /// By id.
+    /// The ids of executions that did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_executions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,44 +151,44 @@ pub struct Call {
     /// In US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// `transport`, `stt`, `llm`, `tts`, `vapi`, …
+    /// Parts of the cost: `transport`, `stt`, `llm`, `tts`, `vapi`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cost_parts: BTreeMap<String, f64>,
     /// When VAPI reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_at: Option<Timestamp>,
-    /// Caller and agent.
+    /// When caller and agent were connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_at: Option<Timestamp>,
-    /// First utterances, without words.
+    /// First utterances. Words are not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_spoke_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller_spoke_at: Option<Timestamp>,
-    /// First silence (VAPI's `hang`).
+    /// When the agent first fell silent (VAPI's `hang`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_hung_at: Option<Timestamp>,
-    /// In the order of their reports.
+    /// The first transfers, in the order of their reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// For DynamoDB's TTL; seconds since 1970. Absent in rows of an older version.
+    /// When DynamoDB may drop the row; seconds since 1970. Absent in rows of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
 }
 
-/// To automations that listen to ended calls.
+/// A queue message: a call is over, and automations may listen to that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedCall {
     pub organization_id: OrganizationId,
     pub call_id: CallId,
-    /// For tools that still work.
+    /// How often the message waited for tools that still work.
     #[serde(default)]
     pub waits: u32,
 }
 
-/// Without the number.
+/// The number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     pub at: Timestamp,
@@ -227,7 +227,7 @@ pub struct StartedTool {
     pub label: String,
 }
 
-/// Without the value.
+/// The value is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallVariable {
     pub execution_id: ExecutionId,
@@ -237,7 +237,7 @@ pub struct CallVariable {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultToTell {
     pub execution_id: ExecutionId,
-    /// For the model.
+    /// The line for the model.
     pub text: String,
     /// The model answers at once.
     #[serde(default)]
@@ -259,7 +259,7 @@ pub struct BackgroundResult {
     pub sent_by: Option<ExecutionId>,
 }
 
-/// VAPI has not created it yet; its id is provisional, and results wait for it.
+/// A call that VAPI has not created yet, under a provisional id. Its results wait for the call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartingCall {
     pub id: CallId,
@@ -267,7 +267,7 @@ pub struct StartingCall {
     /// For the erasure of a number; removed with the results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller_phone_number: Option<String>,
-    /// By execution id, as JSON; null without a result.
+    /// By execution id: the result's JSON; null without one.
     #[serde(default)]
     pub results: BTreeMap<String, Option<String>>,
     /// VAPI's id, once it has one.

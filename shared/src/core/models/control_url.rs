@@ -6,8 +6,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-/// `https://<host>/<call id>/control`. A secret: it suffices to speak in the call or end it. Stored in the call's row only.
-/// [`crate::clients::CallControl`] decides the allowed hosts.
+/// `https://<host>/<call id>/control`. A secret: VAPI requires nothing else to speak in the call or end it. Stored in the call's
+/// row only. [`crate::clients::CallControl`] decides the allowed hosts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ControlUrl(SecretString);

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, HookId, OrganizationId, Timestamp};
 
-/// Written before the deployment, deleted after the removal.
+/// A row of `deployed_triggers`: written before the deployment, deleted after the removal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeployedTrigger {
     pub id: AutomationId,
     pub organization_id: OrganizationId,
-    /// JSON text: `{"component", "version", "configured_props"}`.
+    /// The deployment as JSON text: `{"component", "version", "configured_props"}`.
     pub configuration: String,
-    /// Receives its events.
+    /// The hook that receives its events.
     pub hook_id: HookId,
-    /// `dc_…`; absent until the deployment is confirmed.
+    /// Pipedream's `dc_…`; absent until the deployment is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_id: Option<String>,
-    /// Pipedream was asked to deploy it; before that no search is needed.
+    /// Pipedream was asked to deploy it. Before that no search is needed.
     #[serde(default)]
     pub asked: bool,
     pub created_at: Timestamp,

@@ -9,31 +9,31 @@ use crate::described::Described;
 pub struct Event {
     pub id: EventId,
     pub organization_id: OrganizationId,
-    /// Absent in our own events.
+    /// Absent in events of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_id: Option<HookId>,
     /// The folded service name: `google_calendar`.
     pub service: String,
-    /// The most precise name: `issues.opened`.
+    /// Its most precise name: `issues.opened`.
     pub event_type: String,
-    /// Empty in rows of an older version.
+    /// All its names; empty in rows of an older version.
     #[serde(default)]
     pub event_types: Vec<String>,
-    /// JSON text; long values are cut.
+    /// As JSON text; long values are cut, with a marker.
     #[serde(default)]
     pub data: String,
     pub status: EventStatus,
     #[serde(default)]
     pub matched: Vec<MatchedRun>,
-    /// They listened, but did not run.
+    /// Listening automations that did not run.
     #[serde(default)]
     pub unmatched: Vec<Unmatched>,
-    /// Their slow filters are evaluated later.
+    /// Listening automations with slow filters, evaluated later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AutomationId>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// For DynamoDB's TTL; seconds since 1970. Services redeliver for a shorter time.
+    /// When DynamoDB may drop it; seconds since 1970. Services redeliver for a shorter time.
     pub expires_at: i64,
 }
 
@@ -45,7 +45,7 @@ impl Event {
     }
 }
 
-/// Automations wait for the evaluation of this event.
+/// A queue message: automations wait for the evaluation of this event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingEvent {
     pub organization_id: OrganizationId,

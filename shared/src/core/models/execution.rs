@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::{CallId, E164, ExecutionId, OrganizationId, RunId, Timestamp, ToolId, named};
 use crate::described::Described;
 
-/// For argument values in rows of a version that stored only names.
+/// Replaces argument values in rows of a version that stored only names.
 const NOT_KEPT: &str = "[not kept]";
 
-/// Redacted (`redaction::Unredacted`).
+/// A row of `executions`: the history of a tool, redacted (`redaction::Unredacted`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Execution {
     pub id: ExecutionId,
@@ -23,7 +23,7 @@ pub struct Execution {
     pub call_id: Option<CallId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// For the erasure of a number.
+    /// If known; for the erasure of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<CallerHash>,
     /// Without the caller; for the erasure too.
@@ -32,7 +32,7 @@ pub struct Execution {
     #[serde(default)]
     pub trigger: ExecutionOrigin,
     pub status: ExecutionStatus,
-    /// The sentence for the model.
+    /// Why it failed: the sentence for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Of a failure; absent in rows of an older version.
@@ -41,10 +41,10 @@ pub struct Execution {
     /// The model's arguments, by name.
     #[serde(default, deserialize_with = "values_or_names")]
     pub arguments: Map<String, Value>,
-    /// To the model; absent while queued.
+    /// The answer to the model; absent while queued, and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// The tool lacks them.
+    /// Dropped arguments that the tool does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_arguments: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,11 +52,11 @@ pub struct Execution {
     pub started_at: Timestamp,
     /// Milliseconds.
     pub duration_ms: u64,
-    /// For DynamoDB's TTL; seconds since 1970.
+    /// When DynamoDB may drop the row; seconds since 1970.
     pub expires_at: i64,
 }
 
-/// Different in each organization: the history holds no numbers.
+/// The hash of a caller or recipient, different in each organization: the history holds no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallerHash(String);
@@ -93,7 +93,7 @@ impl CallerHash {
     }
 }
 
-/// An older version stored only names.
+/// An older version stored a list of the arguments' names.
 fn values_or_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Object(values) => Ok(values),

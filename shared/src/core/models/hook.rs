@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::{AutomationId, HookId, OrganizationId, Owned, SecretId, Timestamp, named};
 use crate::described::Described;
 
-/// The id is part of the address and cannot be guessed.
+/// A row of `hooks`. The id is part of the address and cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hook {
     pub id: HookId,
     pub organization_id: OrganizationId,
-    /// As in the address ([`super::folded_name`]).
+    /// The folded service name ([`super::folded_name`]), as in the address.
     pub service: String,
     /// Absent in rows of older versions. A row with a scheme that this version does not know is unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,19 +26,20 @@ pub struct Hook {
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,
-    /// At a service with one address for all organizations: `slack#A0MDYCDME#T061EG9R6`. Other tenants' events are ignored.
+    /// The tenant at a service with one address for all organizations: `slack#A0MDYCDME#T061EG9R6`. Other tenants' events are
+    /// ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_key: Option<String>,
-    /// Each proves a request; newest last. Values are in Secrets Manager.
+    /// Each proves a request; the newest last. Values are in Secrets Manager.
     #[serde(default)]
     pub secrets: Vec<HookSecretRef>,
-    /// The service sent it; no person has seen it yet.
+    /// The service sent the secret, and no person has seen it yet.
     #[serde(default)]
     pub unseen_secret: bool,
-    /// The only receiver of its events; otherwise all listening automations.
+    /// The one automation that receives its events; otherwise all listening ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
-    /// A change of an older revision is a conflict.
+    /// Counts changes of the row; a change of an older revision is a conflict.
     #[serde(default)]
     pub revision: u64,
     pub created_at: Timestamp,

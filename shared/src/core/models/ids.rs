@@ -12,7 +12,7 @@ use super::{CallId, Timestamp};
 #[error("must be a UUID")]
 pub struct NotAUuid(#[source] uuid::Error);
 
-/// Below a version 7 UUID's time in milliseconds (RFC 9562).
+/// The bits of a version 7 UUID below its time in milliseconds (RFC 9562).
 const BELOW_TIME: u32 = 80;
 
 macro_rules! uuid_id {
@@ -118,7 +118,7 @@ uuid_id!(
     RunId
 );
 uuid_id!(
-    /// Ends a replaceable secret's name; each replacement has a new one
+    /// The end of a replaceable secret's name; each replacement has a new one
     SecretId
 );
 uuid_id!(
@@ -137,7 +137,7 @@ impl ToolId {
     }
 }
 
-/// Half of the SHA-256.
+/// Half of the SHA-256 of the content.
 fn of_content(content: &str) -> Uuid {
     let mut half = [0; 16];
     half.iter_mut().zip(digest(&SHA256, content.as_bytes()).as_ref()).for_each(|(to, from)| *to = *from);
@@ -145,26 +145,26 @@ fn of_content(content: &str) -> Uuid {
 }
 
 impl AutomationId {
-    /// Equal content is the same automation.
+    /// The same content is the same automation.
     pub fn of_content(organization: OrganizationId, content_hash: &str) -> Self {
         Self(of_content(&format!("automation {organization} {content_hash}")))
     }
 }
 
 impl RunId {
-    /// An idempotency key is one run.
+    /// The same idempotency key is the same run.
     pub fn of_key(organization: OrganizationId, key: &str) -> Self {
         Self(of_content(&format!("run {organization} {key}")))
     }
 
-    /// An event, occurrence or request starts one run.
+    /// The same event, occurrence or request starts the same run.
     pub fn of_cause(organization: OrganizationId, automation: AutomationId, cause: &str) -> Self {
         Self(of_content(&format!("automation run {organization} {automation} {cause}")))
     }
 }
 
 impl ThreadId {
-    /// Each user has their own threads by name.
+    /// Each user has threads of their own by name.
     pub fn of_name(organization: OrganizationId, user: &UserId, name: &str) -> Self {
         let user = user.as_str();
         Self(of_content(&format!("thread {organization} {}:{user} {name}", user.len())))
@@ -177,7 +177,7 @@ impl EventId {
         Self(of_content(&format!("event {organization} {hook} {id_at_service}")))
     }
 
-    /// The end of a call.
+    /// The event that a call ended.
     pub fn of_ended_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} ended")))
     }
@@ -189,7 +189,7 @@ impl ApprovalId {
     }
 }
 
-/// `sub` of a token: any text.
+/// `sub` of a token: any text of the OIDC issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserId(String);
@@ -212,7 +212,7 @@ crate::described!(UserId => {"type": "string", "minLength": 1, "maxLength": 255}
 )]
 pub struct NotAUserId;
 
-/// For a row's `sub`; tokens may hold any text.
+/// Validates the `sub` in a row; tokens may hold any text.
 impl FromStr for UserId {
     type Err = NotAUserId;
 

@@ -10,8 +10,8 @@ use super::{
     SecretId, ServiceId, Timestamp, ToolId, ToolName,
 };
 
-/// Written before VAPI, Secrets Manager or Scheduler is changed, deleted by the transaction that ends the change. After a crash
-/// or an outage `settle` finishes or undoes the change.
+/// A row of `intents`: written before VAPI, Secrets Manager or Scheduler is changed, deleted by the transaction that ends the
+/// change. After a crash or an outage `settle` finishes or undoes the change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
     pub id: IntentId,
@@ -19,9 +19,9 @@ pub struct Intent {
     #[serde(flatten, deserialize_with = "change_or_unknown")]
     pub change: Change,
     pub created_at: Timestamp,
-    /// Milliseconds since 1970.
+    /// The end of the owner's time; milliseconds since 1970.
     pub owner_until: i64,
-    /// For audit entries after a crash.
+    /// For the audit entries of a change that is completed after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<Actor>,
 }
@@ -35,14 +35,14 @@ pub enum Change {
     },
     UpdateTool {
         tool_id: ToolId,
-        /// Reserved for the change.
+        /// A new name reserved for the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<ToolName>,
     },
     DeleteTool {
         tool_id: ToolId,
     },
-    /// `external_tool_id` is VAPI's: the tool may be deleted by the time of settling.
+    /// `external_tool_id` is VAPI's, kept because the tool may be deleted by the time of settling.
     AttachTool {
         agent_id: AgentId,
         tool_id: ToolId,
@@ -53,25 +53,26 @@ pub enum Change {
         tool_id: ToolId,
         external_tool_id: String,
     },
-    /// After the tools' removal.
+    /// The removal of an agent, after that of its tools.
     DetachAllTools {
         agent_id: AgentId,
     },
-    /// The base's automatic tool is deleted if no agent has it.
+    /// A base's automatic tool is deleted if no agent has it any more.
     QueryTool {
         knowledge_base_id: KnowledgeBaseId,
     },
-    /// A row gains or loses it: kept only if the row names it.
+    /// A secret that a row gains or loses: it is kept only if the row names it.
     StoreSecret {
-        /// In Secrets Manager.
+        /// Its name in Secrets Manager.
         secret: String,
         of: SecretOwner,
     },
-    /// An automation's triggers must match its row and version, such as the schedule at `EventBridge` Scheduler.
+    /// The triggers of an automation must match its row and version, for example its schedule at `EventBridge`
+    /// Scheduler.
     AutomationTrigger {
         automation_id: AutomationId,
     },
-    /// Left for the newer version to settle.
+    /// A change of a newer version, left for that version to settle.
     #[serde(skip)]
     Unknown,
 }
@@ -80,7 +81,7 @@ fn change_or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chang
     Ok(Change::deserialize(Value::deserialize(deserializer)?).unwrap_or(Change::Unknown))
 }
 
-/// Its row names the secret.
+/// The row that names a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretOwner {
@@ -92,14 +93,14 @@ pub enum SecretOwner {
 }
 
 impl SecretOwner {
-    /// Only this organization's secrets may be deleted.
+    /// Whether the owner may have a secret of this name: only this organization's secrets may be deleted.
     pub fn owns_secret_name(self, organization: OrganizationId, secret: &str) -> bool {
         let parts: Vec<&str> = secret.rsplit('/').collect();
         let is = |part: &str, id: &dyn ToString| part == id.to_string();
         let ours = |part: &str| is(part, &organization);
         match (self, parts.as_slice()) {
             (Self::PhoneNumber(id), [last, ..]) if is(last, &id) => true,
-            // Replaced secrets have their own id below the number's.
+            // A replaced secret has its own id below the number's.
             (Self::PhoneNumber(id), [_, number, ..]) => is(number, &id),
             (Self::Tool(id), [_, tool, whose, "tools", ..]) => is(tool, &id) && ours(whose),
             (Self::OwnKey { service, id }, [key, whose, of, ..]) => is(key, &id) && ours(whose) && is(of, &service),
@@ -130,7 +131,7 @@ impl Change {
 }
 
 impl Intent {
-    /// The owner completes or abandons it within `time`.
+    /// A change that its owner completes or abandons within `time`.
     pub fn new(organization_id: OrganizationId, change: Change, time: Duration) -> Self {
         let created_at = Timestamp::now();
         let owner_until = created_at.plus(time).as_millis();

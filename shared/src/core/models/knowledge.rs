@@ -42,7 +42,7 @@ pub struct KnowledgeBase {
 }
 
 impl KnowledgeBase {
-    /// In bytes of JSON; bounds the memory of a search.
+    /// The largest entry, in bytes of JSON. It bounds the memory of a search.
     pub const LARGEST_ENTRY: usize = 4_096;
     pub const MOST_ENTRIES: usize = 10_000;
     pub const MOST_FIELDS: usize = 20;
@@ -109,7 +109,7 @@ impl FromStr for FieldType {
     }
 }
 
-/// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter. With an operator appended it names an argument.
+/// 1 to 40 of `a-z`, `0-9` and `_`, beginning with a letter. With an operator appended it is the name of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FieldName(String);
@@ -184,8 +184,8 @@ impl fmt::Display for FieldValue {
     }
 }
 
-/// Within its base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or digit, so that a URL needs no
-/// escapes.
+/// An entry's id within its knowledge base: 1 to 100 of `a-z`, `A-Z`, `0-9` and `-_.:`, beginning with a letter or
+/// digit, so that a URL needs no escapes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EntryId(String);

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Each 1 to [`Limits::HIGHEST`]; absent: unlimited.
+/// A tool's limits, each 1 to [`Limits::HIGHEST`]; absent: unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// In one conversation.
+    /// Executions in one conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_call: Option<u32>,
-    /// By all callers in a full hour.
+    /// Executions by all callers in a full hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_hour: Option<u32>,
 }

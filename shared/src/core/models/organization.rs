@@ -12,28 +12,28 @@ pub struct Organization {
     pub id: OrganizationId,
     pub slug: Slug,
     pub name: String,
-    /// At VAPI and an LLM.
+    /// Its own accounts at VAPI and at an LLM.
     #[serde(default)]
     pub own_keys: OwnKeys,
     #[serde(default, skip_serializing_if = "ServiceCredentials::is_empty")]
     pub service_credentials: ServiceCredentials,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service_accounts: BTreeMap<ServiceId, String>,
-    /// In place of the deployment's. Only an operator writes them.
+    /// Budgets other than the deployment's. Only an operator writes them.
     #[serde(default, skip_serializing)]
     pub budgets: OwnBudgets,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// Each role includes the ones before it.
+/// `organization_members.role`. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(from = "String")]
 pub enum Role {
-    /// Reads. Also for an unknown or missing role.
+    /// Reads. Also the role of members with an unknown role, or none.
     #[default]
     Viewer,
-    /// Tries tools, starts runs.
+    /// Uses existing things: tries tools, starts runs.
     Member,
     /// Creates, changes and deletes.
     Admin,
@@ -79,7 +79,7 @@ impl Serialize for Role {
     }
 }
 
-/// As its user reads it.
+/// A row of `organization_members`, read by its user.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Membership {
     pub organization_id: OrganizationId,
@@ -87,17 +87,17 @@ pub struct Membership {
     pub role: Role,
 }
 
-/// As the organization sees it.
+/// A row of `organization_members`, as the organization sees it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrganizationMember {
     pub organization_id: OrganizationId,
     pub user_id: UserId,
     #[serde(default)]
     pub role: Role,
-    /// `{{user.…}}` in automations, as far as known.
+    /// The data of `{{user.…}}` in automations, as far as the row has it.
     #[serde(flatten)]
     pub contact: Contact,
-    /// Rows written by hand may lack the times.
+    /// Rows that an operator wrote by hand may lack the times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,12 +125,12 @@ pub struct Contact {
     pub timezone: Option<String>,
 }
 
-/// `None` for another value, written by hand or by a newer version.
+/// Text; `None` for another value, written by hand or by a newer version.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
-/// An authorized user of the organization in the URL.
+/// An authorized user, a member of the organization in the URL.
 ///
 /// Only `http::access` makes one after checking both, and the store for an earlier request's user, so `organization_id` is
 /// authorized.

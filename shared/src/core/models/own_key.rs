@@ -1,4 +1,4 @@
-//! An organization's own accounts in place of the platform's.
+//! An organization's own accounts at services, used in place of the platform's.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -45,22 +45,22 @@ impl FromStr for KeyService {
     }
 }
 
-/// The key itself is only in Secrets Manager.
+/// The reference to a stored key, which is only in Secrets Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKey {
-    /// Ends the secret's name. Each stored key gets a new one, so a secret's content never changes.
+    /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
     pub updated_at: Timestamp,
 }
 
-/// `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
+/// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vapi: Option<OwnKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     llm: Option<OwnKey>,
-    /// Of a newer version.
+    /// Services known only to a newer version.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentId, OrganizationId, Owned, PhoneNumberId, Timestamp};
 
-/// E.164: `+`, then 7 to 15 digits, the first not 0.
+/// A number in E.164: `+`, then 7 to 15 digits, the first not 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct E164(String);
@@ -22,13 +22,13 @@ impl E164 {
         &self.0
     }
 
-    /// The placeholder of a withheld number: networks and Twilio spell RESTRICTED, ANONYMOUS, BLOCKED, UNKNOWN and UNAVAILABLE
-    /// on a telephone's keys.
+    /// Whether it is the placeholder of a withheld number: networks and Twilio spell RESTRICTED, ANONYMOUS, BLOCKED,
+    /// UNKNOWN and UNAVAILABLE on a telephone's keys.
     pub fn is_withheld(&self) -> bool {
         matches!(self.0.as_str(), "+7378742833" | "+266696687" | "+2562533" | "+8656696" | "+86282452253")
     }
 
-    /// The last two digits, for logs.
+    /// The last two digits, for logs and errors.
     pub fn masked(&self) -> String {
         let tail = self.0.get(self.0.len().saturating_sub(2)..).unwrap_or_default();
         format!("+…{tail}")
@@ -56,14 +56,14 @@ impl fmt::Display for E164 {
     }
 }
 
-/// `Debug` ends up in logs.
+/// Never the whole number, because `Debug` ends up in logs.
 impl fmt::Debug for E164 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.masked())
     }
 }
 
-/// A Twilio number of an organization.
+/// A row of `phone_numbers`: a Twilio number of an organization.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PhoneNumber {
     pub id: PhoneNumberId,
@@ -72,17 +72,17 @@ pub struct PhoneNumber {
     pub label: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Called when the agent cannot take a call.
+    /// The number called when the agent cannot take a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_number: Option<E164>,
     /// If set, calls are created at VAPI for the agent's assistant (provider bypass); otherwise Twilio's request is forwarded,
     /// and VAPI chooses the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vapi_phone_number_id: Option<String>,
-    /// Milliseconds at the start of a call, for results that become variables of the call.
+    /// Milliseconds to wait at the start of a call for results that become variables of the call.
     #[serde(default, skip_serializing_if = "none")]
     pub wait_ms: u32,
-    /// Name or ARN; holds the number's Twilio account.
+    /// Name or ARN of the secret with the number's Twilio account; the table holds no credentials.
     pub credentials_secret: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

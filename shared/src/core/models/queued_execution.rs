@@ -10,11 +10,11 @@ use super::{CallId, E164, ExecutionId, ExecutionOrigin, OrganizationId, Timestam
 pub enum Queued {
     #[serde(rename = "run")]
     Execution(QueuedExecution),
-    /// The call's start has waited long enough: send the results that exist.
+    /// The start of a call has waited long enough for its tools: send the results that exist.
     ContextDue { organization_id: OrganizationId, call_id: CallId },
 }
 
-/// Its caller was verified before it was queued.
+/// An execution to carry out. Its caller was verified before it was queued.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuedExecution {
     pub execution_id: ExecutionId,
@@ -28,13 +28,13 @@ pub struct QueuedExecution {
     pub called: Option<E164>,
     pub arguments: Map<String, Value>,
     pub trigger: ExecutionOrigin,
-    /// `call_id` is provisional: VAPI has not created the call yet.
+    /// VAPI has not created the call yet; `call_id` is its provisional id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before_call: bool,
-    /// Identify its effect.
+    /// The arguments that identify its effect; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant: Option<Map<String, Value>>,
-    /// VAPI's, stable across redeliveries.
+    /// VAPI's id of the tool call, stable across redeliveries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// The execution whose result it sends, because the call is over.

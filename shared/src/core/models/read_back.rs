@@ -1,4 +1,4 @@
-//! Requests that are read back to the caller before they count.
+//! A request that is read back to the caller before it counts.
 
 use std::{str::FromStr, time::Duration};
 
@@ -9,7 +9,7 @@ use super::{Timestamp, named};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirm {
-    /// At the second call with the same arguments, after the caller heard them and spoke.
+    /// The second time it is called with the same arguments, after the caller heard them and spoke.
     ReadBack,
 }
 
@@ -25,17 +25,17 @@ impl FromStr for Confirm {
     }
 }
 
-/// Of a call.
+/// The latest request of a call that was read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBack {
     /// Of the tool and its arguments.
     pub key: String,
-    /// The model got the sentence.
+    /// When the model was given the sentence.
     pub at: Timestamp,
-    /// VAPI's id of the tool call, kept by redeliveries.
+    /// VAPI's id of the tool call, which a redelivery keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
-    /// Since the request, in the order of VAPI's messages.
+    /// Who spoke since, in the order of VAPI's messages.
     pub heard: Vec<SpeechTurn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Timestamp>,
@@ -55,7 +55,7 @@ pub struct SpeechTurn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondRequest {
     Acts,
-    /// The record has its answer.
+    /// It was done, and the record has its answer.
     Repeats,
     SameRequest,
     ReadsBackAnew,
@@ -72,7 +72,7 @@ impl ReadBack {
         Self { key, at: Timestamp::now(), asked_by, heard: Vec::new(), acted_at: None, acted_by: None }
     }
 
-    /// `window`: for repetitions, by the record.
+    /// `window`: how long the record answers a repetition.
     pub fn second(&self, key: &str, delivery: Option<&str>, window: Duration) -> SecondRequest {
         let is = |by: &Option<String>| by.is_some() && by.as_deref() == delivery;
         let recorded = |at: Timestamp| at.plus(window) > Timestamp::now().plus(Self::MARGIN);
@@ -90,8 +90,8 @@ impl ReadBack {
         self.acted_at.is_none() && self.heard.len() < Self::MOST_TURNS
     }
 
-    /// The caller heard a whole sentence of the agent's since the request, and spoke then. If both spoke again after that, the
-    /// caller may have answered another question.
+    /// The caller heard a whole sentence of the agent's since the request, and spoke then. If the agent and again the caller
+    /// spoke after that, the caller may have answered another question.
     pub fn is_answered(&self) -> bool {
         #[derive(PartialEq)]
         enum Heard {
@@ -106,7 +106,7 @@ impl ReadBack {
         let mut heard = Heard::Nothing;
         for turn in turns {
             heard = match (heard, turn.agent, turn.started) {
-                // Or reads on.
+                // The agent begins, or reads on.
                 (Heard::Nothing | Heard::Sentence, true, true) => Heard::Beginning,
                 (Heard::Beginning, true, false) => Heard::Sentence,
                 (Heard::Sentence, false, true) => Heard::Answer,

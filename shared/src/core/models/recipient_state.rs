@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientState {
-    /// Now.
+    /// The message was sent now.
     Sent,
-    /// By an earlier execution; not sent again.
+    /// An earlier execution sent the same message. It is not sent again.
     AlreadySent,
-    /// For certain.
+    /// The message certainly was not sent.
     NotSent,
-    /// Possibly sent, never sent again. Newer states read as this one.
+    /// Possibly sent, and never sent again. Newer states read as this one.
     #[serde(other)]
     Unknown,
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{OrganizationId, Timestamp, Tool, ToolId};
 
-/// One row.
+/// Its progress. The table has one such row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reissue {
-    /// Of the signing key and our public address. A change requires reissuing the tools.
+    /// Of the token-signing key and our public address. A change requires reissuing the tools.
     pub fingerprint: String,
     pub seen_at: Timestamp,
     /// The table was read up to this key.
@@ -15,10 +15,10 @@ pub struct Reissue {
     pub after: Option<String>,
     #[serde(default)]
     pub complete: bool,
-    /// Failed, to be retried.
+    /// Tools that failed and are retried.
     #[serde(default)]
     pub left: Vec<ToolToReissue>,
-    /// Of two concurrent workers one stops.
+    /// Counts writes, so that of two concurrent workers one stops.
     #[serde(default)]
     pub version: u64,
 }

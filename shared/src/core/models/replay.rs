@@ -1,4 +1,4 @@
-//! Replays of many events.
+//! Replays of many events: the plan, and its progress.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Replay {
     pub id: ReplayId,
     pub organization_id: OrganizationId,
     pub filter: ReplayFilter,
-    /// Of the filter's automation when planned.
+    /// The event that the filter's automation listened to when it was planned.
     #[serde(default)]
     pub trigger_key: Option<String>,
     /// As planned, like `runs`.
@@ -21,7 +21,7 @@ pub struct Replay {
     pub runs: u32,
     #[serde(default)]
     pub automations: Vec<ReplayedAutomation>,
-    /// `filter.until` was moved, for too many events.
+    /// `filter.until` was moved: there were too many events.
     #[serde(default)]
     pub bounded: bool,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Replay {
     /// The last finished event.
     #[serde(default)]
     pub after: Option<ReplayPosition>,
-    /// Messages of earlier batches are stale.
+    /// Counts batches; a message of an earlier one is stale.
     #[serde(default)]
     pub batch: u64,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct Replay {
     pub cancelled_by: Option<UserId>,
     #[serde(default)]
     pub cancelled_at: Option<Timestamp>,
-    /// For DynamoDB's TTL; seconds since 1970.
+    /// When DynamoDB may drop it; seconds since 1970.
     pub expires_at: i64,
 }
 
@@ -72,7 +72,7 @@ impl Replay {
     }
 }
 
-/// By [`SkipReason`]; reasons of a newer version are kept.
+/// Skipped runs by [`SkipReason`]; reasons of a newer version are kept.
 pub type SkippedRuns = BTreeMap<String, u32>;
 
 impl Owned for Replay {
@@ -202,14 +202,14 @@ pub struct ReplayWait {
     pub why: String,
 }
 
-/// In the order of arrival.
+/// The place of an event in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayPosition {
     pub created_at: Timestamp,
     pub id: EventId,
 }
 
-/// The next batch of a replay.
+/// A queue message: the next batch of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedReplay {
     pub organization_id: OrganizationId,

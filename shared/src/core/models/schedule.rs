@@ -4,36 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
 
-/// An automation's next occurrence, and the last state of its polled source.
+/// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub id: AutomationId,
     pub organization_id: OrganizationId,
     pub automation_version: u64,
-    /// Of the trigger's type and configuration, which determine the occurrences.
+    /// Hash of the trigger's type and configuration, which determine the occurrences.
     pub rule: String,
-    /// Or the running occurrence; absent after the last. A paused automation keeps it.
+    /// Or the running one; absent after the last. A paused automation keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_run_at: Option<Timestamp>,
-    /// One-time, at `EventBridge` Scheduler; absent if the occurrence was queued.
+    /// Name of the one-time schedule at `EventBridge` Scheduler; absent if the occurrence was queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_name: Option<String>,
-    /// The partition of due rows, for active automations with a next occurrence.
+    /// Partition of the index of due rows. Only active automations with a next occurrence have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_poll: Option<Timestamp>,
-    /// Since its last answer.
+    /// Failures since its last answer.
     #[serde(default)]
     pub failures: u32,
-    /// A sentence.
+    /// The last failure: a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<PollCursor>,
-    /// 0 before the row is written.
+    /// Counts changes of the row; 0 before it is written.
     #[serde(default)]
     pub revision: u64,
     pub created_at: Timestamp,
@@ -42,12 +42,12 @@ pub struct Schedule {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollCursor {
-    /// Hash of service, tool, parameters and item id, to which the state belongs.
+    /// Hash of service, tool, parameters and item id. The state is valid for this source only.
     pub source: String,
-    /// Hashes of ids, the last seen first.
+    /// Hashes of known items' ids, the last seen first.
     #[serde(default)]
     pub seen: Vec<String>,
-    /// Of a run that is being started for several items.
+    /// The items of a run that is being started for several of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
 }

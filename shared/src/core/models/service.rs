@@ -1,6 +1,6 @@
 //! Services and their tools: `services`, `service_tools`, `service_capabilities`.
 //!
-//! The catalogue (`infra/catalogue`) writes them, all organizations read them.
+//! Written by the catalogue (`infra/catalogue`), read by all organizations.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{SecretId, Timestamp, ToolId};
 use crate::models::ToolEffect;
 
-/// Derived from the folded name, so that a name is unique in any spelling.
+/// `services.id`, derived from the folded name, so that a name is unique in any spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ServiceId(Uuid);
@@ -43,7 +43,7 @@ pub fn folded_name(name: &str) -> String {
     name.split(separates).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
-/// Derived from the unique name, so that reading needs no index.
+/// Derived from the unique name, so that reading by name needs no index.
 pub fn service_tool_id(name: &str) -> ToolId {
     ToolId::of_digest(half_digest(&format!("service tool {}", name.to_lowercase())))
 }
@@ -61,7 +61,7 @@ fn hexadecimal(bytes: [u8; 16]) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Service {
     pub id: ServiceId,
-    /// `Google Calendar`.
+    /// Displayed: `Google Calendar`.
     pub name: String,
     #[serde(default)]
     pub description: String,
@@ -72,7 +72,7 @@ pub struct Service {
     pub is_active: bool,
     #[serde(default)]
     pub tools: u32,
-    /// Changes with the service or its tools.
+    /// Changes with every change of the service or its tools.
     #[serde(default)]
     pub edition: String,
     pub created_at: Timestamp,
@@ -83,11 +83,11 @@ pub struct Service {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ConnectionKind {
     None,
-    /// `app` is the app's slug at Pipedream (`slack_v2`).
+    /// An account at Pipedream; `app` is the app's slug there (`slack_v2`).
     Pipedream {
         app: String,
     },
-    /// A value for each field.
+    /// A stored credential: a value for each field.
     Credential {
         fields: Vec<CredentialField>,
     },
@@ -99,24 +99,24 @@ pub struct CredentialField {
     pub name: String,
     /// Where a person finds it.
     pub description: String,
-    /// Visible fields name the account.
+    /// Whether it is hidden. A visible field names the account.
     #[serde(default = "yes")]
     pub secret: bool,
 }
 
-/// By service.
+/// `organizations.service_credentials`: by service.
 pub type ServiceCredentials = BTreeMap<ServiceId, ServiceCredential>;
 
-/// The credential itself is in Secrets Manager.
+/// The reference to a stored credential. The credential itself is in Secrets Manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceCredential {
-    /// Ends the secret's name. Each stored credential gets a new one, so a secret's content never changes.
+    /// End of the secret's name. Each stored credential gets a new one, so a secret's content never changes.
     pub id: SecretId,
-    /// From its visible fields.
+    /// The account's name: its visible fields.
     #[serde(default)]
     pub name: String,
     pub updated_at: Timestamp,
-    /// Fields of a newer version: the credentials of all services are written together.
+    /// Fields of a newer version. The credentials of all services are written together.
     #[serde(flatten)]
     pub newer: Map<String, Value>,
 }
@@ -128,9 +128,9 @@ const fn yes() -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceTool {
     pub id: ToolId,
-    /// Callable: at most 40 of `[a-z0-9_]`.
+    /// The callable name: at most 40 of `[a-z0-9_]`.
     pub name: String,
-    /// `Post a message`.
+    /// For people: `Post a message`.
     #[serde(default)]
     pub title: String,
     #[serde(default)]
@@ -147,26 +147,26 @@ pub struct ServiceTool {
     #[serde(default)]
     pub is_active: bool,
     pub binding: Binding,
-    /// Of its binding: `0.4.0` of a component, otherwise the catalogue's count.
+    /// The version of its binding: `0.4.0` of a component, otherwise the catalogue's count.
     pub version: String,
     pub fingerprint: String,
-    /// Changes something outside; true if unknown.
+    /// Whether a call changes something outside. True if unknown.
     #[serde(default = "yes")]
     pub effect: bool,
     #[serde(default)]
     pub acts_as: ToolEffect,
-    /// Deletes, overwrites or pays; true if unknown.
+    /// Whether a call deletes, overwrites or pays. True if unknown.
     #[serde(default = "yes")]
     pub destructive: bool,
-    /// Whole arguments: `{"channel": "C024BE91L", "text": "Hello"}`.
+    /// Examples of whole arguments: `{"channel": "C024BE91L", "text": "Hello"}`.
     #[serde(default)]
     pub examples: Vec<Map<String, Value>>,
     #[serde(default)]
     pub parameter_names: Vec<String>,
-    /// Search synonyms, not shown: `notify`, `alert`.
+    /// Synonyms for the search, not shown: `notify`, `alert`.
     #[serde(default)]
     pub keywords: Vec<String>,
-    /// Before the last change of the fingerprint, to describe a drift.
+    /// Its form before the last change of the fingerprint, for describing a drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousTool>,
     pub created_at: Timestamp,
@@ -191,7 +191,7 @@ impl ServiceTool {
         }
     }
 
-    /// The first half of the SHA-256 (sorted members, no blanks), in hexadecimal.
+    /// The first half of the SHA-256 of name, parameters, returns and binding (sorted members, no blanks), in hexadecimal.
     pub fn fingerprint_of(name: &str, parameters: &Value, returns: &str, binding: &Binding) -> String {
         // serde_json sorts the members of objects.
         let content = json!({"name": name, "parameters": parameters, "returns": returns, "binding": binding});
@@ -199,7 +199,7 @@ impl ServiceTool {
     }
 }
 
-/// In the index, for lists and the search.
+/// The columns of `service_tools` in its index, for lists and the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedServiceTool {
     pub name: String,
@@ -228,20 +228,20 @@ pub struct ListedServiceTool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Binding {
-    /// With the organization's account. The tool's arguments are its props.
+    /// A Pipedream component with the organization's account. The tool's arguments are its props.
     Pipedream {
-        /// `slack_v2-post-message`.
+        /// Its key: `slack_v2-post-message`.
         component: String,
         /// Sent with every run.
         version: String,
-        /// Takes the account; neither the app's slug nor part of the key.
+        /// The prop that takes the account; it is neither the app's slug nor part of the key.
         app_prop: String,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         fixed: Map<String, Value>,
     },
-    /// To the service's own API.
+    /// A request to the service's own API.
     ApiRequest(RequestTemplate),
-    /// `sms`.
+    /// An action of ours: `sms`.
     BuiltIn { name: String },
 }
 
@@ -250,7 +250,7 @@ pub enum Binding {
 pub struct RequestTemplate {
     /// GET, POST, PUT, PATCH or DELETE.
     pub method: String,
-    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`, the host literal.
+    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`, with a literal host.
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
@@ -258,7 +258,7 @@ pub struct RequestTemplate {
     pub headers: BTreeMap<String, String>,
     #[serde(default)]
     pub body: BodyFormat,
-    /// Of the body, or of the query without a body.
+    /// Fixed members of the body, or of the query if there is no body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fixed: Map<String, Value>,
     #[serde(default)]
@@ -277,7 +277,7 @@ pub enum BodyFormat {
     Form,
 }
 
-/// Places of the organization's credential, by field names.
+/// Where a request carries the organization's credential, by field names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RequestAuth {
@@ -308,7 +308,7 @@ pub enum KeyPlace {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceCapabilities {
-    /// As a [`folded_name`].
+    /// [`folded_name`] of the service's name.
     pub service_name: String,
     #[serde(default)]
     pub supports_webhooks: bool,
@@ -328,38 +328,38 @@ pub struct ServiceCapabilities {
     pub auth_types: Vec<String>,
 }
 
-/// Of `trigger_data`.
+/// The content of `trigger_data` for an event.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WebhookPayload {
     #[serde(default)]
     pub description: String,
-    /// By path (`event.text`).
+    /// Descriptions by path (`event.text`).
     #[serde(default)]
     pub trigger_data_fields: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example_condition: Option<Value>,
-    /// A whole event.
+    /// A whole event as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
-    /// Emits the event if the service does not post it to a hook.
+    /// The trigger that emits the event, if the service does not post it to a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed_trigger: Option<TriggerComponent>,
-    /// Our own event, without a hook.
+    /// The event is ours: it comes without a hook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub built_in: bool,
 }
 
-/// Emits a service's events for an automation.
+/// A Pipedream component that emits a service's events for an automation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriggerComponent {
-    /// `gmail-new-email-received`.
+    /// Its key: `gmail-new-email-received`.
     pub component: String,
     pub version: String,
-    /// Takes the account.
+    /// The prop that takes the account.
     pub app_prop: String,
-    /// JSON schema of an automation's `trigger_config.params`.
+    /// JSON schema of the props chosen by an automation: its `trigger_config.params`.
     pub parameters: Value,
-    /// Props, unless an automation chooses others.
+    /// Props with these values unless an automation chooses others.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub defaults: Map<String, Value>,
 }

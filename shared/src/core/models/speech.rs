@@ -1,4 +1,4 @@
-//! Sentences for the caller while a tool runs.
+//! The sentences that a caller hears while a tool runs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::{Execution, ExecutionOrigin, ExecutionStatus, Timestamp};
 
-/// Needs no word.
+/// The longest silence that needs no word.
 const SILENCE: Duration = Duration::from_secs(1);
 /// After a sentence at the start.
 const NEXT_WORD: Duration = Duration::from_secs(4);
 const AT_START: &str = "One moment, please.";
 const DELAYED: &str = "This is taking a moment.";
-/// Between derivations of a choice.
+/// A choice is derived anew at most this often.
 const DERIVED_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// Absent ones are automatic.
+/// Sentences of a tool; absent ones are automatic.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,11 +36,11 @@ pub enum Sentence {
     Languages(BTreeMap<String, String>),
 }
 
-/// Derived from the tool's latest executions.
+/// Whether the automatic start speaks, derived from the tool's latest executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpokenAtStart {
     pub speaks: bool,
-    /// Four of five executions took at most this; null without executions.
+    /// Milliseconds that four of five executions took at most; null without executions.
     pub usual_ms: Option<u64>,
     pub executions: usize,
     pub derived_at: Timestamp,
@@ -49,7 +49,7 @@ pub struct SpokenAtStart {
 impl Speech {
     pub const LONGEST: usize = 1_000;
     pub const MOST_LANGUAGES: usize = 20;
-    /// Executions per derivation.
+    /// Executions that a choice is derived from.
     pub const LOOKS_AT: i32 = 100;
 
     pub fn none(&self) -> bool {
@@ -91,7 +91,8 @@ impl Speech {
         messages.into()
     }
 
-    /// So that it may be derived anew. Without a choice callers have heard a sentence since `made_at`.
+    /// Whether an execution of this length contradicts the choice, so that it may be derived anew.
+    /// Without a choice callers have heard a sentence since `made_at`.
     pub fn contradicts(&self, at_start: Option<&SpokenAtStart>, made_at: Timestamp, took: Duration) -> bool {
         let (speaks, since) = at_start.map_or((true, made_at), |choice| (choice.speaks, choice.derived_at));
         self.start.is_none() && speaks != (took >= SILENCE) && since.plus(DERIVED_FOR) < Timestamp::now()
@@ -124,7 +125,7 @@ impl SpokenAtStart {
         Self { speaks, usual_ms, executions: took.len(), derived_at: Timestamp::now() }
     }
 
-    /// No upstream to wait for.
+    /// For a tool whose caller waits for no upstream.
     pub fn silent() -> Self {
         Self { speaks: false, usual_ms: None, executions: 0, derived_at: Timestamp::now() }
     }

@@ -7,46 +7,46 @@ use crate::cut::fit;
 
 use super::{OfferedTool, OrganizationId, RecipientState, Role, Spent, ThreadId, Timestamp, UserId};
 
-/// A user's conversation: the part `thread` of `threads`.
+/// A user's conversation: the row of `threads` whose part is `thread`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Thread {
-    /// Of organization, user and name.
+    /// Derived from organization, user and name.
     pub id: ThreadId,
     pub organization_id: OrganizationId,
     pub user_id: UserId,
-    /// By the user's client.
+    /// Chosen by the user's client.
     pub name: String,
-    /// From the first message.
+    /// The beginning of its first message.
     #[serde(default)]
     pub title: String,
-    /// A message and its answer each.
+    /// Turns: a message and its answer each.
     #[serde(default)]
     pub turns: u32,
-    /// Of the last one; the first is 1.
+    /// The number of the last message; the first is 1.
     #[serde(default)]
     pub messages: u32,
-    /// Of older messages, for requests to a model.
+    /// Replaces its older messages in requests to a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ThreadSummary>,
-    /// A [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
+    /// The [`PendingCall`] as JSON text: DynamoDB's maps reject some names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,
-    /// A [`RunningTurn`] as JSON text, until it is written as messages.
+    /// The [`RunningTurn`] as JSON text, until it is written as messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
-    /// Of the turn in progress; milliseconds since 1970.
+    /// The end of the lease of the turn in progress; milliseconds since 1970.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
     #[serde(default)]
     pub spent: Spent,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// For DynamoDB's TTL; seconds since 1970. Every turn extends it.
+    /// When DynamoDB may drop it; seconds since 1970. Every turn extends it.
     pub expires_at: i64,
 }
 
 impl Thread {
-    /// `None` if unreadable.
+    /// `None` if this version cannot read it.
     pub fn pending_call(&self) -> Option<PendingCall> {
         serde_json::from_str(self.pending.as_deref()?).ok()
     }
@@ -66,7 +66,7 @@ impl Thread {
     }
 }
 
-/// Of a long conversation's older messages.
+/// The summary of the older messages of a long conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     pub text: String,
@@ -84,7 +84,7 @@ pub enum ChatRole {
     Unknown,
 }
 
-/// An item of `threads`, part `m#000001`.
+/// A message of a conversation: an item of `threads` whose part is `m#000001`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadMessage {
     /// The first is 1.
@@ -93,16 +93,16 @@ pub struct ThreadMessage {
     pub turn: u32,
     pub role: ChatRole,
     pub content: String,
-    /// Of the request. An answer holds it if the request had no words of the person.
+    /// The idempotency name of its request. An answer holds it if the request had no words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// Before this answer: [`ToolResult`]s as JSON text.
+    /// Tool results before this answer: a list of [`ToolResult`]s as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_results: Option<String>,
-    /// Beside the text, as JSON text.
+    /// The widget beside the text, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widget: Option<String>,
-    /// JSON text, for a repeated request.
+    /// The answer's `metadata` as JSON text, for a repeated request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
     pub created_at: Timestamp,
@@ -115,17 +115,17 @@ impl ThreadMessage {
     }
 }
 
-/// Unanswered, written as it happens: for a reload, a second tab, and resuming after a crash.
+/// A turn without an answer, written as it happens: for a reload, a second tab, and resuming after a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
-    /// From 1.
+    /// Counted from 1 in its thread.
     pub turn: u32,
-    /// Stored with the message later.
+    /// The name of its request, later stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Empty if the front end sent results.
+    /// Empty if the request brought results of the front end.
     #[serde(default)]
     pub message: String,
     pub since: Timestamp,
@@ -158,13 +158,13 @@ pub struct PlannedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCall {
-    /// The outcome is unknown.
+    /// It has begun; the outcome is unknown.
     Running,
     Succeeded,
     Failed,
     /// It may have acted.
     Unconfirmed,
-    /// An unknown tool, wrong arguments, or a missing permission.
+    /// Not made: an unknown tool, wrong arguments, or a missing permission.
     NotCalled,
     Refused,
     /// Of a newer version.
@@ -186,10 +186,10 @@ impl TurnCall {
     }
 }
 
-/// `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
+/// A tool's result: `{"tool", "arguments", "outcome", "effect", "result"}`, and the data of its receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// In streams. Empty for a call that was not made.
+    /// The call's id in streams. Empty for a call that was not made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub tool: String,
@@ -200,18 +200,18 @@ pub struct ToolResult {
     pub outcome: TurnCall,
     #[serde(default)]
     pub effect: bool,
-    /// Or the sentence of the failure.
+    /// The result, or the sentence of the failure.
     #[serde(default)]
     pub result: Value,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<Delivered>,
-    /// Done earlier in this turn, not repeated.
+    /// It had been done earlier in this turn, and was not repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
 }
 
 impl ToolResult {
-    /// Cut to this many bytes together.
+    /// The same results cut to this many bytes together.
     pub fn within(results: &[Self], budget: usize) -> Vec<Self> {
         let each = budget / results.len().max(1);
         let fitted = |result: &Self| Self { result: fit(result.result.clone(), each), ..result.clone() };
@@ -235,33 +235,33 @@ pub struct Delivered {
 pub enum WaitsFor {
     #[default]
     Consent,
-    /// It carries the call out.
+    /// The front end, which carries the call out.
     FrontEnd,
 }
 
-/// Waits for consent or the front end, with exactly these arguments and this version of the tool.
+/// A call that waits for consent or the front end, with exactly these arguments and this version of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// Consent or result must name it.
+    /// The id that the consent or the result must name.
     pub id: String,
     #[serde(default)]
     pub waits_for: WaitsFor,
-    /// For the front end, only the name.
+    /// Only the name for a tool of the front end.
     pub tool: OfferedTool,
     #[serde(default)]
     pub label: String,
     pub arguments: Map<String, Value>,
-    /// All values to be sent, as shown to the person.
+    /// All values that will be sent, as shown to the person.
     #[serde(default)]
     pub shows: Vec<ShownValue>,
     #[serde(default)]
     pub effect: bool,
-    /// Of the same plan.
+    /// Later calls of the same plan.
     #[serde(default)]
     pub rest: Vec<PlannedCall>,
     #[serde(default)]
     pub reason: String,
-    /// It asked, and the effect belongs to it.
+    /// The turn that asked, to which the effect belongs.
     pub turn: u32,
     #[serde(default)]
     pub tool_results: Vec<ToolResult>,
@@ -277,17 +277,17 @@ impl PendingCall {
     }
 }
 
-/// `{"name", "value", "fixed"}`.
+/// A value that a call will send: `{"name", "value", "fixed"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownValue {
     pub name: String,
     pub value: String,
-    /// By the tool's author.
+    /// Set by the tool's author, not by the model.
     #[serde(default)]
     pub fixed: bool,
 }
 
-/// `chat` of a tool.
+/// `chat` of a tool: the rules for its calls in a chat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatRules {
     #[serde(
@@ -326,7 +326,7 @@ fn role_as_text<S: Serializer>(role: &Option<Role>, serializer: S) -> Result<S::
     role.map(Role::as_str).serialize(serializer)
 }
 
-/// Unknown roles read as the highest: a newer version's restriction must hold.
+/// An unknown role is read as the highest, because a newer version's restriction must hold.
 fn role_or_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
     let named = Option::<String>::deserialize(deserializer)?;
     let known = |name: String| Role::ALL.into_iter().find(|role| role.as_str() == name).unwrap_or(Role::Owner);

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// In milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), which sorts chronologically.
+/// Milliseconds; as text ISO 8601 in UTC with three decimals (`2026-11-20T16:20:52.123Z`), which sorts chronologically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
@@ -21,12 +21,12 @@ impl Timestamp {
         Self(jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::MAX))
     }
 
-    /// Since 1970.
+    /// Milliseconds since 1970.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 
-    /// Since 1970, for DynamoDB's TTL.
+    /// Seconds since 1970, for DynamoDB's TTL.
     pub fn as_seconds(self) -> i64 {
         self.0.as_second()
     }
@@ -46,24 +46,24 @@ impl Timestamp {
         self.to_string().chars().take(10).collect()
     }
 
-    /// UTC.
+    /// The start of the UTC hour.
     #[must_use]
     pub fn start_of_hour(self) -> Self {
         let milliseconds = self.as_millis();
         Self::from_millis(milliseconds - milliseconds.rem_euclid(60 * 60 * 1_000))
     }
 
-    /// UTC.
+    /// The start of the next UTC hour.
     #[must_use]
     pub fn next_hour(self) -> Self {
         self.start_of_hour().plus(Duration::from_secs(60 * 60))
     }
 
-    /// UTC.
+    /// The start of the UTC month.
     #[must_use]
     pub fn start_of_month(self) -> Self {
         let month: String = self.to_string().chars().take(7).collect();
-        // Always parses.
+        // This text always parses.
         format!("{month}-01T00:00:00.000Z").parse().unwrap_or(self)
     }
 

@@ -10,7 +10,7 @@ use super::{
     ToolName, named,
 };
 
-/// VAPI requires a property, even without arguments. Its value is dropped.
+/// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
 pub const NO_ARGUMENTS: &str = "no_arguments";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl ToolType {
 impl FromStr for ToolType {
     type Err = NotAToolType;
 
-    /// Clients use second spellings; `externalApp` is the former name of `pipedream_action`.
+    /// Some types have a second spelling that clients use; `externalApp` is the former name of `pipedream_action`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         named(text).ok_or(NotAToolType)
     }
@@ -70,17 +70,17 @@ pub struct Tool {
     #[serde(default)]
     pub description: Option<String>,
     pub organization_id: OrganizationId,
-    /// VAPI's; null for a tool that only runs on call start.
+    /// VAPI's id of the tool; null for a tool that only runs on call start.
     #[serde(default)]
     pub external_tool_id: Option<String>,
     #[serde(rename = "type")]
     pub kind: ToolType,
-    /// For the model: `{name, description, parameters}`.
+    /// Shown to the model: `{name, description, parameters}`.
     pub function_schema: Value,
-    /// Hidden from the model, variables unresolved.
+    /// Hidden from the model, with its variables unresolved.
     #[serde(default)]
     pub static_config: Value,
-    /// The whole `ToolConfig`; `tools::ToolConfig::stored` reads it.
+    /// The whole `ToolConfig`, for editing; `tools::ToolConfig::stored` reads it.
     #[serde(default)]
     pub config_metadata: Value,
     #[serde(default, rename = "async")]
@@ -89,22 +89,22 @@ pub struct Tool {
     pub execute_on_call_start: bool,
     #[serde(default = "attachable")]
     pub attach_to_agent: bool,
-    /// VAPI's, the token masked; empty for a tool that only runs on call start.
+    /// VAPI's object, its token masked; empty for a tool that only runs on call start.
     #[serde(default)]
     pub data: Value,
-    /// Name of the secret with masked values (`actions::SecretValues`). Never shown.
+    /// The secret with the configuration's masked values (`actions::SecretValues`). Never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_secret: Option<String>,
-    /// If the configuration leaves it open.
+    /// Whether callers hear a sentence at the start, unless the configuration says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoken_at_start: Option<SpokenAtStart>,
-    /// Attaching this base made the tool, which is deleted with its last agent.
+    /// The knowledge base whose attaching made this tool, which is deleted with its last agent.
     #[serde(default)]
     pub automatic_for: Option<KnowledgeBaseId>,
-    /// An edit of an older version is a conflict.
+    /// Counts edits; an edit of an older version is a conflict.
     #[serde(default)]
     pub version: u64,
-    /// The last change of behavior; absent in rows of older programs.
+    /// The version of the last change of behavior; absent in rows of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
     pub created_at: Timestamp,
@@ -138,19 +138,19 @@ impl Tool {
         self.unchanged.filter(|unchanged| unchanged.version == self.version).map_or(self.version, |since| since.since)
     }
 
-    /// Since that version.
+    /// Whether the behavior is unchanged since that version.
     pub fn behaves_as_in_version(&self, version: u64) -> bool {
         (self.bound_version()..=self.version).contains(&version)
     }
 
-    /// Continues the previous row's count.
+    /// Continues the version count of the previous row.
     pub fn continue_version_of(&mut self, before: &Self) {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
         self.unchanged = Some(Unchanged { version: self.version, since });
     }
 
-    /// Automatic if unreadable.
+    /// Automatic where it is unreadable.
     pub fn speech(&self) -> Speech {
         self.configured("speech")
     }

@@ -1,10 +1,10 @@
-//! A tool's declared effect.
+//! The declared effect of a tool.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Outside, by a call. Approval rules, quotas and consent read it.
+/// The change that a call causes outside. Approval rules, quotas and consent read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
@@ -15,10 +15,10 @@ pub enum ToolEffect {
     Message,
     /// A charge, a refund, an invoice.
     Payment,
-    /// No person gets a message.
+    /// A record is created, changed or deleted; no person gets a message.
     Record,
     Other,
-    /// Of an acting tool, in an older row or with a newer version's word. Every approval rule applies to it.
+    /// An acting tool of an older row or with a newer version's word. Every approval rule applies to it.
     #[default]
     #[serde(other)]
     Undeclared,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 const LONGEST: usize = 40;
 
-/// 1 to 40 of `[a-zA-Z0-9_-]`, VAPI's rule for an apiRequest tool.
+/// 1 to 40 of `[a-zA-Z0-9_-]`, VAPI's rule for `name` of an apiRequest tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolName(String);
@@ -40,7 +40,7 @@ impl ToolName {
         Self(if name.is_empty() { "tool".to_owned() } else { name.to_owned() })
     }
 
-    /// Still within 40 characters: `send_sms_2`.
+    /// The same name with a suffix, still within 40 characters: `send_sms_2`.
     #[must_use]
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let room = LONGEST.saturating_sub(suffix.len() + 1);

@@ -8,11 +8,11 @@ use super::{AllowedHosts, ToolId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ToolRef {
-    /// Changes with the program.
+    /// By name; such tools change with the program.
     BuiltIn(String),
-    /// At a version, or the current one.
+    /// An organization's tool at a version; without one the current version.
     Organization { id: ToolId, version: Option<u64> },
-    /// By name and fingerprint, or its current form.
+    /// A service's tool by name and fingerprint; without one its current form.
     Service { name: String, fingerprint: Option<String> },
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for ToolRef {
 pub struct OfferedTool {
     pub name: String,
     pub tool: ToolRef,
-    /// Hidden by its author at that version: fields of arguments and results.
+    /// The fields of arguments and results that its author marked as hidden at that version.
     pub redact: Vec<String>,
     pub allowed_hosts: AllowedHosts,
 }
@@ -46,7 +46,7 @@ impl OfferedTool {
     }
 }
 
-/// In a run's row.
+/// The form in a run's row.
 #[derive(Serialize, Deserialize)]
 struct StoredOffer {
     name: String,

@@ -6,7 +6,7 @@ pub trait Owned {
     fn owner(&self) -> OrganizationId;
 }
 
-/// Read by a key without an organization, concurrently with authentication. Only its owner can see it.
+/// A row read by a key without an organization, concurrently with authentication. Only its owner can see it.
 #[derive(Debug)]
 pub struct Unowned<T>(T);
 
@@ -15,7 +15,7 @@ impl<T: Owned> Unowned<T> {
         Self(row)
     }
 
-    /// Only for callers that then prove the organization's secret: a signature, a bearer.
+    /// Only for callers that then prove a secret of the organization: a signature, a bearer.
     pub fn for_its_owner(self) -> T {
         self.0
     }

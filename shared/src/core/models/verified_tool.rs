@@ -2,7 +2,7 @@
 
 use super::ToolId;
 
-/// Only `tools::token` makes one.
+/// A tool id with a verified token. Only `tools::token` makes one.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedTool(ToolId);
 

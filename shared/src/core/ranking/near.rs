@@ -1,4 +1,4 @@
-//! Similar words and names by edit distance; swapped neighbours are one edit.
+//! Similar words and names, by edit distance; swapping two neighbouring letters is one edit.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use strsim::osa_distance;
 const MOST_NEAR: usize = 4;
 /// Letters; shorter names are part of too many others.
 const SHORTEST: usize = 3;
-/// Letters from which one edit is allowed.
+/// Letters from which one edit is allowed; shorter words are too similar to guess.
 const ONE_EDIT: usize = 4;
 /// Letters from which two edits are allowed: `remind` is no `refund`, and `invite` no `invoice`.
 const TWO_EDITS: usize = 8;
 /// Letters from which the beginning of a word matches.
 const SHORTEST_BEGINNING: usize = 4;
 
-/// Nearest first, ignoring case, without too different ones.
+/// The `most` nearest names, nearest first, ignoring case. Names too different are left out.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     Names::of(names).nearest(written, most)
 }
@@ -65,8 +65,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Similar words of the vocabulary, with the weight of a match: corrections of typing errors, other forms (`posting`, `post`).
-/// The vocabulary may repeat words.
+/// For each unknown word, similar words of the vocabulary with the weight of a match: corrections of typing errors and other
+/// forms (`posting`, `post`). The vocabulary may repeat words.
 pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a str>) -> Vec<Vec<(&'a str, f32)>> {
     let wanted: Vec<Wanted<'_>> = unknown.iter().map(|word| Wanted::new(word)).collect();
     let mut found: Vec<HashMap<&str, usize>> = vec![HashMap::new(); unknown.len()];
@@ -90,7 +90,7 @@ pub fn near_words<'a>(unknown: &[String], vocabulary: impl Iterator<Item = &'a s
     found.into_iter().map(best).collect()
 }
 
-/// With data for a quick rejection.
+/// A word to find, with data for a quick rejection.
 struct Wanted<'a> {
     word: &'a str,
     stem: &'a str,
@@ -125,7 +125,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// `schedul` for `schedule`, `scheduled` and `scheduling`.
+/// The common part of a word's forms: `schedul` for `schedule`, `scheduled` and `scheduling`.
 fn stem(word: &str) -> &str {
     let endings = ["ing", "ed", "er", "e"].iter();
     let mut stems =
@@ -133,7 +133,7 @@ fn stem(word: &str) -> &str {
     stems.next().unwrap_or(word)
 }
 
-/// A bit set; non-ASCII letters share bits.
+/// A bit set of the word's letters; non-ASCII letters share bits.
 fn letters(word: &str) -> u64 {
     word.chars().fold(0, |letters, letter| letters | 1 << (u32::from(letter) % 64))
 }

@@ -1,11 +1,12 @@
-//! Words without case, accents and plural, to be compared.
+//! Words in comparable form: without case, accents and plural.
 
 /// Text without case and accents, with single spaces: the compared form of field values.
 pub fn folded(text: &str) -> String {
     fold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A word per character in scripts without spaces, and Korean, whose particles join words.
+/// Calls `take` for each word. Scripts without spaces between words, and Korean, whose particles join words, yield a word per
+/// character.
 pub fn words(text: &str, mut take: impl FnMut(&str)) {
     for run in fold(text).split(|letter: char| !letter.is_alphanumeric()) {
         let mut rest = run;
@@ -22,7 +23,7 @@ pub fn words(text: &str, mut take: impl FnMut(&str)) {
 }
 
 fn one(word: &str, take: &mut impl FnMut(&str)) {
-    // A remnant, as of `garden's`.
+    // A single letter is a remnant, as of `garden's`.
     if word.chars().nth(1).is_none() && !word.chars().any(char::is_numeric) {
         return;
     }
@@ -35,8 +36,8 @@ fn stands_alone(letter: char) -> bool {
     matches!(letter, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Lower case without accents for Europe's Latin alphabets; other letters stay. (`deunicode` would add more than half a
-/// megabyte to the function on the phone.)
+/// Lower case without accents for Latin alphabets of Europe; other letters stay. (`deunicode` would cover all of Unicode, but add
+/// more than half a megabyte to the function on the phone.)
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {

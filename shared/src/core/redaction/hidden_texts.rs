@@ -1,5 +1,6 @@
-//! Texts hidden wherever they recur, since services and models quote their input: secrets of a configuration, and values given
-//! as secrets or under marked fields.
+//! Texts to hide wherever they recur: secrets of a configuration, and values given as secrets or under marked fields.
+//!
+//! Services quote their input, and so do models.
 
 use std::{
     cmp::Reverse,
@@ -13,25 +14,25 @@ use serde_json::Value;
 use super::{DEEPEST, HIDDEN, SECRET, SENT, WINDOW, is_secret, marks::Paths};
 use crate::placeholder::Placeholder;
 
-/// Bytes; shorter texts are too common.
+/// Bytes; shorter texts are too common to search for.
 const SHORTEST_SECRET: usize = 6;
 const SHORTEST_MARKED: usize = 4;
 const SHORTEST_SENT: usize = 2;
-/// Letters; a single shorter word is ordinary: `primary`, `English`.
+/// A single word of at most this many letters is ordinary: `primary`, `English`.
 const LONGEST_WORD: usize = 20;
-/// Beyond this everything is hidden.
+/// Beyond this number of texts everything is hidden.
 const MOST: usize = 512;
-/// Of a `static_config`: sent to services, hidden from the model. Texts spoken to people (an SMS, a transfer's message) and
-/// queries of the organization's own entries stay.
+/// Fields of a `static_config` sent to services and hidden from the model. Texts spoken to people (an SMS, a transfer's message)
+/// and queries of the organization's own entries are not hidden.
 const SENT_AS_IT_IS: [&str; 7] = ["url", "headers", "body", "preloadedParams", "params", "recipients", "target"];
 
-/// With replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
+/// Texts with their replacements, longest first, so that no text is broken by a part of it. Deliberately without `Debug`.
 #[derive(Clone, Default)]
 pub struct HiddenTexts(BTreeMap<(Reverse<usize>, String), &'static str>);
 
 impl HiddenTexts {
-    /// Secrets (all headers, values under names of secrets, such parts of a URL's query), and all other values sent, unless
-    /// they are a single word.
+    /// The fixed values of a `static_config`: secrets (all headers, values under names of secrets, and such parts of a URL's
+    /// query), and all other values sent, unless they are a single word.
     pub fn of_config(static_config: &Value) -> Self {
         let mut texts = Self::default();
         texts.add_secrets(static_config, false);
@@ -59,7 +60,7 @@ impl HiddenTexts {
         }
     }
 
-    /// A secret value's texts, or those of all secrets within a value.
+    /// Adds the texts of a secret value, or of all secrets within a value.
     pub fn add_secrets(&mut self, value: &Value, secret: bool) {
         match value {
             Value::String(text) if secret => self.add_secret(text),
@@ -82,7 +83,7 @@ impl HiddenTexts {
     }
 
     fn add_secret(&mut self, text: &str) {
-        // A quotation may omit it, as `Bearer`.
+        // A quotation may omit the scheme, such as `Bearer`.
         let bare = text.split_once(' ').map(|(_scheme, bare)| bare);
         for text in [Some(text), bare].into_iter().flatten() {
             self.add_written(text);
@@ -126,7 +127,7 @@ impl HiddenTexts {
     }
 
     fn add(&mut self, text: &str, instead: &'static str) {
-        // Also as JSON inside a text.
+        // Also in the escaped form of JSON inside a text.
         let escaped = Value::from(text).to_string();
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or_default();
         for text in [text, escaped] {
@@ -142,7 +143,7 @@ impl HiddenTexts {
         }
     }
 
-    /// Marked as public by their author.
+    /// Removes values that their author marked as public.
     pub fn remove_all(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.remove(text),
@@ -194,7 +195,7 @@ impl HiddenTexts {
     }
 }
 
-/// Hiding it would damage other texts.
+/// Whether a text is so common that hiding it would damage other texts.
 fn is_ordinary(text: &str) -> bool {
     Placeholder::only_placeholder_in(text).is_some()
         || text.chars().all(char::is_alphabetic) && text.chars().count() <= LONGEST_WORD
@@ -210,7 +211,7 @@ fn written(text: &str) -> BTreeSet<String> {
     [text.to_owned(), encoded, form].into_iter().chain(base64).collect()
 }
 
-/// Booleans and null reveal nothing.
+/// Booleans and null reveal nothing, so they stay.
 pub(super) fn is_hidden(name: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && is_secret(name)
 }
@@ -224,12 +225,12 @@ fn without_secret_query(text: String) -> String {
     format!("{address}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
-/// Address and query.
+/// Splits a URL into address and query.
 fn url(text: &str) -> Option<(&str, &str)> {
     text.split_once('?').filter(|(address, _)| address.contains("://"))
 }
 
-/// Name and value.
+/// Name and value of a secret query parameter.
 fn secret_part(part: &str) -> Option<(&str, &str)> {
     let (name, value) = part.split_once('=')?;
     let value = value.split(|c: char| c.is_whitespace() || c == '#').next().unwrap_or_default();

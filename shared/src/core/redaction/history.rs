@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
 use crate::models::{CallId, Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
 
-/// For an argument that the tool lacks.
+/// Replaces an argument that the tool lacks.
 const IGNORED: &str = "[ignored]";
-/// Of the arguments, of the result, and of the error, not counting markers.
+/// Bytes kept of the arguments, of the result, and of the error, not counting markers.
 const BUDGET: usize = 2_048;
 const ERROR_BUDGET: usize = 1_000;
 
-/// Exposes only its id and the redacted form.
+/// An execution before redaction. It exposes only its id and the redacted form.
 pub struct Unredacted {
     execution: Execution,
     marks: Marks,
     /// Of the tool's configuration.
     secrets: HiddenTexts,
-    /// `None` allows any name.
+    /// The tool's arguments; `None` allows any name.
     declared: Option<BTreeSet<String>>,
 }
 
@@ -57,7 +57,7 @@ impl Unredacted {
         begun.then_some(self.execution.organization_id)
     }
 
-    /// Values of undeclared arguments are dropped, because no author could mark them.
+    /// The form to store, show and log. Values of undeclared arguments are dropped, because no author could mark them.
     pub fn redacted(&self) -> Execution {
         let Execution { arguments, result, error, ignored_arguments, .. } = &self.execution;
         let marks = self.marks.paths();

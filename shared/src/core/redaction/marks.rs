@@ -4,8 +4,8 @@
 //! {"redact": ["text", "body_guest.name", "result.customer.email"]}
 //! ```
 //!
-//! A path follows objects by name, and enters every item of a list. `result` covers the whole result and an error that may
-//! quote it; `*` everything.
+//! A path follows objects by name, and enters every item of a list. `result` covers the whole result and an error that may quote
+//! it; `*` covers everything.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ const RESULT: &str = "result";
 pub struct Marks(Vec<String>);
 
 impl Marks {
-    /// `not_an_argument` returns the mistake in a path that would hide nothing.
+    /// Reads the field `redact`. `not_an_argument` returns the mistake in a path that would hide nothing.
     pub fn read(fields: &mut Fields<'_>, not_an_argument: impl Fn(&str) -> Option<String>) -> Self {
         let paths = match fields.get("redact") {
             None => return Self::default(),
@@ -95,7 +95,7 @@ pub fn below<'a>(path: &'a str, name: &str) -> Option<&'a str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// During a walk through a value. An empty path marks the value itself.
+/// The remaining paths during a walk through a value. An empty path marks the value itself.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths<'a>(Vec<&'a str>);
 
@@ -104,12 +104,12 @@ impl<'a> Paths<'a> {
         Self(marks.iter().map(|mark| if mark == EVERYTHING { "" } else { mark }).collect())
     }
 
-    /// Nameless positional arguments are all hidden by any mark.
+    /// Positional arguments that fit no parameters have no names; any mark then hides all of them.
     pub(super) fn of_arguments(self, arguments: &Value) -> Self {
         if arguments.is_object() { self } else { self.of_whole() }
     }
 
-    /// Cut JSON is text, so any mark hides all of it.
+    /// JSON that was cut is text, so any mark on the result hides all of it.
     pub(super) fn of_result(&self, result: &Value) -> Self {
         let paths = self.within(RESULT);
         if result.is_string() { paths.of_whole() } else { paths }
@@ -119,7 +119,7 @@ impl<'a> Paths<'a> {
         if self.is_empty() { self } else { Self(vec![""]) }
     }
 
-    /// All members of a marked value are marked.
+    /// The paths into a member. All members of a marked value are marked.
     pub(super) fn within(&self, name: &str) -> Self {
         if self.marked() {
             return self.clone();

@@ -2,11 +2,11 @@
 
 use crate::models::E164;
 
-/// Without its country code; fewer would match other numbers.
+/// Minimal digits of a number without its country code; fewer would match other numbers.
 const FEWEST_DIGITS: usize = 9;
-/// Prefixes included.
+/// Digits of a phone number, prefixes included.
 const MOST_DIGITS: usize = 18;
-/// Between two digits.
+/// Characters allowed between two digits.
 const WIDEST_GAP: usize = 3;
 
 /// Whether the text contains the number in any grouping: with its country code (`+49 30 1234567`, `0049301234567`), or in

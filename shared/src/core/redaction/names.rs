@@ -1,9 +1,9 @@
-//! Names of secrets, in any spelling.
+//! Names of secrets: headers, fields, arguments and query parameters, in any spelling.
 //!
-//! `api_key`, `X-API-Key`, `apiKey`, `api.key` and `apikey` are equal. In doubt a name counts as secret: a shown value cannot
-//! be withdrawn.
+//! `api_key`, `X-API-Key`, `apiKey`, `api.key` and `apikey` are equal. In doubt a name counts as secret: a wrongly hidden value
+//! can be found elsewhere, a shown one cannot be withdrawn.
 
-/// Also joined to other words.
+/// Anywhere in a name, also joined to other words.
 const ANYWHERE: [&str; 22] = [
     "accesskey",
     "apikey",
@@ -28,21 +28,21 @@ const ANYWHERE: [&str; 22] = [
     "subscriptionkey",
     "token",
 ];
-/// Separate; inside longer words they mean something else (`author`, `laptop`, `shipping`).
+/// As a separate word; inside longer words they mean something else (`author`, `laptop`, `shipping`).
 const WORDS: [&str; 13] =
     ["csrf", "cvc", "cvv", "hmac", "mfa", "otp", "pin", "pincode", "pwd", "sig", "ssn", "totp", "xsrf"];
 /// As the last word (`license_key`, not `key_points`).
 const LAST: [&str; 4] = ["auth", "key", "oauth", "pass"];
-/// Alone: a yoga class is a session, too.
+/// As the whole name only: a yoga class is a session, too.
 const ALONE: &str = "session";
-/// Beginnings of headers' and an `api_request`'s arguments' names.
+/// Destinations that begin the names of headers and of an `api_request`'s arguments.
 const PREFIXES: [&str; 4] = ["body", "header", "http", "x"];
 
-/// As first or last words: `token_count`, `password_length`, `token_type`, `max_tokens`.
+/// First or last words of measures: `token_count`, `password_length`, `token_type`, `max_tokens`.
 const MEASURES: [&str; 8] = ["count", "length", "limit", "size", "total", "ttl", "type", "usage"];
 const BOUNDS: [&str; 3] = ["max", "min", "total"];
 
-/// About the request, not the caller.
+/// Headers that describe the request rather than the caller.
 const HARMLESS_HEADERS: [&str; 9] = [
     "accept",
     "accept-charset",
@@ -55,7 +55,7 @@ const HARMLESS_HEADERS: [&str; 9] = [
     "user-agent",
 ];
 
-/// Bytes.
+/// Bytes; longer texts are no names.
 const LONGEST: usize = 64;
 
 pub fn is_secret(name: &str) -> bool {
@@ -87,7 +87,7 @@ pub fn words(name: &str) -> Vec<String> {
     let mut before = None;
     let mut letters = name.chars().peekable();
     while let Some(letter) = letters.next() {
-        // Two words each: `apiKey`, `APIKey`.
+        // `apiKey` has two words, and so has `APIKey`.
         let ends_capitals =
             before.is_some_and(char::is_uppercase) && letters.peek().is_some_and(|it| it.is_lowercase());
         let begins = letter.is_uppercase() && (ends_capitals || before.is_some_and(|it| !it.is_uppercase()));

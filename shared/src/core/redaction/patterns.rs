@@ -1,17 +1,17 @@
 //! Finds phone numbers, credentials and e-mail addresses in any text.
 //!
-//! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Exceptions: ISO dates, UUIDs, and Twilio's
-//! ids of messages and calls. The work is linear in the text.
+//! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Only certain exceptions stay: ISO dates,
+//! UUIDs, and Twilio's ids of messages and calls. The work is linear in the text.
 
 use super::{EMAIL, NUMBER, SECRET, is_secret};
 
-/// Fewer after `tel:` and similar schemes.
+/// Minimal digits of a phone number; fewer after `tel:` and similar schemes.
 const FEWEST_DIGITS: usize = 7;
 const FEWEST_AFTER_SCHEME: usize = 3;
 const DIALLED: [&str; 4] = ["tel:", "sms:", "smsto:", "callto:"];
 /// Letters and digits together; longer than any word of a language.
 const LONGEST_WORD: usize = 20;
-/// Of well-known services.
+/// Prefixes of well-known services' keys.
 const KEYS: [&str; 18] = [
     "AIza",
     "AKIA",
@@ -34,7 +34,7 @@ const KEYS: [&str; 18] = [
 ];
 const SHORTEST_KEY: usize = 16;
 
-/// Phone numbers, credentials and e-mail addresses.
+/// Removes phone numbers, credentials and e-mail addresses.
 pub(super) fn clean(text: &str) -> String {
     cleaned(text, true)
 }
@@ -59,7 +59,7 @@ fn cleaned(text: &str, hides_people: bool) -> String {
     clean
 }
 
-/// `None` keeps it.
+/// A recognized part of the text, with its replacement; `None` keeps it.
 struct Found {
     from: usize,
     until: usize,
@@ -74,7 +74,7 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '+' | '/' | '%' | '@' | '$' | '*' | '!' | '＠')
 }
 
-/// Start and end.
+/// Start and end of the next word.
 fn next_word(text: &str, at: usize) -> Option<(usize, usize)> {
     let start = at + part(text, at, text.len()).find(in_word)?;
     let length = part(text, start, text.len()).find(|c| !in_word(c));
@@ -122,7 +122,7 @@ fn assigned(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     said.then_some((from, from + value.len()))
 }
 
-/// `Bearer` or `Basic`.
+/// The credential after `Bearer` or `Basic`.
 fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let bearer = word.eq_ignore_ascii_case("bearer");
     if !bearer && !word.eq_ignore_ascii_case("basic") {
@@ -131,7 +131,7 @@ fn after_scheme(text: &str, word: &str, end: usize) -> Option<(usize, usize)> {
     let (start, until) = next_word(text, end)?;
     let blank = part(text, end, start);
     let next = part(text, start, until);
-    // Unlike "Basic information".
+    // "Basic information" is no credential.
     let opaque = next.contains(|c: char| c.is_ascii_digit()) || part(next, 1, next.len()).contains(char::is_uppercase);
     let credential = if bearer { next.len() >= 6 } else { next.len() >= 8 && opaque };
     (!blank.is_empty() && blank.chars().all(char::is_whitespace) && credential).then_some((start, until))
@@ -243,7 +243,7 @@ fn iso_date(before: &str, text: &str) -> Option<usize> {
     if let Some(time) = time_of_day(rest) {
         return Some(DATE + time);
     }
-    // More digits follow.
+    // A run that continues with more digits is no date.
     (!rest.trim_start_matches(separates).starts_with(is_digit)).then_some(DATE)
 }
 

@@ -10,18 +10,18 @@ use super::{
 };
 use crate::cut::{cut, cut_to, instead_of};
 
-/// A multiple of the bytes that may be kept.
+/// Text examined, as a multiple of the bytes that may be kept.
 const WINDOWS: usize = 8;
 /// Bytes.
 const LONGEST_NAME: usize = 160;
 const MOST_NAMES: usize = 50;
 
-/// Keeps the permitted parts while the budget lasts.
+/// Walks a value, and keeps the permitted parts while the budget lasts.
 pub(super) struct Redactor<'a> {
     pub(super) hidden: &'a HiddenTexts,
     /// Bytes, not counting markers.
     pub(super) left: usize,
-    /// Numbers and addresses are shown.
+    /// Shows phone numbers and e-mail addresses.
     pub(super) people: bool,
 }
 
@@ -52,7 +52,7 @@ impl Redactor<'_> {
         }
     }
 
-    /// `instead`: by member name, for any value.
+    /// `instead`: a replacement by member name, for any value.
     pub(super) fn members(
         &mut self,
         members: &Map<String, Value>,
@@ -74,7 +74,7 @@ impl Redactor<'_> {
             };
             let mut shown = self.name(name);
             if kept.contains_key(&shown) {
-                // Equal after redaction.
+                // Two names became equal by redaction.
                 shown = format!("{shown} {index}");
             }
             kept.insert(shown, value);
@@ -95,12 +95,12 @@ impl Redactor<'_> {
         if kept.is_empty() { "[no name]".into() } else { kept }
     }
 
-    /// Drops phone numbers, and numbers that DynamoDB cannot store.
+    /// Keeps a number that is no phone number and that DynamoDB can store.
     fn number(&mut self, number: &Number) -> Value {
         let text = number.to_string();
         self.take(text.len());
         let size = number.as_f64().map_or(f64::INFINITY, f64::abs);
-        // They have decimal places, phone numbers in JSON do not.
+        // Coordinates and measures have decimal places, phone numbers in JSON do not.
         let measure = number.is_f64() && (1e-6..1e5).contains(&size) && size.fract() != 0.0;
         let clean = if measure { self.hidden.replaced(&text) } else { self.clean(window(&text, WINDOW)) };
         let storable = size == 0.0 || (1e-130..=9.9e125).contains(&size);
@@ -133,7 +133,7 @@ fn more(members: usize) -> String {
     instead_of(format_args!("{members} more"))
 }
 
-/// Ends between words: half a phone number could not be recognized.
+/// The examined beginning of a text. Ends between words, because half a phone number could not be recognized.
 pub(super) fn window(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;

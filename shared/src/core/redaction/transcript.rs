@@ -1,14 +1,14 @@
-//! Redacts a run's model answers, tool calls and results.
+//! Redacts a run's texts: model answers, tool calls and results.
 //!
-//! Stored steps stay complete for the run; redaction happens when they are shown. Patterns and names apply as in the history.
-//! Marked values are hidden in the calls and wherever they recur: in the model's words, in later calls, in other results. Text
-//! inseparable from a marked value is hidden with it.
+//! Stored steps stay complete, because the run needs them; redaction happens when they are shown. Patterns and names apply as in
+//! the history. Values marked by a tool's author are hidden in the calls and wherever they recur: in the model's words, in later
+//! calls, in other results. Text inseparable from a marked value is hidden with it.
 
 use serde_json::{Map, Value};
 
 use super::{HiddenTexts, marks::Paths, redactor::Redactor};
 
-/// With its tool's marks.
+/// A call with its tool's marks.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkedCall<'a> {
     pub marks: &'a [String],
@@ -39,7 +39,7 @@ impl Transcript {
         Self { hidden }
     }
 
-    /// The model's or ours; `budget` excludes the marker.
+    /// A text of the model or ours, cut to `budget` bytes, not counting the marker.
     pub fn text(&self, text: &str, budget: usize) -> String {
         self.redactor(budget).text(text)
     }

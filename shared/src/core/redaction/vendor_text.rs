@@ -1,6 +1,7 @@
 //! Redacts error texts of services for the log.
 //!
-//! Such texts quote the request and name people, tokens and addresses without any mark; the log has other readers.
+//! Such texts address the sender, so they quote the request and name people, tokens and addresses without any mark; the log has
+//! other readers.
 
 use serde_json::Value;
 
@@ -8,11 +9,11 @@ use super::{HiddenTexts, SECRET, WINDOW, redacted};
 use crate::cut::cut;
 
 const NAME: &str = "[name]";
-/// Longer mixes are ids or tokens.
+/// A longer mix of letters and digits is an id or token.
 const LONGEST_MIXED: usize = 7;
 
-/// Removes the request's texts, everything that the history hides, and apparent names of people and tokens; cuts to `budget`
-/// bytes.
+/// Removes the request's texts, everything that the history hides, and also apparent names of people and tokens, since an error
+/// text loses little by it; cuts to `budget` bytes.
 pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     let clean = redacted(&sent.replaced(text), WINDOW);
     let mut shown = String::with_capacity(clean.len());
@@ -35,7 +36,7 @@ pub fn vendor_text(text: &str, sent: &HiddenTexts, budget: usize) -> String {
     cut(shown, budget)
 }
 
-/// A single capitalised word begins a sentence or names a thing.
+/// Two or more capitalised words are a person's name; a single one begins a sentence or names a thing.
 fn push_names(names: &mut Vec<&str>, shown: &mut String) {
     if let [first, .., last] = names.as_slice() {
         let kept = |word: &&str| word.chars().take_while(|c| !c.is_alphabetic()).collect::<String>();
@@ -57,7 +58,7 @@ fn in_name(c: char) -> bool {
 fn is_capitalised(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphabetic());
     let mut letters = bare.chars();
-    // Mostly names of fields.
+    // Quoted words are mostly names of fields.
     !word.starts_with(['\'', '"', '`'])
         && letters.next().is_some_and(char::is_uppercase)
         && letters.clone().all(|c| in_name(c) || c == '\'')
@@ -95,7 +96,7 @@ impl HiddenTexts {
     fn add_sent(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
-                // Of a protocol: `POST`, `queued`.
+                // `POST`, `queued`: words of a protocol.
                 let is_word = text.chars().all(char::is_uppercase) || text.chars().all(char::is_lowercase);
                 if !is_word {
                     self.add_sent_text(text.trim());

@@ -1,8 +1,8 @@
 //! Access control: a user's membership and role in the organization of the request.
 //!
-//! The JWT authorizer, or the function itself ([`VerifiedToken`]), has checked signature, issuer, audience and expiry. Here
-//! slug and membership are read concurrently and the role is compared with the route's (`operation.rs`). Unknown organizations
-//! and those of other users get the same answer.
+//! The JWT authorizer, or the function itself ([`VerifiedToken`]), has checked the token's signature, issuer, audience and
+//! expiry. Here slug and membership are read concurrently and the role is compared with the route's (`operation.rs`). Unknown
+//! organizations and those of other users get the same answer.
 
 use futures_util::{future::join_all, join};
 use lambda_http::{Request, RequestExt, request::RequestContext};
@@ -34,8 +34,8 @@ impl Access {
         Self { organizations, members: OrganizationMembers::new(database) }
     }
 
-    /// Reads the member calling `/api/{slug}/…` in one round trip. `least`: the required role; `known`: the allowed query
-    /// parameters, `None` for any.
+    /// The member calling `/api/{slug}/…`, in one round trip. `least`: the required role; `known`: the allowed query parameters,
+    /// `None` for any.
     ///
     /// # Errors
     /// [`Error::Unauthenticated`] without a user, [`Error::NotFound`] for another user's organization, [`Error::Forbidden`] for
@@ -44,13 +44,16 @@ impl Access {
         self.let_in(request, || user(request), least, known).await
     }
 
-    /// As [`Access::member`], for functions without an authorizer.
+    /// Like [`Access::member`], for functions without an authorizer.
+    ///
+    /// # Errors
+    /// As [`Access::member`].
     pub async fn member_by_token(&self, found: &Found<'_>, token: &VerifiedToken) -> Result<Member> {
         let least = found.role().ok_or(Error::NotFound("route"))?;
         self.let_in(found.request, || Ok(token.user().clone()), least, None).await
     }
 
-    /// The member calling a route without a slug: of the organization in `X-Organization`, or of the user's only one.
+    /// The member calling a route without a slug: of the organization in the header `X-Organization`, or of the user's only one.
     ///
     /// # Errors
     /// As [`Access::member`]; [`Error::Malformed`], listing the user's slugs, if there are several and the header is absent.
@@ -59,7 +62,10 @@ impl Access {
         self.person_of(request, user_id, email(request), least).await
     }
 
-    /// As [`Access::person`], for functions without an authorizer.
+    /// Like [`Access::person`], for functions without an authorizer.
+    ///
+    /// # Errors
+    /// As [`Access::person`].
     pub async fn person_by_token(&self, found: &Found<'_>, token: &VerifiedToken) -> Result<Person> {
         let least = found.role().ok_or(Error::NotFound("route"))?;
         self.person_of(found.request, token.user().clone(), token.email().map(str::to_owned), least).await

@@ -41,7 +41,7 @@ pub fn read<T: Body>(body: &Value, check: impl FnOnce(&mut T::Draft, &mut Fields
     problems.into_result(read)
 }
 
-/// A body, read when the handler asks for it: after it has found the resource in the path.
+/// A request body, read when the handler asks for it: after it has found the resource in the path.
 pub struct Sent<T, const REQUIRED: bool = true>(Result<Value>, PhantomData<T>);
 
 /// An optional body; absent means `{}`.
@@ -54,7 +54,10 @@ impl<T: Body, const REQUIRED: bool> Sent<T, REQUIRED> {
         self.checked(|_, _| ())
     }
 
-    /// As [`Sent::read`]; `check` may add problems.
+    /// Like [`Sent::read`]; `check` may add problems.
+    ///
+    /// # Errors
+    /// As [`Sent::read`].
     pub fn checked(self, check: impl FnOnce(&mut T::Draft, &mut Fields<'_>)) -> Result<T> {
         read(&self.0?, check)
     }
@@ -198,7 +201,7 @@ impl<T: Given> BodyMember for Kept<T> {
     }
 }
 
-/// Trimmed, not empty, at most `LONGEST` characters.
+/// Text types: trimmed, not empty, at most `LONGEST` characters.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident by $read:ident;)+) => {$(
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Server-sent events, written while the work is in progress.
+//! Streamed answers: server-sent events written while the work is in progress.
 //!
 //! After the head only events can report a failure, and the Lambda runtime prints a body's error into the stream and ends a
 //! panicking body as if complete. So the body never fails: a failure or panic of the work becomes the last event.
@@ -24,10 +24,10 @@ use crate::{Error, Result, invocation, telemetry};
 /// Maximum silence before a keep-alive: proxies close silent streams.
 const SILENCE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-/// Callers of Lambda have hung on bodies without a byte.
+/// Sent in an empty stream: callers of Lambda have hung on bodies without a byte.
 const NOTHING: &[u8] = b":\n\n";
 
-/// Clones share the buffer.
+/// The buffer of a stream, shared by clones.
 #[derive(Debug, Clone, Default)]
 pub struct Frames(Arc<Mutex<Vec<u8>>>);
 

@@ -176,7 +176,7 @@ impl Asks for RunStatus {
     const DOC: &'static str = "Only runs with this status.";
 }
 
-/// A `+` that is not percent-encoded arrives as a blank.
+/// A phone number in a query. A `+` that is not percent-encoded arrives as a blank.
 pub struct Number(pub E164);
 
 impl FromStr for Number {

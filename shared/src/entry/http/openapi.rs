@@ -38,7 +38,7 @@ pub struct Operation {
     prose: Prose,
     body: Option<Json>,
     answers: BTreeMap<u16, Json>,
-    /// The slug is not among them.
+    /// The path's variables except the slug.
     variables: Vec<(&'static str, Json)>,
     more: Vec<Json>,
     body_required: bool,

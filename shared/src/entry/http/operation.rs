@@ -135,7 +135,7 @@ impl<'a> Asked<'a> {
         Ok(Self { member, email, slug: Some(slug), found })
     }
 
-    /// The member is the actor of the work's audit entries.
+    /// Carries out `work` with the member as the actor of its audit entries.
     pub fn acting<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         // On the heap: the nested futures reach the compiler's limits.
         acting(Some(Actor::of(&self.member)), Box::pin(work))

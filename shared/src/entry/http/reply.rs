@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{Error, Result, error, telemetry};
 
-/// The work neither delays nor changes the answer.
+/// Work after the answer, which it neither delays nor changes.
 pub type Afterwards = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub struct Reply {
@@ -89,7 +89,7 @@ impl Reply {
         Self { headers, cache_control, afterwards, ..Self::not_modified() }
     }
 
-    /// Twilio accepts only `text/xml`.
+    /// TwiML. Twilio accepts only `text/xml`.
     pub fn twiml(twiml: String) -> Self {
         Self::of(200, "text/xml", twiml.into_bytes())
     }
@@ -182,7 +182,7 @@ impl Reply {
         Self::of(status, "application/problem+json", problem.to_string().into_bytes()).with_headers(headers)
     }
 
-    /// On Lambda the function stays awake for the work; the caller must not depend on it.
+    /// Adds work after the answer. On Lambda the function stays awake for it; the caller must not depend on it.
     #[must_use]
     pub fn afterwards(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.afterwards = Some(match self.afterwards.take() {
@@ -221,7 +221,7 @@ fn title(status: u16) -> &'static str {
     lambda_http::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error")
 }
 
-/// One line with everything the caller is not told; counts faults.
+/// Logs a failed request in one line, with everything the caller is not told, and counts faults.
 pub(super) fn log(function: &str, ids: &RequestIds, error: &Error) {
     let (status, code, chain) = (error.status(), error.code(), error::chain(error));
     let RequestIds { request, invocation } = ids;

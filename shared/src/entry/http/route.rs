@@ -7,7 +7,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::{Error, Result};
 
-/// Undecoded: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a segment.
+/// The method and the undecoded path segments: `GET /api/acme/tools` is `["GET", "api", "acme", "tools"]`. [`id`] decodes a
+/// segment.
 pub(super) fn route(request: &Request) -> Vec<&str> {
     let raw = request.raw_http_path();
     let path = if raw.is_empty() { request.uri().path() } else { raw };

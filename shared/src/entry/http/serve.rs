@@ -47,7 +47,7 @@ where
     lambda_runtime::Runtime::new(lambda_http::Adapter::from(service)).layer(FinishPending(pending)).run().await
 }
 
-/// As [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
+/// Like [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
 /// streaming integration.
 pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
@@ -152,8 +152,8 @@ impl Pending {
     }
 }
 
-/// Runs pending work between the answer's post and the next event: Lambda freezes the process only then, so the caller does not
-/// wait and no work is lost.
+/// Runs the pending work after the answer was posted and before the next event is requested: Lambda freezes the process only
+/// then, so the caller does not wait and no work is lost.
 struct FinishPending(Pending);
 
 impl<S> Layer<S> for FinishPending {

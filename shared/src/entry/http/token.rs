@@ -1,7 +1,7 @@
 //! Verification of tokens in functions without an authorizer of the HTTP API.
 //!
-//! Tokens are JWTs (RFC 7519) of the dashboard's issuer, checked as by the HTTP API's authorizer: signature by a known key,
-//! validity period, issuer, and an accepted audience or the requested address itself (RFC 8707).
+//! Tokens are JWTs (RFC 7519) of the dashboard's issuer, checked by the rules of the HTTP API's authorizer: signature by a known
+//! key, validity period, issuer, and an accepted audience or the requested address itself (RFC 8707).
 
 mod signatures;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::bearer::authorization;
 use crate::{Deadline, Error, clients::Jwks, models::UserId};
 
-/// Seconds between our clock and the issuer's.
+/// Allowed clock difference to the issuer, in seconds.
 const LEEWAY: u64 = 60;
 /// In bytes; the HTTP API limits all headers together to 10 KB.
 const LONGEST_TOKEN: usize = 10_240;
@@ -28,7 +28,7 @@ pub struct TokenVerifier {
     keys: Jwks,
 }
 
-/// Only the verifier makes one.
+/// A user with a verified token. Only the verifier creates it.
 #[derive(Debug, Clone)]
 pub struct VerifiedToken {
     user: UserId,
@@ -79,7 +79,7 @@ impl TokenVerifier {
         &self.issuer
     }
 
-    /// `resource`, the requested address, is an accepted audience too.
+    /// Verifies the token in the header `Authorization`. `resource`, the requested address, is an accepted audience too.
     pub async fn of_request(
         &self,
         request: &Request,
@@ -148,7 +148,7 @@ impl VerifiedToken {
         self.email.as_deref()
     }
 
-    /// `scopes` are separated by spaces; the token needs all of them.
+    /// Whether the token has all of these scopes, separated by spaces.
     pub fn has_scopes(&self, scopes: &str) -> bool {
         scopes.split_whitespace().all(|scope| self.scopes.contains(scope))
     }

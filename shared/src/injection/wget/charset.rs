@@ -1,4 +1,4 @@
-//! Decodes an answer piece by piece.
+//! Detects the encoding of an answer, and decodes it piece by piece.
 
 use encoding_rs::{CoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 

@@ -13,7 +13,7 @@ use crate::{
 pub struct RunFilter {
     pub automation: Option<AutomationId>,
     pub status: Option<RunStatus>,
-    /// Failed, partly failed, or ended at a limit.
+    /// Only runs that failed, partly failed, or ended at a limit.
     pub failed: bool,
     pub dry_run: Option<bool>,
 }

@@ -13,7 +13,7 @@ use crate::{
     models::{ActionResult, AutomationRun, RunAnswer, RunPlan, RunPrompt, RunReply, WholeRun},
 };
 
-/// As JSON text: DynamoDB's maps reject empty names, deep nesting and some numbers.
+/// The final answer as JSON text: DynamoDB's maps reject empty names, deep nesting and some numbers.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredResult {
     pub(super) result: String,

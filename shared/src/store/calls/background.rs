@@ -1,7 +1,7 @@
 //! Results of background tools, on their way to the live call.
 //!
-//! Each result is added once. One worker at a time takes all waiting results before it sends them: in order of arrival, at most
-//! once.
+//! Each result is added once. One worker at a time takes all waiting results, before it sends them: a result is told in the
+//! order of its arrival, and at most once.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Calls {
         self.update(organization, call, change).with(values).unless_refused().await.map(drop)
     }
 
-    /// Lets another worker tell. False if more results wait.
+    /// Lets another worker tell. False: more results wait.
     pub async fn release_background(&self, organization: OrganizationId, call: &CallId, worker: &str) -> Result<bool> {
         self.update(organization, call, "SET #updated_at = :now REMOVE #telling_until, #telling_worker")
             .when(

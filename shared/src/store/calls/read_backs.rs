@@ -12,13 +12,13 @@ use crate::{
 const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
 
 impl Calls {
-    /// Read consistently. `None` if the organization has no such row.
+    /// The call's row, read consistently. `None`: it has no row of this organization's.
     pub async fn current(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
         let call: Option<Call> = self.table.get_consistent(id(call)).await?;
         Ok(call.filter(|call| call.organization_id == organization && call.is_kept()))
     }
 
-    /// Replaces the request `seen`. False if it has changed, the call is over or has no row.
+    /// Replaces the request `seen` by another. False: the request changed since it was read, or the call is over or has no row.
     pub async fn read_back(
         &self,
         organization: OrganizationId,
@@ -42,7 +42,7 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Takes the answer once. False if somebody spoke since it was read, or it was taken.
+    /// Takes the caller's answer to the request, once. False: somebody spoke since it was read, or it was taken.
     pub async fn take_answer(
         &self,
         organization: OrganizationId,
@@ -61,7 +61,7 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Agent or caller spoke since the request.
+    /// Adds that agent or caller spoke since the request.
     pub async fn note_turn(
         &self,
         organization: OrganizationId,

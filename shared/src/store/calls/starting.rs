@@ -15,11 +15,11 @@ use crate::{
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// For the result of a tool that began before its call.
+/// Where the result of a tool went that began before its call.
 #[derive(Debug)]
 pub enum AddedEarly {
     Waits,
-    /// Nothing was added.
+    /// The call has begun; nothing was added.
     Begun(CallId),
     NoCall,
 }
@@ -64,7 +64,7 @@ impl Calls {
         }
     }
 
-    /// Takes the results so far. Later results go to the call.
+    /// Names the call that VAPI created, and takes the results so far. Later results go to the call.
     pub async fn begin(
         &self,
         organization: OrganizationId,

@@ -12,17 +12,17 @@ use crate::{
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// One day, UTC.
+/// An organization's use on one day, UTC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DayUse {
     /// `2026-11-20`
     pub date: String,
-    /// `None` before the period's first count.
+    /// `None` before the first count in the period: nothing was used, or it was not counted by day yet.
     pub used: Option<BTreeMap<Budget, Number>>,
 }
 
 impl Budgets {
-    /// Oldest first, today last.
+    /// The use on each of the last `days` days, oldest first; today is the last one.
     pub async fn days(&self, organization: OrganizationId, days: u32, deadline: Deadline) -> Result<Vec<DayUse>> {
         let (limits, now) = (self.limits(organization).await?, Timestamp::now());
         let day_before = |ago: u32| Timestamp::from_millis(now.as_millis() - i64::from(ago) * DAY_MS);

@@ -22,11 +22,11 @@ pub struct ActionTool {
     pub limits: Limits,
     pub chat: ChatRules,
     pub redact: Marks,
-    /// Hidden from the model; variables not filled in.
+    /// Hidden from the model; variables are not filled in.
     pub static_config: Value,
-    /// The secret with the masked values, if any.
+    /// Name of the secret with the masked values; `None` if there are none.
     pub values_secret: Option<String>,
-    /// For a foreign schema only.
+    /// Argument check of a tool with a foreign schema; `None` where we derived the schema.
     pub check: Option<Arc<dyn CheckArguments>>,
 }
 
@@ -34,7 +34,7 @@ pub struct ActionTool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectPart {
     pub significant: Map<String, Value>,
-    /// As named in the outcome.
+    /// The recipients of this part, as named in the outcome.
     pub recipients: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl ActionTool {
         self.action.without_public_values(HiddenTexts::of_config(&self.static_config))
     }
 
-    /// The reason, to follow "this tool"; `None` if it needs no call.
+    /// The reason why it needs a phone call, to follow "this tool"; `None` if it needs none.
     pub fn needs_call(&self) -> Option<String> {
         self.action.needs_call().map(str::to_owned).or_else(|| {
             let spec = &self.spec;

@@ -15,7 +15,7 @@ const FIELD: &str = "allowed_hosts";
 const MOST: usize = 50;
 
 impl AllowedHosts {
-    /// Reports mistakes to `fields`.
+    /// Reads the field of a request's body, and reports its mistakes.
     pub fn read(fields: &mut Fields<'_>) -> Self {
         let mut allowed = Self::default();
         match fields.get(FIELD) {

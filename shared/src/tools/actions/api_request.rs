@@ -5,8 +5,9 @@
 //!  "allowed_hosts": ["api.example.com"]}
 //! ```
 //!
-//! The model sees `url`, `header_<name>` and `body_<name>` where their mode allows. For a GET or DELETE `body` becomes the
-//! query. `allowed_hosts` also restricts redirects; a tool with a secret requires it if the model chooses the address.
+//! The model sees `url`, `header_<name>` and `body_<name>` where their mode allows. A GET or DELETE has no body: the members of
+//! `body` become the query. `allowed_hosts` also restricts redirects; it is required if the model chooses the address and the
+//! tool has a secret.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +39,9 @@ use crate::{
 
 /// Bytes.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
-/// Bytes of the server's error text for the model.
+/// Bytes of the server's error text passed to the model.
 const LONGEST_REASON: usize = 250;
-/// Set by the client, or able to change destination or framing.
+/// Headers set by the client, or able to change the destination or framing of the request.
 const FORBIDDEN_HEADERS: [&str; 6] =
     ["connection", "content-length", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
 
@@ -72,7 +73,7 @@ impl ApiRequest {
         });
         let url = parameter(fields, "url");
         match &url {
-            // Variables must not choose the host.
+            // Variables may appear in the path or query, but must not choose the host.
             Some(Parameter::Fixed { value: Value::String(url), .. }) if !names_host(url) => {
                 fields.problem("url.value", "must be an https address whose host is written out");
             }
@@ -112,7 +113,7 @@ impl ApiRequest {
         Some(request)
     }
 
-    /// The fixed one, and one for each allowed host, with their fields.
+    /// All addresses with their fields: the fixed one, and one for each allowed host.
     pub fn addresses(&self) -> Vec<(&'static str, String)> {
         let own = match &self.url {
             Parameter::Fixed { value: Value::String(url), .. } => Some(("url.value", url.clone())),
@@ -122,7 +123,7 @@ impl ApiRequest {
         own.into_iter().chain(hosts).collect()
     }
 
-    /// The model could send this field's secret to any host.
+    /// The field of a secret that the model could send to any host, if any.
     fn secret_for_any_host(&self) -> Option<String> {
         let host_is_fixed = matches!(&self.url, Parameter::Fixed { value: Value::String(url), .. } if names_host(url));
         if host_is_fixed || !self.allowed_hosts.is_empty() {
@@ -183,7 +184,8 @@ impl ApiRequest {
         }
     }
 
-    /// `{"method", "url", "headers", "body"?}`. The author's headers are masked unless they are only a variable.
+    /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
+    /// that are only a variable.
     pub(super) fn preview(
         &self,
         services: &ActionClients,
@@ -221,7 +223,7 @@ impl ApiRequest {
         let Some(Value::String(url)) = url else { return Err("The tool has no address to call.".into()) };
         let mut url = services.outbound.parse(&url).map_err(|why| self.not_sent(&why))?;
         self.allowed_hosts.check(&url).map_err(|why| self.not_sent(&why))?;
-        // Older rows may contain such tools.
+        // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some() {
             return Err("The request was not sent: the tool has a secret and does not say to which hosts it may go. \
                         Its author must list them in allowed_hosts."
@@ -256,7 +258,7 @@ impl ApiRequest {
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
-    /// The author's address goes to the log, not to the model.
+    /// The error for a refused address. The author's address goes to the log, not to the model.
     fn not_sent(&self, why: &str) -> String {
         if matches!(self.url, Parameter::Ai { .. }) {
             return format!("The request was not sent: {why}.");
@@ -269,7 +271,7 @@ impl ApiRequest {
 pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));
-    // JSON escapes could hide a secret from the text search above.
+    // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));
     match status {
         200..=299 => {
@@ -323,7 +325,7 @@ fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
     let text = kind == "text"
         || ["json", "xml", "yaml", "javascript", "x-www-form-urlencoded"].iter().any(|it| of.ends_with(it));
     let file = matches!(kind, "image" | "audio" | "video" | "font") && !text;
-    // Invalid UTF-8 may be another charset; a NUL occurs only in binary data and UTF-16.
+    // Invalid UTF-8 may be text in another charset; a NUL occurs only in binary data and UTF-16.
     let binary = body.contains(&0) || (!text && std::str::from_utf8(body).is_err());
     if body.is_empty() || !(file || binary) {
         return None;
@@ -333,7 +335,7 @@ fn kind_of_file(content_type: &str, body: &[u8]) -> Option<String> {
     Some(if known && !text { format!("a file ({named})") } else { "a binary file".to_owned() })
 }
 
-/// `not_sent` words the guard's refusal.
+/// The outcome without an answer. `not_sent` words the refusal by the guard.
 pub(super) fn unanswered(
     error: clients::Error,
     has_effect: bool,
@@ -351,7 +353,7 @@ pub(super) fn unanswered(
     told.because(error)
 }
 
-/// Contains no variable.
+/// Whether the host is literal, without a variable.
 fn names_host(url: &str) -> bool {
     let (origin, _) = url.split_at(end_of_host(url));
     let host = origin.split_once("://").filter(|(scheme, _)| matches!(*scheme, "https" | "http")).map(|(_, host)| host);

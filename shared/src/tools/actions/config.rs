@@ -33,8 +33,8 @@ const LONGEST_LABEL: usize = 100;
 /// In characters; VAPI's advice.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
-/// A tool as its author configures it. serde reads and writes stored rows, which skip unknown fields and outlive changes of
-/// rules; [`ToolConfig::parse`] reads bodies.
+/// A tool as its author configures it. serde reads and writes stored rows, [`ToolConfig::parse`] request bodies. Rows stay valid
+/// if the rules for bodies change, and unknown fields of newer versions are skipped.
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in a configuration")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolConfig {
@@ -52,15 +52,15 @@ pub struct ToolConfig {
     /// False: runs on call start only, and is not attached at VAPI.
     #[serde(skip)]
     pub attach_to_agent: bool,
-    /// False: the data changes, so a repeated call in a run is executed again.
+    /// False: its data changes, so a repeated call in a run is executed again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeatable: bool,
-    /// Only for an `api_request` or an acting `pipedream_action`; other types have a fixed effect.
+    /// Only for an `api_request` or a `pipedream_action` with an effect; other types have a fixed one.
     #[serde(default, rename = "effect", skip_serializing_if = "Option::is_none")]
     pub declared_effect: Option<ToolEffect>,
     #[serde(default, skip_serializing_if = "Limits::none")]
     pub limits: Limits,
-    /// For a call on behalf of a user in a chat.
+    /// Conditions for a call on behalf of a user in a chat.
     #[serde(default, skip_serializing_if = "ChatRules::none")]
     pub chat: ChatRules,
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
@@ -117,7 +117,7 @@ impl ToolConfig {
     /// # Errors
     /// [`crate::Error::Unreadable`], for example if a newer version wrote it.
     pub fn stored(tool: &Tool) -> Result<Self> {
-        // serde's message may quote it.
+        // serde's message may quote the configuration.
         let config = Self::deserialize(&tool.config_metadata).map_err(|_content| unreadable::<Self>(&tool.id))?;
         Ok(Self {
             is_async: tool.is_async,
@@ -149,7 +149,7 @@ impl ToolConfig {
         }
     }
 
-    /// `path`: of the configuration in a larger body, empty for the whole body.
+    /// As [`ToolConfig::parse`], for a configuration at `path` of a larger body; empty for the whole body.
     pub fn parse_at(body: &Value, path: &str, problems: &mut Problems) -> Option<Self> {
         Self::read(Fields::of(body, path, problems)?)
     }
@@ -270,13 +270,13 @@ impl ToolConfig {
         self.action.static_config()
     }
 
-    /// As stored and as returned for editing, without the flags in columns of their own.
+    /// `config_metadata`: the configuration as stored and as returned for editing, without the flags that have their own columns.
     pub fn to_json(&self) -> Value {
         json!(self)
     }
 }
 
-/// `{"least_role"?, "consent"?}`.
+/// `chat`: `{"least_role"?, "consent"?}`.
 fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let Some(value) = fields.get("chat") else { return ChatRules::default() };
     let path = fields.path("chat");
@@ -325,7 +325,7 @@ fn speech(fields: &mut Fields<'_>) -> Speech {
     Speech { start, delayed, failed }
 }
 
-/// `"auto"` (`None`), a text, or texts by language.
+/// `"auto"`, which is `None`, a text, or texts by language.
 fn sentence(fields: &mut Fields<'_>, name: &'static str) -> Option<Sentence> {
     let is_short = |text: &str| text.chars().count() <= Speech::LONGEST;
     match fields.get(name)? {
@@ -404,7 +404,7 @@ impl ToolAction {
     /// The mistake if `path` names no argument of the function.
     fn not_an_argument(&self, path: &str) -> Option<String> {
         let arguments: Vec<String> = self.parameters().into_iter().map(|(place, _)| place.argument).collect();
-        // The base decides: any filter name passes here.
+        // The filters depend on the knowledge base, so any filter name passes.
         let is_filter = matches!(self, Self::Query(_)) && IndexOperator::ends(path);
         let known = is_filter || arguments.iter().any(|argument| below(path, argument).is_some());
         let arguments = arguments.join(", ");

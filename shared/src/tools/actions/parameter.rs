@@ -20,14 +20,14 @@ const DEEPEST: usize = 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Parameter {
-    /// `{"mode": "fixed", "value": …, "secret"?}`: hidden from the model.
+    /// `{"mode": "fixed", "value": …, "secret"?}`: set by the author, hidden from the model, always used.
     Fixed {
         value: Value,
-        /// Overrides the rule by name.
+        /// Overrides the rule that decides by name whether the value is a secret.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<bool>,
     },
-    /// `{"mode": "ai", "prompt", "schema"?, "required"?}`.
+    /// `{"mode": "ai", "prompt", "schema"?, "required"?}`: filled in by the model.
     Ai {
         prompt: String,
         #[serde(default)]
@@ -49,7 +49,7 @@ pub enum Parameter {
 #[serde(default)]
 pub struct Extension {
     pub enabled: bool,
-    /// If enabled, like `required`.
+    /// Set if enabled, like `required`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ impl Parameter {
         Self::Fixed { value, secret: None }
     }
 
-    /// Text or a list alone is short for a fixed value.
+    /// Parses a parameter; text or a list alone is short for a fixed value.
     pub fn parse(value: &Value, path: String, problems: &mut Problems) -> Option<Self> {
         if value.is_string() || value.is_array() {
             return Some(Self::fixed(value.clone()));
@@ -103,7 +103,7 @@ impl Parameter {
                 return None;
             }
         };
-        // In an object schema `required` lists names; a boolean is the parameter's own.
+        // In an object schema `required` lists names; a boolean concerns the parameter itself.
         if let Some(Value::Bool(own)) = declared.get("required") {
             required = *own;
             declared.remove("required");
@@ -111,7 +111,7 @@ impl Parameter {
         declared.entry("type").or_insert_with(|| "string".into());
         let path = fields.path("schema");
         schema::check_declared(&declared, &path, fields.problems());
-        // Reported already; continue to find further mistakes.
+        // A missing prompt is reported already; continue to find further mistakes.
         Some(Self::Ai { prompt: prompt.unwrap_or_default(), schema: declared, required })
     }
 
@@ -181,10 +181,11 @@ impl Parameter {
         self.property().is_some_and(|(_, required)| required)
     }
 
-    /// The fixed value with variables filled in, the model's, or both without duplicates. `None` for an omitted optional one.
+    /// The value at execution: the fixed one with variables filled in, the model's, or both without duplicates. `None`: the model
+    /// left out an optional one.
     ///
     /// # Errors
-    /// [`Unknown`] for a variable without a value.
+    /// [`Unknown`] if a variable has no value in this conversation.
     pub fn value(
         &self,
         from_model: Option<&Value>,
@@ -209,7 +210,7 @@ impl Parameter {
     }
 }
 
-/// DynamoDB's limits: no empty names, at most 32 levels in all, numbers from 1e-130 to 9.9e125.
+/// Checks that DynamoDB can store a value: no empty names, at most 32 levels in all, numbers from 1e-130 to 9.9e125.
 pub(super) fn check_storable(value: &Value, path: &str, depth: usize, problems: &mut Problems) {
     if depth > DEEPEST {
         problems.add(path, format!("is nested more than {DEEPEST} levels deep"));

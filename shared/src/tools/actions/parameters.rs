@@ -1,4 +1,4 @@
-//! The parameters of a configuration.
+//! The parameters of a configuration: their places and their parsing.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Parameter;
 use crate::fields::Fields;
 
-/// In `params`, `headers` and `body`.
+/// Members of `params`, `headers` and `body`.
 const MOST_PARAMETERS: usize = 50;
 
 pub(super) struct Place {
@@ -27,7 +27,7 @@ pub(super) fn parameter(fields: &mut Fields<'_>, name: &'static str) -> Option<P
     Parameter::parse(value, path, fields.problems())
 }
 
-/// The author chooses the names, which must be valid argument names.
+/// Reads parameters under names of the author's choice, which must also be valid argument names.
 pub(super) fn parameters(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -51,7 +51,7 @@ pub(super) fn parameters(
     parameters
 }
 
-/// Letters, digits, `_`, `-`, `.` and `$`: accepted by all model providers.
+/// Letters, digits, `_`, `-`, `.` and `$`: accepted as argument names by all model providers.
 pub(super) fn argument_name(name: &str) -> bool {
     (1..=56).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'$'))

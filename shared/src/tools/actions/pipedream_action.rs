@@ -35,7 +35,7 @@ use crate::{
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
-/// Bytes of Pipedream's error text for the model.
+/// Bytes of Pipedream's error text passed to the model.
 const LONGEST_REASON: usize = 250;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct PipedreamAction {
     preloaded: Map<String, Value>,
     #[serde(default)]
     params: BTreeMap<String, Parameter>,
-    /// True for an organization's own choice of action, whose effect is unknown.
+    /// True for actions chosen by an organization, whose effect is unknown.
     #[serde(skip, default = "yes")]
     effect: bool,
 }
@@ -111,8 +111,8 @@ impl PipedreamAction {
         Some(action)
     }
 
-    /// The props `names` become arguments. `named`: the app's slug and label, the component's key and version, and the prop for
-    /// the account.
+    /// A component with an account, whose props `names` become arguments. `named`: the app's slug, the app's label, the
+    /// component's key, its version, and the prop for the account.
     pub(crate) fn of_component(
         named: [&str; 5],
         account: &str,
@@ -182,7 +182,7 @@ impl PipedreamAction {
         json!({"preloadedParams": self.preloaded, "params": all_hidden(&self.params)})
     }
 
-    /// Preloaded ones, then the parameters, then the account, which nothing overrides.
+    /// The props for Pipedream: preloaded ones, then the parameters, then the account, which nothing overrides.
     fn props(
         &self,
         conversation: &Conversation,
@@ -204,7 +204,7 @@ impl PipedreamAction {
 
     /// The run to request, or the reason why none is possible, a sentence.
     fn request(&self, conversation: &Conversation, arguments: &Map<String, Value>) -> Result<Run<'_>, String> {
-        // Older rows may contain such tools.
+        // Validation rejects such tools now, but older rows may contain them.
         if self.secret_for_any_host().is_some_and(|(address, _)| arguments.contains_key(&address)) {
             return Err(
                 "The action was not run: the tool has a secret that would go to an address of the model's choice. \
@@ -220,7 +220,8 @@ impl PipedreamAction {
         })
     }
 
-    /// `{"app", "account_id", "external_user_id", "action", "version"?, "dynamic_props_id"?, "configured_props"}`.
+    /// The request of [`PipedreamAction::run`]: `{"app", "account_id", "external_user_id", "action", "version"?,
+    /// "dynamic_props_id"?, "configured_props"}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let Run { action, version, dynamic_props_id, configured_props } =
             self.request(context.conversation, arguments)?;
@@ -255,7 +256,7 @@ impl PipedreamAction {
             Ok(Finished::Done { result, exports }) => ToolOutcome::succeeded(hidden.replaced_in(result))
                 .and_exports(hidden.replaced_in(exports))
                 .with(Effect::Done),
-            // It ran with an unknown effect, so it must not run again.
+            // The action ran with an unknown effect, so the same call must not run it again.
             Ok(Finished::Failed(reason)) => {
                 let reason = cut(hidden.replaced(&reason), LONGEST_REASON);
                 let told = ToolOutcome::failed(format!("{name} reported a problem: {reason}"));

@@ -5,8 +5,8 @@
 //!  "filters"?: {"price": ["at_most", "at_least"], "city": {"one_of": Parameter}}}
 //! ```
 //!
-//! The model sees `query` and an argument per filter (`price_at_most`). Filters select entries, which the words of `query`
-//! rank; the answer has the best five, at most 350 bytes each, and the number of all matches.
+//! The model sees `query` and an argument per filter (`price_at_most`). Filters select entries, then the words of `query` rank
+//! them; the answer has the best five, at most 350 bytes each, and the number of all matches.
 
 mod filters;
 mod index;
@@ -72,7 +72,10 @@ impl Query {
         Some(Self { knowledge_base_id: knowledge_base_id?, query: query?, filters })
     }
 
-    /// The model gives the query and may filter by every field.
+    /// The default search of a base: the model gives the query and may filter by every field.
+    ///
+    /// # Errors
+    /// As [`Query::resolve`].
     pub fn over(base: &KnowledgeBase) -> Result<Self> {
         let mut query = Self { knowledge_base_id: base.id, query: asked_by_the_model(), filters: Filters::Usual };
         query.resolve(base, true)?;
@@ -83,7 +86,8 @@ impl Query {
         self.knowledge_base_id
     }
 
-    /// Derives and stores the filters from the base's fields when the tool is saved. `for_model`: a model will call the tool.
+    /// Derives the filters from the base's fields when the tool is saved, and stores them. `for_model`: a model will call the
+    /// tool.
     ///
     /// # Errors
     /// [`Error::Invalid`] naming each filter that does not fit the base.
@@ -118,7 +122,7 @@ impl Query {
         let mut filters = Vec::new();
         for filter in self.filters.all() {
             let Some(parameter) = &filter.parameter else { continue };
-            // No filter, like an empty text.
+            // An empty list is no filter, like an empty text.
             let given = value(parameter, &filter.argument())?;
             let given = given.filter(|given| given.as_array().is_none_or(|list| !list.is_empty()));
             filters.extend(given.map(|given| (filter, given)));
@@ -129,7 +133,7 @@ impl Query {
         Ok(SearchRequest { words, filters })
     }
 
-    /// `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
+    /// The search of [`Query::run`]: `{"knowledge_base_id", "query", "filters": {"price_at_most": 5}}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let SearchRequest { words, filters } = self.asked(context.conversation, arguments)?;
         let filters: Map<String, Value> =
@@ -137,7 +141,7 @@ impl Query {
         Ok(json!({"knowledge_base_id": self.knowledge_base_id, "query": words, "filters": filters}))
     }
 
-    /// `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
+    /// Returns `{"matched": 12, "entries": ["…"], "note"?: "…"}`; the note also reports an empty result.
     pub(super) async fn run(
         &self,
         services: &ActionClients,

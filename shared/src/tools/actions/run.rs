@@ -12,7 +12,7 @@ use crate::{
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
-/// VAPI warns of larger results, and models lose track in them.
+/// Bytes of a result for a model: VAPI warns of larger ones, and models lose track in them.
 const LONGEST_RESULT: usize = 8_000;
 
 #[derive(Clone)]
@@ -32,13 +32,13 @@ pub struct ActionClients {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Shared by redeliveries; a request repeated after a refusal has a new one.
+    /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.
     pub id: ExecutionId,
-    /// Recipients not to be sent to again.
+    /// Outcomes of the recipients that must not be sent to again.
     pub done: &'a Map<String, Value>,
 }
 
-/// The arguments must be checked.
+/// Executes an action with checked arguments.
 ///
 /// # Errors
 /// Only for an outage of our own; errors of tool and vendor are in the outcome.
@@ -49,7 +49,7 @@ pub async fn run(
     arguments: &Map<String, Value>,
     attempt: Attempt<'_>,
 ) -> Result<ToolOutcome> {
-    // Even if a service or we quote them.
+    // Fixed values stay hidden from the model even if a service or we quote them.
     let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
         ToolAction::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
@@ -62,13 +62,13 @@ pub async fn run(
     Ok(outcome.cut_to(LONGEST_RESULT))
 }
 
-/// Worded as by [`run`], for some of the recipients.
+/// The answer for some of the recipients, worded as by [`run`].
 pub fn told(action: &ToolAction, context: &CallContext<'_>, recipients: Vec<RecipientOutcome>) -> ToolOutcome {
     ToolOutcome::of_recipients(recipients).hiding(&action.hidden_texts(context.conversation)).cut_to(LONGEST_RESULT)
 }
 
-/// The request with secrets masked, or the error for the model. The arguments must be checked. Shares the building code with
-/// `run`, and contacts only our own tables.
+/// The request of [`run`] with secrets masked, or the error for the model. The arguments must be checked. Preview and `run` share
+/// the code that builds the request; a preview contacts only our own tables.
 ///
 /// # Errors
 /// Only for an outage of our own.
@@ -87,7 +87,7 @@ pub async fn preview(
         ToolAction::TransferCall(action) => action.preview(context, arguments),
         ToolAction::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
-    // A preview shows fixed values, but no secrets.
+    // The caller of a preview may see fixed values, but no secrets.
     let conversation = context.conversation;
     let mut secrets = variables::named_secrets(&action.with_marked(action.static_config()), conversation);
     // A header that is only a variable is no secret.

@@ -1,7 +1,7 @@
 //! JSON Schema of model-visible parameters, in VAPI's subset.
 //!
 //! VAPI's `JsonSchema` knows `type, items, properties, description, pattern, format, required, enum, title`, and rejects a tool
-//! with any other key. We report such keys first, with the reason.
+//! with any other key. We report such keys first, so that the author learns the reason.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "ob
 const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 const DEEPEST: usize = 6;
 
-/// `{name, description, parameters}`.
+/// The function for a model: `{name, description, parameters}`.
 pub(super) fn function<'a>(
     name: &ToolName,
     description: &str,

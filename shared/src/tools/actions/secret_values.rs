@@ -1,8 +1,8 @@
-//! Secrets among a tool's fixed values: detection, masking, storage.
+//! Secrets among a tool's fixed values: detection, masking, and their way to Secrets Manager and back.
 //!
-//! A value is entirely secret if its author marks it (`"secret": true`), or if it is unmarked and a header or named like a
-//! secret. Other values may have secret parts: members with such names, such parameters of a URL's query, and repetitions of
-//! another secret. A value that is only a variable is no secret.
+//! A value is entirely secret if its author marks it (`"secret": true`), or if it is unmarked and has the name of a secret or is
+//! a header. Within other values the same rule applies to parts: members with such names, such parameters of a URL's query, and
+//! repetitions of another secret. A value that is only a variable is no secret.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -21,7 +21,7 @@ use crate::{
 /// Bytes; Secrets Manager allows 64 KiB.
 const LARGEST: usize = 60_000;
 
-/// `{"headers.X-Api-Key": "…"}`: whole values of fields, variables not filled in.
+/// The content of a tool's secret: `{"headers.X-Api-Key": "…"}`, each the whole value of a field, with variables not filled in.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretValues(BTreeMap<String, Value>);
@@ -60,7 +60,7 @@ enum Slot<'a> {
 }
 
 impl<'a> FixedValue<'a> {
-    /// `None` for values from the model alone.
+    /// `None` if the value comes from the model alone.
     pub(super) fn of_parameter(
         field: String,
         name: &'a str,
@@ -124,7 +124,7 @@ impl<'a> FixedValue<'a> {
         self.is_named_secret(value) || by_header()
     }
 
-    /// Secrets masked. `texts`: secrets that it may repeat.
+    /// The value with secrets masked. `texts`: secrets that it may repeat.
     fn shown(&self, value: &Value, texts: &HiddenTexts) -> Value {
         let in_list = || value.is_array() && !matches!(self.slot, Slot::Parameter(Parameter::Fixed { .. }));
         let (origin, rest) = match (self.sent_as, value.as_str()) {
@@ -134,7 +134,7 @@ impl<'a> FixedValue<'a> {
         if self.is_secret(value) {
             return match value.as_str() {
                 Some(_) if self.sent_as == SentAs::Address => format!("{origin}/{SECRET}").into(),
-                // Variable names are no secret.
+                // Variable names are no secret; their availability is checked before the secret is read.
                 Some(text) => format!("{SECRET}{}", variables::all_in(text)).into(),
                 None if in_list() => vec![SECRET].into(),
                 None => SECRET.into(),
@@ -153,7 +153,7 @@ impl<'a> FixedValue<'a> {
     }
 }
 
-/// False for empty texts, booleans, and variables, whose values are public in the call.
+/// False for values without information: empty texts, booleans, and variables, whose values are public in the call.
 fn tells_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,
@@ -179,7 +179,7 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 impl ToolAction {
-    /// Sent to others; in a stable order.
+    /// All fixed values sent to others, in a stable order.
     fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
         match self {
             Self::ApiRequest(action) => action.fixed_values(),
@@ -190,7 +190,7 @@ impl ToolAction {
         }
     }
 
-    /// Marked by their author as not secret.
+    /// Removes values that their author marked as not secret.
     #[must_use]
     pub(super) fn without_public_values(&self, mut texts: HiddenTexts) -> HiddenTexts {
         for own in self.clone().fixed_values().iter().filter(|own| own.mark() == Some(false)) {
@@ -199,7 +199,7 @@ impl ToolAction {
         texts
     }
 
-    /// The call's phone numbers are not the author's secrets.
+    /// Fixed values of this call to hide from output. The call's phone numbers are not the author's secrets.
     pub(super) fn hidden_texts(&self, conversation: &Conversation) -> HiddenTexts {
         let mut texts =
             self.without_public_values(variables::secrets(&self.with_marked(self.static_config()), conversation));
@@ -227,10 +227,11 @@ impl ToolAction {
         whole
     }
 
-    /// Leaves masks. A mask in the input keeps the secret of `before`, which has its secrets filled in.
+    /// Moves the secrets out, and leaves masks. A mask in the input keeps the secret of `before`, which has its secrets filled
+    /// in.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for a mask without an earlier secret, or too large secrets.
+    /// [`crate::Error::Invalid`] for a mask without an earlier secret, and if the secrets are too large to store.
     pub fn take_secrets(&mut self, before: Option<&Self>) -> Result<SecretValues> {
         if let Some(before) = before {
             self.keep_secrets(before);
@@ -256,7 +257,7 @@ impl ToolAction {
         Ok(secrets)
     }
 
-    /// Repeats marked values under a secret's name, by which redaction finds them.
+    /// Repeats marked values under the name of a secret, because redaction finds secrets by name.
     pub(super) fn with_marked(&self, static_config: Value) -> Value {
         with_marked(static_config, self.clone().fixed_values())
     }
@@ -270,7 +271,7 @@ impl ToolAction {
             .collect();
         for mut value in self.fixed_values() {
             let Some((shown, own, mark)) = kept.get(&value.field) else { continue };
-            // A mask marked as public does not keep the secret: its author may have chosen other readers.
+            // A mask marked as public does not keep the secret: readers of this version may not be those its author chose.
             if value.get() == *shown && value.mark() != Some(false) {
                 value.set(own.clone());
                 value.set_mark(value.mark().or(*mark));

@@ -1,4 +1,6 @@
-//! A request to a service's API: a [`RequestTemplate`], the arguments and the organization's credential. Nobody configures it.
+//! A request to a service's API, from a template, the arguments and the organization's credential.
+//!
+//! Built from a [`RequestTemplate`] for each call of a service's tool; nobody configures it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,9 +29,9 @@ use crate::{
     tool::{CallContext, Effect, ToolOutcome},
 };
 
-/// Before the second attempt with an idempotency key.
+/// Pause before the second attempt of a request with an idempotency key.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Remaining time.
+/// Remaining time needed for the second attempt.
 const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug, Clone, PartialEq)]
@@ -38,12 +40,12 @@ pub struct ServiceRequest {
     template: RequestTemplate,
     /// False for a search by POST.
     effect: bool,
-    /// By the service's field names; masked until execution.
+    /// By the service's field names; masked until the tool is executed.
     credential: BTreeMap<String, Parameter>,
 }
 
 impl ServiceRequest {
-    /// `fields`: of the credential, filled in at execution.
+    /// `fields`: of the credential, which is filled in at execution.
     pub fn new(service: &str, template: RequestTemplate, effect: bool, fields: &[CredentialField]) -> Self {
         let masked = |field: &CredentialField| {
             (field.name.clone(), Parameter::Fixed { value: SECRET.into(), secret: Some(field.secret) })
@@ -83,8 +85,8 @@ impl ServiceRequest {
         if !may_repeat || !backoff.pause().await {
             return first;
         }
-        // A service that knows the key repeats its first answer. Any other answer, such as "busy", tells nothing about the
-        // first request.
+        // A service that knows the key repeats the answer to the first request. Any other answer, such as "busy", tells nothing
+        // about the first request.
         let second = self.send(services, context, arguments, attempt, hidden).await;
         if second.effect == Effect::Done { second } else { first }
     }
@@ -114,7 +116,7 @@ impl ServiceRequest {
         }
     }
 
-    /// `{"method", "url", "headers", "body"?}`, the credential masked.
+    /// The request of [`ServiceRequest::run`]: `{"method", "url", "headers", "body"?}`, the credential masked.
     pub(super) fn preview(
         &self,
         services: &ActionClients,
@@ -198,7 +200,7 @@ impl ServiceRequest {
             BodyFormat::Json => Some(RequestBody::Json(Value::Object(members))),
             BodyFormat::Form => Some(RequestBody::Form(form(&members))),
         };
-        // To the service's own host only, also after redirects.
+        // The credential goes only to the service's own host, also after redirects.
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
     }
 
@@ -216,14 +218,14 @@ impl ServiceRequest {
     }
 }
 
-/// Removes the arguments it uses.
+/// Substitutes arguments into the address, and removes them from `arguments`.
 fn filled_in(url: &str, arguments: &mut Map<String, Value>) -> Result<String, String> {
     let mut filled = String::with_capacity(url.len());
     let mut rest = url;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
         let value = arguments.remove(name).map(|value| text(&value)).unwrap_or_default();
-        // It would change the path.
+        // An empty, `.` or `..` segment would change the path.
         if value.is_empty() || value == "." || value == ".." {
             return Err(format!("The request was not sent: the argument \"{name}\" must not be {value:?}."));
         }

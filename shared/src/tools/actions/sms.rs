@@ -5,7 +5,7 @@
 //!  "text": Parameter, "recipients": Parameter, "allowed_recipients"?: "caller_only" | ["+1…" | "{{caller_phone_number}}", …]}
 //! ```
 //!
-//! `allowed_recipients` also binds the author; without it a message may go to any number.
+//! `allowed_recipients` restricts the model and the author alike; without it a message may go to any number.
 
 mod allowed;
 
@@ -41,7 +41,7 @@ pub struct Sms {
     allowed: AllowedRecipients,
 }
 
-/// The organization's own.
+/// Always a number of the organization's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Sender {
@@ -62,7 +62,7 @@ impl Sms {
             check_recipients(recipients, fields);
             allowed.check(recipients, fields);
         }
-        // A single recipient becomes a list of one.
+        // Always a list; a single recipient becomes a list of one.
         let recipients = recipients.map(|recipients| match recipients {
             Parameter::Ai { prompt, required, .. } => Parameter::Ai { prompt, schema: list_of_text(), required },
             Parameter::Fixed { value: Value::String(one), .. } => Parameter::fixed(json!([one])),
@@ -71,7 +71,7 @@ impl Sms {
         Some(Self { from: from?, text: text?, recipients: recipients?, allowed })
     }
 
-    /// Text and recipients are arguments.
+    /// A message from this number; text and recipients are arguments.
     pub(crate) fn from_number(phone_number_id: PhoneNumberId) -> Self {
         let given = |schema| Parameter::Ai { prompt: String::new(), schema, required: true };
         Self {
@@ -172,7 +172,7 @@ impl Sms {
         })
     }
 
-    /// `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
+    /// The message of [`Sms::run`]: `{"from", "text", "recipients": [{"to", "allowed", "reason"?}]}`.
     pub(super) async fn preview(
         &self,
         services: &ActionClients,
@@ -208,7 +208,7 @@ impl Sms {
         Ok(from.map(|from| Draft { from, text, recipients }))
     }
 
-    /// A set of numbers, without the author's.
+    /// Turns the model's recipients into a set of numbers, without the author's.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         let Some(given) = arguments.remove("recipients") else { return };
         let fixed = self.authors(conversation);
@@ -217,7 +217,8 @@ impl Sms {
         arguments.insert("recipients".into(), given.into_iter().collect());
     }
 
-    /// One for each recipient of the model, and one for all of the author's, which every message has. None for invalid numbers.
+    /// One part for each recipient of the model, and one for all recipients of the author, which every message has. Invalid
+    /// numbers have no part, since nothing is sent there.
     pub(super) fn parts(&self, arguments: &Map<String, Value>, conversation: &Conversation) -> Vec<EffectPart> {
         let authors = self.authors(conversation);
         let mut content = arguments.clone();
@@ -226,8 +227,8 @@ impl Sms {
             .filter_map(|(shown, number)| number.map(|_| shown))
             .filter(|number| !authors.contains(number))
             .collect();
-        // Alone, a single part shares the claim key of the whole message. Beside the author's, the key `recipients` would
-        // collide with that of the message to both.
+        // Without recipients of the author, a single part shares the claim key of the whole message. With them, the key
+        // `recipients` would collide with that of the message to both.
         let alone = authors.is_empty();
         let each = given.into_iter().map(|to| {
             let (name, value) = if alone { ("recipients", json!([to])) } else { ("recipient", json!(to)) };
@@ -293,7 +294,7 @@ impl Sms {
     }
 }
 
-/// As given, with the number or the reason why nothing is sent.
+/// A recipient as given, with its number or the reason why nothing is sent.
 type Addressed = (String, Result<E164, &'static str>);
 
 struct Draft {

@@ -1,9 +1,10 @@
 //! Tool tokens, by which VAPI proves that it may run a tool.
 //!
-//! A token is the base64url HMAC-SHA256 of the tool's id under a master secret; it is not stored. The previous key still
-//! verifies, so that the key can be rotated while VAPI's tools are rewritten one by one (`lifecycle/reissue.rs`); Secrets
-//! Manager keeps it as the secret's previous value. Comparisons take constant time, and the token is checked before the tool is
-//! read, so timing does not tell whether the tool exists.
+//! A token is the base64url HMAC-SHA256 of the tool's id under a master secret. It is not stored, carries no data, and differs
+//! for each tool. The previous key still verifies, so that it can be rotated while VAPI's tools are rewritten one by one
+//! (`lifecycle/reissue.rs`). An operator need not note the old key: Secrets Manager keeps the secret's previous value.
+//! Comparisons take constant time, and the token is checked before the tool is read, so an invalid one takes the same time
+//! whether or not the tool exists.
 //!
 //! The same keys sign the proof that an assistant belongs to an organization.
 
@@ -33,7 +34,7 @@ pub struct ToolTokens {
 }
 
 impl ToolTokens {
-    /// `secret`: name or ARN.
+    /// `secret`: name or ARN of the master secret.
     pub fn new(secrets: Secrets, secret: impl Into<String>) -> Self {
         Self { secrets, secret: secret.into() }
     }
@@ -56,7 +57,7 @@ impl ToolTokens {
         }
     }
 
-    /// Changes with the signing key and `text`; reveals nothing of the key.
+    /// Changes with the signing key and with `text`, and reveals nothing of the key.
     pub async fn fingerprint(&self, text: &str) -> Result<String> {
         let master = self.master().await?;
         let tag = hmac::sign(&key(&master.current), format!("fingerprint {text}").as_bytes());
@@ -83,7 +84,7 @@ impl ToolTokens {
         if verifies([before.as_ref().map(|before| &before.current), None], message, tag) {
             return Ok(true);
         }
-        // This process's copy may be outdated.
+        // The key may be newer than the copy in this process.
         let master: MasterSecret = self.secrets.of_deployment_now(&self.secret).await.map_err(unavailable)?;
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
@@ -107,12 +108,15 @@ pub fn assistant_proof(current: &str, organization: OrganizationId, assistant: &
     BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, proven(organization, assistant).as_bytes()))
 }
 
-/// Never equal to a tool token's text, an id alone.
+/// Never equal to the signed text of a tool token, which is an id alone.
 fn proven(organization: OrganizationId, assistant: &str) -> String {
     format!("assistant {assistant} of organization {organization}")
 }
 
-/// The VAPI credential's bearer token is valid for every tool.
+/// Verifies the bearer token of the VAPI credential, which is valid for every tool.
+///
+/// # Errors
+/// As [`check_bearer`].
 pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &str) -> Result<VerifiedTool> {
     check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
 }
@@ -122,7 +126,7 @@ pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &
 pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<()> {
     let expected = expected.map(ExposeSecret::expose_secret).filter(|expected| !expected.is_empty());
     let expected = expected.ok_or(Error::Unauthenticated)?;
-    // Tags of equal length, so that timing does not reveal the length of the secret.
+    // Compares tags of equal length, so that timing does not reveal the length of the secret.
     let blind = hmac::Key::new(hmac::HMAC_SHA256, b"webhook bearer");
     let presented = hmac::sign(&blind, presented.as_bytes());
     hmac::verify(&blind, expected.as_bytes(), presented.as_ref()).map_err(|_unequal| Error::Unauthenticated)

@@ -8,8 +8,8 @@
 //!
 //! A `Target` is `{"type": "number", "number": "+1…"}`, `{"type": "sip", "sipUri": "sip:…"}` or `{"type": "assistant",
 //! "assistantId": "…"}`. Both forms are the tool's allow-list: a `target` leaves the model no choice, and of `destinations` it
-//! picks one by label (`destination`). Numbers spoken by a model are never dialled. An assistant must be an agent of the
-//! organization.
+//! picks one by label (`destination`). Numbers spoken by a model are never dialled. An assistant must belong to one of the
+//! organization's agents.
 //!
 //! The request by strategy:
 //!
@@ -19,8 +19,9 @@
 //! | `message` | `transfer` with `transferPlan.mode` `warm-transfer-say-message`: VAPI calls the destination, tells it the message, and connects the caller | `add-message` with the message for the model, then `handoff` |
 //! | `summary` | the same, with the summary that the model wrote, after the message if there is one | the same |
 //!
-//! VAPI's own `warm-transfer-say-summary` would have another model write a second summary. VAPI announces the transfer in its
-//! own words: neither `content` nor `destination.message` is sent. VAPI cannot transfer a call made with its provider bypass.
+//! VAPI's own `warm-transfer-say-summary` is unused, since another model would write a second summary. VAPI announces the
+//! transfer to the caller in its own words: neither `content` nor `destination.message` is sent. VAPI cannot transfer a call made
+//! with its provider bypass.
 
 mod live_call;
 
@@ -52,10 +53,10 @@ const MOST_DESTINATIONS: usize = 20;
 pub struct TransferCall {
     #[serde(flatten)]
     stored: Stored,
-    /// For several destinations.
+    /// The model's argument if there are several destinations.
     #[serde(skip)]
     choice: Option<Parameter>,
-    /// For the strategy `summary`.
+    /// The model's argument for the strategy `summary`.
     #[serde(skip)]
     summary: Option<Parameter>,
 }
@@ -81,7 +82,7 @@ enum Allowed {
 struct Destination {
     #[serde(flatten)]
     target: Target,
-    /// Chosen by the model; unique within the tool, ignoring case.
+    /// The name by which the model picks it; unique within the tool, ignoring case.
     label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
@@ -144,7 +145,7 @@ impl TransferCall {
         Some(Stored { allowed: allowed?, message, strategy }.into())
     }
 
-    /// The destination is the effect, whatever the wording of the summary.
+    /// The effect is the destination; another wording of the summary makes no other effect.
     pub(super) fn normalize(arguments: &mut Map<String, Value>) {
         arguments.remove("summary");
     }
@@ -172,7 +173,7 @@ impl TransferCall {
         json!(self)
     }
 
-    /// `{"destination", "label"?, "briefing"?}`.
+    /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
         let (target, label) = self.stored.allowed.chosen(arguments)?;
         let briefing = self.briefing(context.conversation, arguments)?;
@@ -321,7 +322,7 @@ impl Destination {
 }
 
 impl Target {
-    /// `None` for an unknown type, whose fields cannot be checked; `Some(None)` for a wrong field.
+    /// `None` for an unknown type, so that the other fields cannot be checked; `Some(None)` for a known type with a wrong field.
     #[expect(clippy::option_option, reason = "the two are told apart")]
     fn read(fields: &mut Fields<'_>) -> Option<Option<Self>> {
         Some(match fields.required_text("type", 40)?.as_str() {
@@ -351,7 +352,7 @@ impl Target {
         }
     }
 
-    /// VAPI would accept any assistant of its account.
+    /// VAPI would accept any assistant of its account, so an assistant must belong to one of the organization's agents.
     async fn permitted(
         &self,
         services: &ActionClients,
@@ -381,7 +382,7 @@ impl Target {
             Self::Assistant { id } => {
                 if let Some(briefing) = briefing {
                     let told = control.add_message(call, briefing, false, deadline).await;
-                    // No transfer was attempted.
+                    // Without the briefing no transfer is attempted, so nothing happened.
                     told.map_err(|not_accepted| match not_accepted {
                         NotAccepted::Unknown(error) => NotAccepted::Declined(error),
                         certain => certain,

@@ -1,7 +1,7 @@
 //! The variables `{{caller_phone_number}}`, `{{called_phone_number}}` and `{{now}}`.
 //!
-//! We fill them into fixed values at execution. In a model's prompt they become Liquid, which VAPI fills in. Other text between
-//! braces stays.
+//! We fill them into fixed values at execution. In a model's prompt VAPI fills them in, so there they become its Liquid. Any
+//! other text between braces stays as typed.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(super) fn secrets(static_config: &Value, conversation: &Conversation) -> Hid
     HiddenTexts::of_config(filled.as_ref().unwrap_or(static_config))
 }
 
-/// Only values that are secrets.
+/// As [`secrets`], without fixed values that are no secrets.
 pub(super) fn named_secrets(static_config: &Value, conversation: &Conversation) -> HiddenTexts {
     let filled = fill(static_config, conversation, Encoding::Plain);
     let mut texts = HiddenTexts::default();
@@ -39,11 +39,11 @@ impl Unknown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Plain,
-    /// A `+` in a URL's query would mean a blank.
+    /// Percent-encoded: a `+` in a URL's query would mean a blank.
     Url,
 }
 
-/// `None` for any other name.
+/// The value of a variable; `None` for any other name.
 fn value(name: &str, conversation: &Conversation) -> Option<Result<String, Unknown>> {
     match name.trim() {
         "caller_phone_number" => {
@@ -78,7 +78,7 @@ fn replace<E>(text: &str, mut with: impl FnMut(&str) -> Option<Result<String, E>
     Ok(Cow::Owned(filled))
 }
 
-/// Concatenated as `{{name}}`.
+/// The variables in a text, concatenated as `{{name}}`.
 pub(super) fn all_in(text: &str) -> String {
     let mut found = Vec::new();
     let note = |name: &str| {
@@ -139,7 +139,7 @@ pub fn fill_text<'a>(text: &'a str, conversation: &Conversation, encoding: Encod
     })
 }
 
-/// Every text inside a value.
+/// As [`fill_text`], for every text inside a value.
 pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> Result<Value, Unknown> {
     Ok(match value {
         Value::String(text) => fill_text(text, conversation, encoding)?.into(),

@@ -27,7 +27,8 @@ impl CallableTool for NotSent {
         }
     }
 
-    /// `{"dry_run": "Nothing was sent.", "would_send": …}` with secrets masked; the arguments for a built-in tool.
+    /// `{"dry_run": "Nothing was sent.", "would_send": the request, secrets masked}`; the arguments for a built-in
+    /// tool.
     fn call<'a>(
         &'a self,
         arguments: Map<String, Value>,

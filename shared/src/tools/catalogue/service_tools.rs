@@ -1,4 +1,5 @@
-//! Makes callable tools of `service_tools` rows.
+//! Makes a callable tool of a `service_tools` row: its action with the organization's account, and the check of its
+//! arguments.
 
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ fn properties(parameters: &Value) -> impl Iterator<Item = (&String, &Value)> {
     parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Corrects frequent mistakes of models first.
+/// Checks a service tool's arguments against its JSON schema, after correcting frequent mistakes of models.
 #[derive(Debug)]
 struct SchemaCheck {
     schema: JsonSchema,
@@ -126,8 +127,9 @@ impl SchemaCheck {
 }
 
 impl CheckArguments for SchemaCheck {
-    /// Unknown arguments are dropped and named. Null and empty text are absent for an optional argument, because many services
-    /// take them for values. An absent required argument gets its default. All remaining mistakes are reported.
+    /// Unknown arguments are dropped and named. Null and empty text are absent for an optional argument, because many
+    /// services take them for values. A required argument that is absent gets its default. All remaining mistakes are
+    /// reported.
     fn check(&self, arguments: &Map<String, Value>) -> Result<Checked, String> {
         let mut checked = Checked::default();
         let known =

@@ -9,7 +9,7 @@ use crate::{
     webhooks::Scheme,
 };
 
-/// Per line; the capabilities list all.
+/// Events named per line; the service's capabilities list all of them.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct Arrival {
     pub by: ArrivesBy,
     /// Their `event_type`s.
     pub events: Vec<String>,
-    /// In sentences without the last full stop.
+    /// The set-up, in sentences without the last full stop.
     pub next_step: String,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 };
 
 const READ_AT_ONCE: usize = 16;
-/// Upper bound of an index's delay. A service read sooner after its update is read again.
+/// Upper bound of a DynamoDB index's delay behind its table. A service read sooner after its update is read again.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 
 /// Weight of a word, by field.
@@ -32,20 +32,20 @@ const IN_KEYWORDS: u16 = 3;
 const IN_SERVICE: u16 = 2;
 const ELSEWHERE: u16 = 1;
 
-/// Compared with the index.
+/// Unknown words of a query that are compared with the index.
 const MOST_UNKNOWN: usize = 12;
 
-/// In the form of [`words`].
+/// Words without information about a tool, in the form of [`words`].
 const STOP_WORDS: &str = "about all am an and any are as at be by can could do doe for from have how if in into is it like make \
                           me my need of on or our please should so some somebody something that the their them then there \
                           thi to tool us use want we what when which will with would you your";
 
-/// Of one service, or the built-in tools.
+/// The searchable tools of one service, or the built-in ones.
 #[derive(Debug)]
 pub struct Segment {
     /// `None` for built-in tools.
     pub service: Option<Service>,
-    /// `None` if they could not be read.
+    /// The service's triggers; `None` if they could not be read.
     pub triggers: Option<TriggerKinds>,
     pub tools: Vec<ListedTool>,
     words: Postings,
@@ -60,7 +60,7 @@ pub struct TriggerKinds {
 
 #[derive(Debug, Clone, Default)]
 pub struct ToolIndex {
-    /// Inactive ones too.
+    /// All services, also inactive ones.
     pub services: Arc<Vec<Service>>,
     pub segments: Vec<Arc<Segment>>,
 }
@@ -68,16 +68,16 @@ pub struct ToolIndex {
 #[derive(Debug, Default)]
 pub struct Ranked<'a> {
     pub found: Vec<(&'a Segment, &'a ListedTool)>,
-    /// With their replacements; empty if no word is similar.
+    /// Unknown words of the query with their replacements; empty if no word is similar.
     pub corrected: Vec<(String, Vec<String>)>,
-    /// Unknown words.
+    /// Unknown words that were not compared.
     pub not_compared: usize,
-    /// Other than stop words.
+    /// Whether the query has words other than stop words.
     pub has_words: bool,
 }
 
 impl Segment {
-    /// `triggers`: `None` if they could not be read.
+    /// Indexes the active tools of a service; `triggers` is `None` if they could not be read.
     pub fn of_service(service: Service, tools: Vec<ListedServiceTool>, triggers: Option<TriggerKinds>) -> Self {
         let mut segment = SegmentBuilder::default();
         for tool in tools.into_iter().filter(|tool| tool.is_active) {
@@ -165,7 +165,7 @@ impl SegmentBuilder {
     }
 }
 
-/// `channelId` becomes `channel Id`.
+/// Splits names into words: `channelId` becomes `channel Id`.
 fn apart(name: &str) -> String {
     let mut apart = String::with_capacity(name.len() + 4);
     let mut before = ' ';
@@ -237,7 +237,7 @@ impl ToolIndex {
         self
     }
 
-    /// Passing tools among `among` with at least one matching word, best first. An empty query returns all passing tools, by
+    /// The tools among `among` that pass and match at least one word, best first. An empty query returns all passing tools, by
     /// name.
     pub fn rank<'a>(
         &self,

@@ -7,20 +7,20 @@ use crate::{
     models::{ConnectionKind, ListedServiceTool, Service, ToolId, folded_name},
 };
 
-/// In characters, in a list.
+/// Characters of a description in a list.
 const LONGEST_SHOWN: usize = 300;
-/// Before a cut at the end of a sentence.
+/// Minimal characters before a cut at the end of a sentence.
 const LEAST_SHOWN: usize = 100;
 pub(super) const CUT: &str = "…";
 pub(super) const HOW_TO_READ_ALL: &str = "… marks a shortened description; fetch_tool_data gives it whole.";
-/// Repeated in a message.
+/// Characters of an input repeated in a message.
 const LONGEST_NAME: usize = 100;
 
 /// Characters; no service or tool has a longer name.
 const LONGEST_KNOWN: usize = 100;
 pub(super) const TOO_LONG: &str = "none has a name of more than 100 characters";
 
-/// DynamoDB keys have at most 2,048 bytes.
+/// Longer names are not looked up: DynamoDB keys have at most 2,048 bytes.
 pub(super) fn is_too_long(name: &str) -> bool {
     name.chars().nth(LONGEST_KNOWN).is_some()
 }
@@ -45,12 +45,12 @@ pub struct ListedTool {
     pub service: Option<String>,
     /// `read`, `write`, `search`, `delete`; empty if unknown.
     pub category: String,
-    /// Definitions that use the tool require it.
+    /// Required in definitions that use the tool.
     pub fingerprint: String,
     pub version: String,
     pub effect: bool,
     pub destructive: bool,
-    /// To follow "this tool".
+    /// The reason why it needs a phone call, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
 }
@@ -78,7 +78,7 @@ impl ListedTool {
     }
 }
 
-/// Cut after a sentence or a word.
+/// One line, cut after a sentence or a word.
 pub(super) fn shortened(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((end, _)) = line.char_indices().nth(LONGEST_SHOWN) else { return line };
@@ -92,7 +92,7 @@ pub(super) fn shortened(description: &str) -> String {
     format!("{shown} {CUT}")
 }
 
-/// With the next step.
+/// The organization's connection to a service, with the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownConnection {
     #[serde(flatten)]
@@ -120,7 +120,7 @@ impl ShownConnection {
         Self { connection, next_step }
     }
 
-    /// `True (as Acme)`, `False (an administrator …)`.
+    /// `True (as Acme)`, `False (an administrator …)`, in the style of the agents' texts.
     pub(super) fn to_text(&self) -> String {
         let next_step = self.next_step.as_deref().unwrap_or_default();
         match &self.connection {
@@ -142,7 +142,7 @@ pub enum ProblemKind {
     Unknown,
     Inactive,
     Ambiguous,
-    /// The row, for this program.
+    /// The row is unreadable for this program.
     Unreadable,
     LeftOut,
 }
@@ -156,7 +156,7 @@ pub struct NameProblem {
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<String>,
-    /// For an ambiguous name.
+    /// The tools of an ambiguous name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<ListedTool>,
 }
@@ -170,7 +170,7 @@ impl NameProblem {
         Self { name, problem, message, did_you_mean: Vec::new(), candidates: Vec::new() }
     }
 
-    /// `- name: message` under a heading; empty without problems.
+    /// Lines of `- name: message` under a heading; empty without problems.
     pub(super) fn to_text(problems: &[Self]) -> String {
         if problems.is_empty() {
             return String::new();
@@ -180,7 +180,7 @@ impl NameProblem {
     }
 }
 
-/// Agents know the texts in this layout.
+/// Python's spelling, because agents know the texts in this layout.
 pub(super) const fn python_bool(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }

@@ -30,12 +30,13 @@ use crate::{
 
 /// Per request.
 const MOST_SERVICES: usize = 20;
-/// JSON per answer, capabilities included: a client passes it to the agent whole, with some overhead.
+/// Bytes of JSON per answer, capabilities included: a client passes it to the agent whole, with some overhead. The text is
+/// shorter.
 const LONGEST_PAGE: usize = 35_000;
-/// Bytes in the text.
+/// Bytes of an example event in the text.
 const LONGEST_EXAMPLE: usize = 2_000;
 
-/// In order, without duplicates.
+/// The requested services in order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceOverviews {
     pub services: Vec<ServiceOverview>,
@@ -53,14 +54,14 @@ pub struct ServiceOverview {
     pub categories: Vec<String>,
     pub connection_kind: ConnectionKind,
     pub connection: ShownConnection,
-    /// By name, as many as fit.
+    /// Active tools by name, as many as fit.
     pub tools: Vec<ListedTool>,
     pub total: usize,
-    /// `None` if there are none, or the look-up failed.
+    /// `None` if the catalogue has none, or the look-up failed.
     pub capabilities: Option<ServiceCapabilities>,
     /// Empty if unknown.
     pub arrivals: Vec<Arrival>,
-    /// If the look-up failed.
+    /// Set if the look-up failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities_problem: Option<String>,
 }
@@ -88,7 +89,7 @@ pub(super) async fn read(
         possible.iter().map(|name| ServiceId::of_name(name)).zip(tools?).collect();
     let services: HashMap<ServiceId, Service> = services?.into_iter().map(|service| (service.id, service)).collect();
     let active: Vec<Service> = services.values().filter(|service| service.is_active).cloned().collect();
-    // Only for unknown names.
+    // The full list is needed only for unknown names.
     let all = async { if services.len() == possible.len() { Ok(Vec::new()) } else { discovery.services.all().await } };
     let connections = async {
         if active.is_empty() { HashMap::new() } else { discovery.connections.of(organization, &active, deadline).await }
@@ -180,7 +181,7 @@ fn unknown(name: &str, all: &[Service]) -> NameProblem {
     NameProblem { did_you_mean: near, ..NameProblem::new(name, ProblemKind::Unknown, message) }
 }
 
-/// Number of active tools, the tools after `after` that fit (at least one), and the name of the last if more follow.
+/// The number of active tools, the tools after `after` that fit (at least one), and the name of the last one if more follow.
 fn fitting(
     tools: Vec<ListedServiceTool>,
     after: Option<&str>,
@@ -204,11 +205,11 @@ fn fitting(
     (total, listed, None)
 }
 
-/// Where a page begins.
+/// The first position of a page.
 struct Start {
-    /// Folded name.
+    /// Folded name of the first service.
     service: String,
-    /// The previous page's last tool, if it was this service's.
+    /// The last tool of the previous page, if it was one of this service.
     after: String,
 }
 
@@ -217,7 +218,7 @@ impl Start {
         Cursor(Self { service: folded_name(service), after: after.to_owned() }).to_string()
     }
 
-    /// The service's index among `names`, and the previous page's last tool.
+    /// The index of the first service among `names`, and the last tool of the previous page.
     fn of(cursor: &str, names: &[String]) -> Result<(usize, Option<String>)> {
         const WRONG: &str = "is not a next_cursor of these services; repeat the names that it was given with";
         let Cursor(Self { service, after }) = Cursor::parse_or(cursor, WRONG)?;
@@ -292,7 +293,7 @@ impl fmt::Display for ServiceOverview {
     }
 }
 
-/// Agents know this layout: add only after it.
+/// Agents know this layout, so additions follow after it.
 fn known_capabilities(f: &mut fmt::Formatter<'_>, capabilities: &ServiceCapabilities) -> fmt::Result {
     f.write_str("\n\nService Capabilities:\n")?;
     writeln!(f, "- Supports Webhooks: {}", python_bool(capabilities.supports_webhooks))?;

@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) struct OwnTool {
     pub tool: ActionTool,
-    /// `send-sms`, callable as `send_sms`.
+    /// The organization's name for it: `send-sms`, callable as `send_sms`.
     pub own_name: String,
     pub label: String,
     pub version: u64,
@@ -24,7 +24,7 @@ pub(super) struct OwnTool {
 #[derive(Default)]
 pub(super) struct OwnTools {
     pub tools: Vec<OwnTool>,
-    /// Rows unreadable for this program.
+    /// The number of rows unreadable for this program.
     pub unreadable: usize,
 }
 
@@ -82,12 +82,12 @@ impl OwnTools {
     }
 }
 
-/// Definitions that use the tool require it.
+/// Required in definitions that use the tool.
 pub(super) fn fingerprint(version: u64) -> String {
     format!("v{version}")
 }
 
-/// Outside the catalogue.
+/// The category of a tool outside the catalogue.
 pub(super) const fn category(spec: &ToolSpec) -> &'static str {
     if spec.acts() { "write" } else { "read" }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Two spaces; non-ASCII characters as `\u00e9`.
+/// Indents by two spaces, and escapes non-ASCII characters as `\u00e9`.
 pub(super) fn dumps(value: &Value) -> String {
     let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
     if pretty.is_ascii() {
@@ -16,7 +16,7 @@ pub(super) fn dumps(value: &Value) -> String {
         if letter.is_ascii() {
             dumped.push(letter);
         } else {
-            // Only inside strings.
+            // Non-ASCII characters occur only inside strings.
             for unit in letter.encode_utf16(&mut units) {
                 // Writing to a string cannot fail.
                 let _ = write!(dumped, "\\u{unit:04x}");

@@ -33,21 +33,21 @@ const LONGEST_QUERY: usize = 500;
 const MOST_SERVICES: usize = 50;
 const USUAL_PAGE: u32 = 10;
 const LARGEST_PAGE: u32 = 100;
-/// JSON per page: a client passes it to the agent whole, with some overhead.
+/// Bytes of JSON per page: a client passes it to the agent whole, with some overhead.
 const LONGEST_PAGE: usize = 45_000;
 
-/// `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`: all tools that pass the
+/// `{"q"?, "services"?, "category"?, "trigger"?, "connected"?, "limit"?, "cursor"?}`. Without `q`, all tools that pass the
 /// filters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSearch {
     pub q: String,
-    /// In any case.
+    /// Restricts to these services, in any case.
     pub services: Vec<String>,
-    /// `read`, `write`, `search`, `delete`, or that of the service.
+    /// Of the tool (`read`, `write`, `search`, `delete`) or of its service.
     pub category: Option<String>,
-    /// Of the service.
+    /// Restricts to services with this kind of trigger.
     pub trigger: Option<TriggerKind>,
-    /// If an account is needed.
+    /// Whether the organization's account is connected, if one is needed.
     pub connected: Option<bool>,
     /// 1 to 100, default 10.
     pub limit: Option<u32>,
@@ -64,13 +64,13 @@ pub enum TriggerKind {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoundTools {
     pub items: Vec<FoundTool>,
-    /// On all pages.
+    /// Matches on all pages.
     pub total: usize,
     pub next_cursor: Option<String>,
     /// Words of `q` that no tool has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub corrected: Vec<Correction>,
-    /// A sentence each.
+    /// Remarks on the answer, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub struct FoundTools {
 pub struct FoundTool {
     #[serde(flatten)]
     pub tool: ListedTool,
-    /// `None` if no account is needed.
+    /// `None` for tools that need no account.
     pub connection: Option<ShownConnection>,
 }
 
@@ -122,7 +122,7 @@ impl ToolSearch {
         problems.into_result(search)
     }
 
-    /// `None` for the first page. Rejects the cursor of another search.
+    /// The beginning of the page; `None` for the first. Rejects the cursor of another search.
     fn place(&self) -> Result<Option<Place>> {
         const WRONG: &str = "is not a next_cursor of this search; repeat the search that gave it, or leave it out";
         let Some(cursor) = &self.cursor else { return Ok(None) };
@@ -161,7 +161,8 @@ impl FromStr for Place {
     }
 }
 
-/// Changes with the catalogue, the organization's tools or a connection: then a page would not continue the previous one.
+/// Identifies the ordered results. After a change (of the catalogue, the organization's tools or a connection) a page would no
+/// longer continue the previous one.
 fn digest_of(found: &[(&Segment, &ListedTool)]) -> String {
     let mut context = Context::new(&SHA256);
     for (segment, tool) in found {
@@ -286,7 +287,7 @@ pub(super) async fn read(
     let mut room = LONGEST_PAGE;
     let has_room = |item: &FoundTool| {
         let length = json!(item).to_string().len();
-        // Or paging would stop.
+        // The first entry always fits, or paging would stop.
         let fits = length <= room || room == LONGEST_PAGE;
         room = room.saturating_sub(length);
         fits
@@ -302,7 +303,7 @@ pub(super) async fn read(
     Ok(FoundTools { next_cursor, items, total, corrected: corrected.collect(), notes })
 }
 
-/// A name shared with one of the organization's tools identifies neither.
+/// Warns of tools that share a name with one of the organization's: such a name identifies none of them.
 fn ambiguous(items: &[FoundTool], index: &ToolIndex, own: &OwnTools) -> Option<String> {
     let own: HashSet<String> = own.tools.iter().map(|own| own.tool.spec.name.to_lowercase()).collect();
     let named = index.segments.iter().flat_map(|segment| &segment.tools).map(|tool| tool.name.to_lowercase());
@@ -320,7 +321,7 @@ fn ambiguous(items: &[FoundTool], index: &ToolIndex, own: &OwnTools) -> Option<S
     (!names.is_empty()).then_some(note)
 }
 
-/// Empty for all.
+/// The services in the filter; empty for all.
 fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
     let (mut found, mut problems) = (Vec::new(), Problems::default());
     for (number, name) in search.services.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Complete tool details, for calls and definitions.
+//! Complete tool details, to call a tool or to use it in a definition.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,12 +28,12 @@ use crate::{
 
 /// Per request.
 const MOST_NAMES: usize = 200;
-/// Compared with all existing names.
+/// Unknown names compared with all existing ones.
 const MOST_COMPARED: usize = 10;
-/// JSON, below Lambda's limit of 6 MB, also as text.
+/// Bytes of JSON per answer, below Lambda's limit of 6 MB, also as text.
 pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 
-/// In order, without duplicates.
+/// The requested tools in order, without duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolData {
     pub tools: Vec<ToolDetails>,
@@ -57,18 +57,18 @@ pub struct ToolDetails {
     pub category: String,
     /// JSON schema of type `object`.
     pub parameters: Value,
-    /// Prose, or a JSON schema.
+    /// The result: prose, or a JSON schema.
     pub returns: Value,
-    /// Changes with the tool; definitions that use it require it.
+    /// Required in definitions that use the tool; changes with the tool.
     pub fingerprint: String,
     pub version: String,
     pub effect: bool,
     pub destructive: bool,
-    /// An equal call in the same run may reuse the result.
+    /// Whether an equal call in the same run may reuse the recorded result.
     pub repeatable: bool,
-    /// `None` if no account is needed.
+    /// `None` for tools that need no account.
     pub connection: Option<ShownConnection>,
-    /// To follow "this tool".
+    /// The reason why it needs a phone call, to follow "this tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_call: Option<String>,
     pub example: ExampleCall,
@@ -133,7 +133,7 @@ pub(super) async fn read(
             && LanguagePart::named(name).is_none()
             && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
-    // Only for unknown names.
+    // The full index is needed only for unknown names.
     let index = async {
         if !found.iter().any(|(name, found)| is_unknown(name, found)) {
             return None;
@@ -162,7 +162,7 @@ pub(super) async fn read(
                 if !answered.insert((details.source, id)) {
                     continue;
                 }
-                // The text has the schema with white space, so it may be longer.
+                // Compare both forms: the text has the schema with white space, so it may be longer.
                 let length = details.to_string().len().max(json!(details).to_string().len());
                 if length > room && !data.tools.is_empty() {
                     let message = "this answer is full; ask for this tool in another request".to_owned();
@@ -186,7 +186,7 @@ pub(super) async fn read(
     Ok(data)
 }
 
-/// Ignores case.
+/// Removes duplicates, ignoring case.
 fn distinct(names: &[String]) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -288,7 +288,7 @@ fn whose(tool: &ListedTool) -> String {
     }
 }
 
-/// `all`: `None` for a name that is not compared.
+/// `all` is `None` for a name that is not compared.
 fn unknown(name: &str, all: Option<&Names<'_>>, were_read: bool) -> NameProblem {
     if is_too_long(name) {
         return NameProblem::new(name, ProblemKind::Unknown, format!("there is no tool of this name; {TOO_LONG}"));
@@ -405,7 +405,7 @@ impl fmt::Display for ToolDetails {
         let returns = self.returns.as_str().map_or_else(|| self.returns.to_string(), str::to_owned);
         write!(f, "\n## {}\n{}\n", self.name, self.description)?;
         write!(f, "Parameters: {}\nReturns: {returns}\n", dumps(&self.parameters))?;
-        // Agents know this layout: add only after it.
+        // Agents know this layout, so additions follow after it.
         let whose = self.service.as_deref().unwrap_or(match self.source {
             Source::BuiltIn => "built-in",
             _ => "the organization's own",

@@ -1,8 +1,8 @@
 //! Effects with several parts, such as one message to several recipients.
 //!
 //! Each part has its own claim, so that nobody gets a message twice because it also goes to others
-//! (docs/adr/0025-one-claim-a-recipient.md). The claim of the whole returns the same answer to the same request, also from rows
-//! of older versions, which had only that one.
+//! (docs/adr/0025-one-claim-a-recipient.md). The whole has a claim too: its key returns the same answer to the same request, also
+//! from rows of older versions, which had no other claims.
 
 use futures_util::{future::join_all, join};
 use serde_json::{Map, Value};
@@ -15,13 +15,13 @@ use crate::{
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
-/// Empty if the whole and its only part share a claim.
+/// Empty if the claim of the whole is also that of its only part.
 pub(super) struct Parts(Vec<(EffectPart, Key)>);
 
 pub(super) struct ClaimedParts {
     pub(super) whole: Ticket,
     pub(super) parts: Parts,
-    /// If made together with that of the whole.
+    /// The parts' claims, if made together with that of the whole.
     pub(super) held: Option<Vec<Claim>>,
 }
 
@@ -44,7 +44,7 @@ impl Parts {
         self.0.is_empty()
     }
 
-    /// Only the whole has the delivery's name: a redelivery returns its answer.
+    /// The parts' keys. Only the whole has the delivery's name: a redelivery returns the answer of the whole.
     fn keys(&self) -> impl Iterator<Item = (&Key, Option<&str>)> {
         self.0.iter().map(|(_, key)| (key, None))
     }
@@ -76,7 +76,7 @@ impl Executor {
         join_all(tickets.into_iter().map(|ticket| self.settle(ticket, Outcome::Released))).await;
     }
 
-    /// Records the outcomes of each part and the whole.
+    /// Performs the unclaimed parts, and records the outcomes of each part and the whole.
     ///
     /// # Errors
     /// An outage of our own before any effect.
@@ -123,7 +123,7 @@ impl Executor {
             }
         }
         let acted = if mine.is_empty() {
-            // Starts nothing, so no limit applies.
+            // Repeating an outcome starts nothing, so no limit applies.
             let told = self.run(tool, request, context, arguments, &done).await;
             told.map(|told| ToolOutcome { repeats: true, ..told })
         } else {

@@ -1,9 +1,9 @@
 //! Removes an agent: its tools at VAPI, its attachments, then its row.
 //!
 //! The agent's lease is held throughout, so that no tool is attached meanwhile. After a failure VAPI follows the remaining
-//! attachments, and a repetition resumes.
+//! attachments, the agent is still listed, and a repetition resumes.
 //!
-//! Intents let `settle` delete query tools left without an agent.
+//! Intents recorded before the removal have `settle` delete query tools left without an agent.
 
 use futures_util::{future::try_join_all, join, try_join};
 
@@ -17,11 +17,11 @@ use crate::{
     store::{Lease, PhoneNumbers, REMOVED_AT_ONCE},
 };
 
-/// In a refusal.
+/// Phone numbers named in a refusal; there may be more.
 const NAMED: usize = 10;
 
 impl Attachments {
-    /// The assistant stays at VAPI.
+    /// Detaches all tools from an agent and removes it. The assistant stays at VAPI.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the organization has no such agent, [`Error::Conflict`] if phone numbers ring it.
@@ -90,7 +90,7 @@ impl Attachments {
             settle_now(&self.intents, &removal, &error, self.settle_leased(agent, lease, &removal, deadline)).await;
             return Err(error);
         }
-        // Both sides agree.
+        // Both sides agree now: the rest concerns only our tables.
         let (removed, ()) = join!(self.agents.delete(organization, agent, lease), close(&self.intents, &removal));
         removed
     }

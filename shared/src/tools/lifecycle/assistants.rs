@@ -31,7 +31,7 @@ impl Assistants {
         Ok(self.vapi.assistant_model(&account, &agent.external_assistant_id, deadline).await?)
     }
 
-    /// As [`Assistants::model`], for an assistant that must exist.
+    /// Like [`Assistants::model`], for an assistant that must exist.
     ///
     /// # Errors
     /// [`Error::Conflict`] if VAPI has no such assistant.
@@ -40,7 +40,8 @@ impl Assistants {
         model.ok_or_else(|| Error::Conflict("VAPI no longer has the agent's assistant".into()))
     }
 
-    /// Writes only if necessary. `model` was read under the agent's lease, which is still held.
+    /// Adds all `wanted` tools to the assistant and removes the `unwanted` ones, if necessary. `model` was read under the
+    /// agent's lease, which is still held.
     pub(super) async fn correct(
         &self,
         agent: &Agent,
@@ -52,7 +53,7 @@ impl Assistants {
         let unwanted = unwanted.iter().filter(|id| !wanted.contains(id));
         let mut corrected = unwanted.fold(model.clone(), |model, id| model.without_tool(id));
         for id in wanted {
-            // A pinning assistant gets the latest version, which our table describes.
+            // An assistant that pins versions gets the latest, which our table describes.
             let version = if model.pins_versions() { self.latest_version(agent, id, deadline).await? } else { None };
             corrected = corrected.with_tool(id, version.as_deref());
         }

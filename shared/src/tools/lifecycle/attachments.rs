@@ -64,7 +64,7 @@ impl Attachments {
         let (agent, lease) = acquired?;
         let read = match (tool, row) {
             (Ok(tool), Ok(row)) if !lease.waited() => Ok((tool, row)),
-            // Read under another holder's lease.
+            // The rows were read while another holder had the lease, and may have changed.
             (Ok(tool), Ok(_)) => {
                 try_join!(self.tools.get(organization, tool.id), self.agent_tools.find(organization, agent.id, tool.id))
             }
@@ -74,7 +74,7 @@ impl Attachments {
             Ok((tool, row)) => self.attach_leased(&agent, &lease, &tool, row, deadline).await,
             Err(error) => Err(error),
         };
-        // A new row's transaction released the lease.
+        // A new row released the lease in its own transaction.
         if !matches!(attached, Ok((_, Attached::New))) {
             release(lease.release()).await;
         }
@@ -117,7 +117,7 @@ impl Attachments {
         opened?;
         let model = match (model, present) {
             (Ok(model), Ok(true)) => model,
-            // A dead id would break all of the assistant's calls.
+            // A dead id among its tools would break all of the assistant's calls.
             (Ok(_), Ok(false)) => {
                 let lost =
                     "VAPI no longer has the tool; save it again (PATCH), which makes it anew there, then attach it";
@@ -153,7 +153,7 @@ impl Attachments {
         let Err(error) = self.agent_tools.attach(&row, tool, lease, intent.map(|intent| intent.id)).await else {
             return Ok((row, Attached::New));
         };
-        // By a concurrent request, or our own answer was lost.
+        // A concurrent request wrote the row, or the answer to our own write was lost.
         match self.agent_tools.find(agent.organization_id, agent.id, tool.id).await {
             Ok(Some(found)) if found.id == row.id => Ok((found, Attached::New)),
             Ok(Some(found)) => {
@@ -214,7 +214,7 @@ impl Attachments {
             if let Some(model) = model {
                 self.assistants.correct(agent, &model, &[], &[external], work).await?;
             }
-            // Only VAPI may have had it; deleting a missing row is harmless.
+            // Only VAPI may have had the tool: deleting a missing row is harmless.
             let row = row.unwrap_or_else(|| ToolAttachment::new(agent.organization_id, agent.id, tool.id, true));
             self.agent_tools.detach(&row, Some(tool), lease, Some(intent.id)).await
         };
@@ -235,7 +235,7 @@ impl Attachments {
         settled
     }
 
-    /// Completes a detachment; otherwise the assistant follows the rows.
+    /// Makes the assistant follow the rows after an attachment; completes a detachment.
     pub(super) async fn settle_leased(
         &self,
         agent: &Agent,
@@ -247,7 +247,7 @@ impl Attachments {
         let outcome = match &intent.change {
             Change::AttachTool { tool_id, external_tool_id, .. } => {
                 let row = self.agent_tools.find(organization, agent.id, *tool_id).await?;
-                // VAPI's id may have changed.
+                // VAPI may know the tool by another id now.
                 let tool = found(self.tools.get(organization, *tool_id).await)?;
                 let attached = row.filter(|row| row.is_vapi_attached).and(tool).and_then(|tool| tool.external_tool_id);
                 let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
@@ -293,7 +293,7 @@ impl Attachments {
         Ok(for_each_agent(rows, deadline, update).await)
     }
 
-    /// The rows stay.
+    /// Removes the tool from all these agents' assistants; the rows stay.
     pub(super) async fn remove_from_assistants(
         &self,
         rows: Vec<ToolAttachment>,
@@ -327,7 +327,8 @@ pub(super) struct AgentsChanged {
     pub(super) error: Option<Error>,
 }
 
-/// A few concurrently. After a failure or near the deadline, no further one starts.
+/// Applies a change to several attachments, a few concurrently. After a failure, and near the deadline, no further one is
+/// started.
 async fn for_each_agent<F, Fut>(rows: Vec<ToolAttachment>, deadline: Deadline, change: F) -> AgentsChanged
 where
     F: Fn(ToolAttachment) -> Fut,

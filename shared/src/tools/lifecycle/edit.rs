@@ -1,7 +1,7 @@
 //! An edit of an existing tool: the stored configuration with some fields replaced.
 //!
-//! Stored fields may violate a newer rule or be unknown here. Only changed fields must satisfy today's rules; unknown fields
-//! stay in the row.
+//! Stored fields may violate a newer rule or be unknown to this version. Changed fields must satisfy today's rules; unchanged
+//! fields need not, and unknown fields stay in the row.
 
 use std::{collections::BTreeSet, mem::take};
 
@@ -18,7 +18,7 @@ pub(super) struct Edit {
     pub(super) config: ToolConfig,
     pub(super) name: Option<ToolName>,
     pub(super) known: ToolConfig,
-    /// Top-level fields.
+    /// Top-level fields to be replaced.
     changed: BTreeSet<String>,
 }
 
@@ -33,7 +33,7 @@ impl Edit {
             name.ok_or_else(|| Error::invalid("name", "must be 1 to 40 of a-z, A-Z, 0-9, _ and -"))
         });
         let name = name.transpose()?;
-        // First: errors in the other type's fields would hide this reason.
+        // Checked first: errors in the other type's fields would hide this reason.
         let kind = changes.get("type").filter(|kind| !kind.is_null());
         if let Some(kind) = kind
             && kind.as_str().and_then(|kind| kind.parse().ok()) != Some(before.kind)
@@ -64,14 +64,14 @@ impl Edit {
         }) {
             held.add(field, problem);
         }
-        // A broken field read only in part must be corrected.
+        // If a field that violates a rule was read only in part, the edit must correct it.
         match config.filter(|config| held.is_empty() && differing(config, &known).is_subset(&changed)) {
             Some(config) => Ok(Self { config, name, known, changed }),
             None => Err(Error::Invalid(if held.is_empty() { problems } else { held })),
         }
     }
 
-    /// Except in replaced fields.
+    /// Preserves unknown fields of the row, except in replaced fields.
     pub(super) fn keep_unknown(&self, before: &Tool, after: &mut Tool) {
         let known = self.known.to_json();
         if before.config_metadata == known {
@@ -85,7 +85,7 @@ impl Edit {
             };
         }
         after.config_metadata = kept(&stored.into(), &known, take(&mut after.config_metadata));
-        // These, too, depend on unknown fields.
+        // The derived schemas need the parts derived from unknown fields, too.
         let known = self.known.function_schema(&before.name);
         after.function_schema = kept(&before.function_schema, &known, take(&mut after.function_schema));
         after.static_config = kept(&before.static_config, &self.known.static_config(), take(&mut after.static_config));
@@ -103,7 +103,7 @@ fn differing(one: &ToolConfig, other: &ToolConfig) -> BTreeSet<String> {
     names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
 }
 
-/// `new` with the fields of `stored` that this version's reading, `known`, lacks.
+/// `new`, extended by the fields of `stored` that `known`, this version's reading of it, lacks.
 pub(super) fn kept(stored: &Value, known: &Value, new: Value) -> Value {
     match (stored, known, new) {
         (stored, known, new) if *known == new => stored.clone(),

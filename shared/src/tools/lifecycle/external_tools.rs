@@ -22,7 +22,7 @@ pub struct ExternalTools {
 }
 
 impl ExternalTools {
-    /// `public_url`: where VAPI reaches this API.
+    /// `public_url`: the base address at which VAPI reaches this API.
     pub fn new(vapi: Vapi, accounts: Accounts, tokens: Option<ToolTokens>, public_url: impl Into<String>) -> Self {
         Self { vapi, accounts, tokens, public_url: public_url.into() }
     }
@@ -35,8 +35,8 @@ impl ExternalTools {
         self.accounts.new_tool_secret(organization, tool)
     }
 
-    /// Creates the tool if the row has no id or VAPI lost it. Returns VAPI's id and object, without the token. If the answer to
-    /// a creation is lost, [`ExternalTools::leftover_tool_ids`] finds the tool.
+    /// Updates VAPI's tool from the row, or creates one if the row has no id or VAPI lost the tool. Returns VAPI's id and
+    /// object, without the token. If the answer to a creation is lost, [`ExternalTools::leftover_tool_ids`] finds the tool.
     pub(super) async fn upsert(&self, tool: &Tool, deadline: Deadline) -> Result<(String, Value)> {
         self.upsert_as(tool, &ToolConfig::stored(tool)?, deadline).await
     }
@@ -81,7 +81,7 @@ impl ExternalTools {
         Ok(Some(*of("url") == url && *of("parameters") == parameters))
     }
 
-    /// False if VAPI has none; none is created.
+    /// Updates VAPI's tool. False if VAPI has none; none is created.
     pub(super) async fn reissue(&self, tool: &Tool, deadline: Deadline) -> Result<bool> {
         let Some(id) = &tool.external_tool_id else { return Ok(false) };
         let config = ToolConfig::stored(tool)?;
@@ -92,7 +92,7 @@ impl ExternalTools {
         Ok(self.vapi.update_tool(&account, id, &definition, deadline).await?.is_some())
     }
 
-    /// Repeatable.
+    /// Deletes VAPI's tool. Repeatable.
     ///
     /// # Errors
     /// [`Error::Conflict`] with instructions if a published assistant pins the tool.
@@ -106,7 +106,7 @@ impl ExternalTools {
         self.vapi.delete_tool(&account, external_id, deadline).await.map_err(pinned)
     }
 
-    /// Except `kept`: tools that call back to this one, left by lost answers, crashes and former kinds.
+    /// VAPI's ids of tools that call back to this one, except `kept`: leftovers of lost answers, crashes and former kinds.
     pub(super) async fn leftover_tool_ids(
         &self,
         organization: OrganizationId,
@@ -153,8 +153,8 @@ fn pinned(error: clients::Error) -> Error {
     }
 }
 
-/// Added by VAPI to the model's arguments, invisible to it: the phone numbers, our token, and the fields by which `execute`
-/// claims the effect before it reads the tool (docs/adr/0001-speculative-claim.md).
+/// Parameters that VAPI adds to the model's arguments, invisible to the model: the phone numbers, our token, and the fields that
+/// `execute` needs to claim the effect before it reads the tool (docs/adr/0001-speculative-claim.md).
 fn static_parameters(token: &SecretString, read_only: bool, schema: &Value) -> Value {
     let mut metadata = json!({
         "callerPhoneNumber": "{{ customer.number }}",

@@ -1,7 +1,7 @@
 //! Hooks: a row, and its secrets in Secrets Manager.
 //!
-//! A secret is created before the row names it and deleted after the row drops it. Each has its own name, so its content never
-//! changes. Intents settle interrupted changes.
+//! A secret is created before the row names it and deleted after the row drops it. Its content never changes: each secret has
+//! its own name. Interrupted changes are settled by their intents.
 
 use secrecy::SecretString;
 
@@ -17,7 +17,7 @@ use crate::{
     webhooks::{HookSecret, Scheme},
 };
 
-/// The current one, and the next or the previous.
+/// Accepted secrets of a hook: the current one, and the next or the previous.
 pub const MOST_SECRETS: usize = 2;
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct HookRegistry {
 
 #[derive(Debug, Clone)]
 pub struct NewHook {
-    /// Chosen in advance if the service needs the address before there is a secret.
+    /// Chosen in advance if the service must be told the address before there is a secret.
     pub id: HookId,
     pub service: String,
     pub scheme: Scheme,
@@ -82,7 +82,7 @@ impl HookRegistry {
         Ok(hook)
     }
 
-    /// Activates the hook. `unseen`: the service provided the secret, and its owner has not seen it.
+    /// Adds a secret, which activates the hook. `unseen`: the service provided the secret, and its owner has not seen it.
     ///
     /// # Errors
     /// [`Error::Conflict`] at the maximum number, or if the hook has changed since it was read.
@@ -115,7 +115,7 @@ impl HookRegistry {
         self.stored.store(&made, content, write).await?;
         match changed {
             Some(changed) => Ok(changed),
-            // The write succeeded.
+            // Only the answer to the write was lost.
             None => self.hooks.get(read.organization_id, read.id).await,
         }
     }
@@ -146,7 +146,7 @@ impl HookRegistry {
     pub async fn delete(&self, read: &Hook, deadline: Deadline) -> Result<()> {
         let left: Vec<Intent> = read.secrets.iter().map(|secret| self.intent(read, secret.id, deadline)).collect();
         if let Err(error) = self.hooks.delete(read, &left).await {
-            // Unless only the answer was lost.
+            // Unless only the answer was lost and the row is gone.
             let Err(Error::NotFound(_)) = self.hooks.get(read.organization_id, read.id).await else {
                 return Err(error);
             };
@@ -157,7 +157,7 @@ impl HookRegistry {
         Ok(())
     }
 
-    /// Skips secrets deleted by hand.
+    /// The contents of a hook's secrets; secrets deleted by hand are skipped.
     pub async fn secrets(&self, hook: &Hook) -> Result<Vec<HookSecret>> {
         let mut secrets = Vec::with_capacity(hook.secrets.len());
         for secret in &hook.secrets {

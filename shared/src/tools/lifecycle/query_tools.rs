@@ -3,7 +3,7 @@
 //! Attaching the base to an agent creates it; detaching the last agent deletes it.
 //!
 //! The tool's `automatic_for` and the base's `query_tool_id` must agree; users' query tools have no `automatic_for`. Every
-//! change that may take the last agent records an intent, whose settling checks for agents.
+//! change that may take the last agent records an intent, and settling it checks for agents.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use crate::{
     store::Lease,
 };
 
-/// Characters; a limit of `ToolConfig`.
+/// Characters of the description for models; a limit of `ToolConfig`.
 const LONGEST_DESCRIPTION: usize = 1_000;
 const LONGEST_LABEL: usize = 100;
 
@@ -109,7 +109,10 @@ impl Lifecycle {
         attached
     }
 
-    /// Deletes the query tool if no other agent has it.
+    /// Detaches a knowledge base from an agent, and deletes its query tool if no other agent has it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it is not attached.
     pub async fn detach_knowledge_base(
         &self,
         organization: OrganizationId,
@@ -162,8 +165,8 @@ impl Lifecycle {
         }
     }
 
-    /// Read consistently, among those listed by the base and by the index, which has agents whose assistant got the tool
-    /// directly at VAPI.
+    /// The agents with the tool, read consistently, among those listed by the base and by the index; the latter has agents whose
+    /// assistant got the tool directly at VAPI.
     async fn agents_having(&self, base: &KnowledgeBase, tool: ToolId, deadline: Deadline) -> Result<BTreeSet<AgentId>> {
         let agent_tools = &self.attachments.agent_tools;
         let indexed = agent_tools.of_tool(base.organization_id, tool).await?;
@@ -171,14 +174,14 @@ impl Lifecycle {
         agent_tools.among(base.organization_id, tool, &asked, deadline).await
     }
 
-    /// Requires the base's lease.
+    /// Deletes the base's query tool unless an agent has it. Requires the base's lease.
     pub async fn delete_unused_query_tool(
         &self,
         base: &KnowledgeBase,
         lease: &Lease,
         deadline: Deadline,
     ) -> Result<QueryToolStatus> {
-        // The base may have had no tool at first.
+        // Read again: the base may have had no tool at the first read.
         let base = self.knowledge_bases.get(base.organization_id, base.id).await?;
         let Some(tool) = base.query_tool_id else { return Ok(QueryToolStatus::Deleted) };
         let acquired = self.tools.acquire(base.organization_id, tool, deadline.at_most(SETTLING)).await;
@@ -194,7 +197,7 @@ impl Lifecycle {
         dropped
     }
 
-    /// The tool's lease blocks attachments, so `agent_ids` contains every agent that may have it.
+    /// The tool's lease blocks attachments, so the base's `agent_ids` contain every agent that may have it.
     async fn delete_unused_leased(
         &self,
         base: &KnowledgeBase,
@@ -212,10 +215,10 @@ impl Lifecycle {
             }
             return Ok(QueryToolStatus::Kept);
         }
-        // From here the deletion is certain, and the next attachment creates another tool.
+        // After this write the deletion is certain, and the next attachment creates another tool.
         let deletion = Intent::new(base.organization_id, Change::DeleteTool { tool_id: tool.id }, ownership(deadline));
         if let Err(error) = self.knowledge_bases.give_up_tool(lease, tool_lease, &deletion).await {
-            // The answer may have been lost: the row decides.
+            // Only the answer may have been lost: the row decides.
             let row = self.knowledge_bases.get(base.organization_id, base.id).await;
             if !row.is_ok_and(|row| row.query_tool_id != Some(tool.id)) {
                 return Err(error);
@@ -267,7 +270,7 @@ impl Lifecycle {
     }
 }
 
-/// The base's description, and filters for all its fields.
+/// A tool configuration with the base's description, and filters for all its fields.
 fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
     let label: String = format!("Search {}", base.name).chars().take(LONGEST_LABEL).collect();
     let label = label.trim_end().to_owned();

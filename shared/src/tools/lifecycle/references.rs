@@ -1,4 +1,4 @@
-//! Checks that resources named by a configuration are the organization's.
+//! Checks that resources named by a configuration exist and belong to the organization.
 
 use futures_util::{future::try_join_all, try_join};
 

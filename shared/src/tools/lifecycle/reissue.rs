@@ -1,8 +1,9 @@
 //! Reissues tokens and addresses of tools at VAPI after a change of key or address.
 //!
 //! `settle` stores a fingerprint of both. When it changes, every tool at VAPI is compared and, if different, changed under its
-//! lease. The table is read in pages, with the progress saved after each; failed tools are retried later without blocking
-//! others. Meanwhile the old token works, because the former key stays valid (`actions/token.rs`).
+//! lease; the rows do not contain either. The table is read in pages, with the progress saved after each. Failed tools are
+//! retried in later runs without blocking others. Meanwhile calls succeed with the old token, because the former key stays valid
+//! (`actions/token.rs`).
 
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use crate::{
 const PAGE: i32 = 50;
 /// Concurrent comparisons; VAPI limits the rate.
 const AT_ONCE: usize = 4;
-/// These end a run: VAPI is down or refuses our key.
+/// Failures that end a run: VAPI is down or refuses our key.
 const MOST_FAILURES: usize = 20;
-/// Tools to retry before the table is read further.
+/// Tools waiting for a retry before the table is read further.
 const MOST_LEFT: usize = 500;
-/// For one tool; also the least remaining time for another page.
+/// The time for one tool, and the least remaining time for another page.
 const ONE: Duration = Duration::from_secs(20);
-/// Secrets are read again after five minutes; an earlier token could reach a process without its key.
+/// Every process has read the new key by then, since secrets are read again after five minutes. An earlier token could reach a
+/// process without its key.
 const KNOWN_AFTER: Duration = Duration::from_secs(6 * 60);
 
 #[derive(Default)]
@@ -111,7 +113,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether it changed at VAPI. A tool missing on either side needs no change.
+    /// Whether the tool was changed at VAPI. A tool missing on either side needs no change.
     async fn reissue_one(&self, tool: ToolToReissue, deadline: Deadline) -> Result<bool> {
         let ToolToReissue { organization_id: organization, tool_id: id } = tool;
         let Some(tool) = found(self.tools.get(organization, id).await)? else { return Ok(false) };

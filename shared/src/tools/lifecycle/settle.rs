@@ -1,7 +1,7 @@
 //! Settling: making VAPI, Secrets Manager or Scheduler agree with our tables.
 //!
-//! A failed change is settled at once ([`settle_now`]), an abandoned one by [`Lifecycle::settle`], both by code next to the
-//! change.
+//! A failed change is settled at once ([`settle_now`]), an abandoned one by [`Lifecycle::settle`], both by the same code, which
+//! is next to each change.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,9 +18,9 @@ use crate::{
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub settled: Vec<ReportLine>,
-    /// For the next run.
+    /// Still open, for the next run.
     pub left: Vec<ReportLine>,
-    /// For lack of time.
+    /// Some intents are open only for lack of time.
     #[serde(skip)]
     pub unfinished: bool,
     #[serde(skip)]
@@ -34,17 +34,17 @@ pub struct ReportLine {
     pub outcome: String,
 }
 
-/// Per intent and run. Intents share the time, but none gets less than a change takes.
+/// The time per intent and run. Many intents share the time, but none gets less than a change takes.
 const ONE: Duration = Duration::from_secs(25);
 const LEAST: Duration = Duration::from_secs(10);
-/// Longer than any change; `settle` runs every five minutes. An older intent needs an operator.
+/// Longer than any change, with `settle` every five minutes: an intent this old needs an operator.
 const LONG: Duration = Duration::from_mins(15);
 
-/// With a text for the report.
+/// The progress of settling, with a text for the report.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress {
     Settled(&'static str),
-    /// Out of time.
+    /// Out of time; to be continued.
     Unfinished(&'static str),
 }
 
@@ -145,7 +145,7 @@ impl Lifecycle {
                 report.left.push(line("no time left".into()));
                 continue;
             }
-            // Shorter than a lease.
+            // Shorter than a lease, so that it cannot expire during one change.
             let one = deadline.at_most(share.clamp(LEAST, ONE));
             match Box::pin(acting(intent.actor.clone(), self.settle_abandoned(&intent, above, one))).await {
                 Ok(Some(Settled(outcome))) => {
@@ -168,19 +168,19 @@ impl Lifecycle {
         Ok(report)
     }
 
-    /// More than 15 minutes, owned ones included.
+    /// The number of changes open for more than 15 minutes, including owned ones.
     pub async fn open_for_long(&self) -> Result<usize> {
         self.intents.older_than(LONG).await
     }
 
-    /// `None`: another run took it over.
+    /// `None`: another run took the intent over.
     async fn settle_abandoned(
         &self,
         intent: &Intent,
         above: &dyn SettleAbove,
         deadline: Deadline,
     ) -> Result<Option<Progress>> {
-        // Left to the newer version.
+        // A change written by a newer version is left to that version.
         let known = intent.change != Change::Unknown;
         if known && !self.intents.take_over(intent, Timestamp::now().plus(ownership(deadline))).await? {
             return Ok(None);
@@ -210,7 +210,7 @@ impl Lifecycle {
             }
             Change::DetachTool { agent_id, tool_id, .. } => {
                 let detached = self.attachments.settle(*agent_id, intent, deadline).await?;
-                // It may have lost its last agent.
+                // A base's query tool may have lost its last agent.
                 let tool = found(self.tools.get(organization, *tool_id).await)?;
                 if let Some(base) = tool.and_then(|tool| tool.automatic_for) {
                     self.settle_base(organization, base, deadline).await?;

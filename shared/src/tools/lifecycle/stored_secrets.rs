@@ -1,7 +1,7 @@
 //! Secrets in Secrets Manager that belong to rows of our tables.
 //!
-//! A secret is created under an intent that the row's transaction closes, and deleted under an intent that it opens. So a row
-//! or an intent always names it; settling keeps secrets with a row and deletes the others.
+//! A secret is created under an intent that the row's transaction closes, and deleted under an intent that the row's transaction
+//! opens. So a row or an intent always names it; settling keeps secrets with a row and deletes the others.
 
 use secrecy::SecretString;
 
@@ -45,8 +45,8 @@ impl StoredSecrets {
         Intent::new(organization, Change::StoreSecret { secret: secret.into(), of }, ownership(deadline))
     }
 
-    /// Creates the intent's secret and runs `write`, which writes the row and closes the intent. Deletes the secret if no row
-    /// names it in the end.
+    /// Creates the secret of an intent, runs `write`, which writes the row and closes the intent, and deletes the secret if the
+    /// row does not name it in the end.
     ///
     /// # Errors
     /// The error of `write`, unless the row shows that only its answer was lost.
@@ -73,7 +73,7 @@ impl StoredSecrets {
         self.intents.open(intent).await?;
         let Err(error) = self.secrets.create(secret, content).await else { return Ok(()) };
         if error.effect_possible() {
-            // The creation may still arrive.
+            // The intent stays: the creation may still arrive.
             if let Err(left) = self.secrets.delete(secret).await {
                 left_open("a secret without a row", &left.into());
             }
@@ -83,7 +83,7 @@ impl StoredSecrets {
         Err(error.into())
     }
 
-    /// No row names it. `settle` retries failures.
+    /// Deletes the secret of a recorded intent, which no row names. `settle` retries failures.
     pub async fn discard(&self, intent: &Intent) {
         let Change::StoreSecret { secret, .. } = &intent.change else { return };
         let discarded = async {
@@ -95,7 +95,7 @@ impl StoredSecrets {
         }
     }
 
-    /// Empty if the secret was deleted by hand.
+    /// The values in a tool's secret; empty if it was deleted by hand.
     pub(super) async fn values(&self, secret: &str) -> Result<SecretValues> {
         Ok(self.secrets.find(secret).await?.unwrap_or_default())
     }
@@ -121,7 +121,7 @@ impl StoredSecrets {
             SecretOwner::PhoneNumber(id) => {
                 self.phone_numbers.get(organization, id).await.map(|row| {
                     let named = row.credentials_secret;
-                    // An ARN ends in the name, a dash and six characters.
+                    // An ARN ends in the name, a dash and six characters chosen by AWS.
                     named == secret || named.contains(&format!(":secret:{secret}-"))
                 })
             }

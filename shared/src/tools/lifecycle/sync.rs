@@ -13,11 +13,11 @@ use crate::{
 pub struct Synced {
     /// Oldest first, each with its tool.
     pub attached: Vec<(ToolAttachment, Tool)>,
-    /// False: VAPI could not be read, and the table is unchanged.
+    /// False if VAPI could not be read: the table's content, unchanged.
     pub synced: bool,
-    /// VAPI's ids of tools that are not the organization's.
+    /// VAPI's ids of the assistant's tools that are not the organization's.
     pub unmanaged: Vec<String>,
-    /// VAPI's ids of tools that VAPI no longer has, which break the assistant's calls.
+    /// VAPI's ids of the assistant's tools that VAPI no longer has: any of these breaks the assistant's calls.
     pub dead: Vec<String>,
 }
 
@@ -25,15 +25,16 @@ pub struct Synced {
 struct Difference {
     /// In VAPI, not in the table.
     missing: Vec<Tool>,
-    /// In the table as VAPI's, but not there; or of a deleted tool.
+    /// In the table as VAPI's, but not in VAPI; or of a deleted tool.
     stale: Vec<ToolAttachment>,
     unmanaged: Vec<String>,
 }
 
 impl Attachments {
-    /// Inserts attachments known only to VAPI and removes stale rows. If VAPI cannot be read, nothing changes.
+    /// Lists an agent's attachments after inserting attachments known only to VAPI and removing stale rows. If VAPI cannot be read,
+    /// nothing is changed.
     pub async fn sync(&self, organization: OrganizationId, agent: AgentId, deadline: Deadline) -> Result<Synced> {
-        // Rows first: one written meanwhile is in VAPI already, and at worst looks missing.
+        // Rows are read first: a row written meanwhile is in VAPI already, and at worst looks missing.
         let (agent, rows) =
             try_join!(self.agents.get(organization, agent), self.agent_tools.of_agent(organization, agent))?;
         let Some(model) = self.readable_model(&agent, deadline).await else {
@@ -49,7 +50,8 @@ impl Attachments {
         Ok(Synced { dead, ..self.repair(&agent, deadline).await? })
     }
 
-    /// Compares again under the agent's lease. If it stays taken, nothing changes.
+    /// Compares again under the agent's lease, when no change is in progress, and repairs remaining differences. If the lease
+    /// stays taken, nothing is changed.
     async fn repair(&self, agent: &Agent, deadline: Deadline) -> Result<Synced> {
         let organization = agent.organization_id;
         let (agent, lease) = match self.agents.acquire(organization, agent.id, deadline.reserving(SETTLING)).await {
@@ -122,11 +124,11 @@ impl Attachments {
         let mut difference = Difference::default();
         for row in rows {
             let stale = match tools.iter().find(|tool| tool.id == row.tool_id) {
-                // Unreadable, so it exists.
+                // An unreadable tool still exists.
                 None => matches!(self.tools.get(organization, row.tool_id).await, Err(Error::NotFound(_))),
                 Some(tool) => {
                     let there = tool.external_tool_id.as_deref().is_some_and(|id| at_vapi.contains(&id));
-                    // The unfinished edit of an unattachable tool will detach it.
+                    // A tool that is no longer attachable is not stale: its unfinished edit will detach it.
                     row.is_vapi_attached && tool.attach_to_agent && !there
                 }
             };
@@ -161,7 +163,7 @@ impl Attachments {
         Ok(Synced { attached: pair(rows, tools), synced: false, unmanaged: Vec::new(), dead: Vec::new() })
     }
 
-    /// Fails if any tool is unreadable.
+    /// Like [`Self::tools_of`]; fails if any tool is unreadable.
     pub(super) async fn all_tools_of(
         &self,
         organization: OrganizationId,

@@ -24,10 +24,10 @@ use crate::{
     store::{Database, ExecutionFilter, Executions, Intents, KnowledgeBases, Lease, Reissues, Tools},
 };
 
-/// Before a random suffix: `send_sms_2` … `send_sms_5`.
+/// Numbered names tried before a random suffix: `send_sms_2` … `send_sms_5`.
 const NUMBERED: u32 = 5;
 
-/// DynamoDB takes 100 actions per transaction.
+/// Attachments deleted together with the tool; DynamoDB takes 100 actions per transaction.
 const WITH_THE_TOOL: usize = 90;
 
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub struct Lifecycle {
 #[derive(Debug)]
 pub struct Updated {
     pub tool: Tool,
-    /// False: saved, but agents are updated asynchronously.
+    /// False: the edit is saved, and its agents are updated asynchronously.
     pub settled: bool,
 }
 
@@ -59,7 +59,7 @@ struct NewSecret {
 struct EditedSecrets {
     name: Option<String>,
     made: Option<NewSecret>,
-    /// Opened in the row's transaction.
+    /// Opened in the row's transaction, for the replaced secret.
     left: Option<Intent>,
 }
 
@@ -67,7 +67,7 @@ struct EditedSecrets {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ToolDeletion {
     Deleted,
-    /// Continued asynchronously.
+    /// Out of time; continued asynchronously.
     Deleting {
         agents_done: Vec<AgentId>,
         agents_left: Vec<AgentId>,
@@ -189,7 +189,7 @@ impl Lifecycle {
         deadline: Deadline,
     ) -> Result<(ToolName, Intent)> {
         let numbered = (2..=NUMBERED).map(|number| plain.with_suffix(&number.to_string()));
-        // The end of the id is random.
+        // The end of the id is random, so the name is practically unique.
         let tail: String = id.to_string().chars().rev().take(8).collect();
         for name in std::iter::once(plain.clone()).chain(numbered).chain([plain.with_suffix(&tail)]) {
             let change = Change::CreateTool { tool_id: id, name: name.clone() };
@@ -207,8 +207,8 @@ impl Lifecycle {
         Err(Error::Conflict(format!("no free name could be found like \"{plain}\"; choose another label")))
     }
 
-    /// Changes VAPI, the row, then the agents. `changes`: fields of a `ToolConfig`, and optionally `name`; `seen`: the version
-    /// the editor saw.
+    /// Edits a tool. `changes`: the fields of a `ToolConfig` to be replaced, and optionally `name`; `seen`: the version the
+    /// editor saw. Changes VAPI, then the row, then the agents with the tool.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another edit came in between, [`Error::Invalid`] for invalid fields.
@@ -254,7 +254,7 @@ impl Lifecycle {
         edit.keep_unknown(&before, &mut after);
         (after.created_at, after.version) = (before.created_at, before.version);
         after.external_tool_id.clone_from(&before.external_tool_id);
-        // A tool of another base is no longer automatic.
+        // A tool that now searches another base is no longer automatic.
         after.spoken_at_start = before.spoken_at_start;
         after.automatic_for = before.automatic_for.filter(|base| searches(config, *base));
         after.values_secret.clone_from(&secrets.name);
@@ -337,13 +337,13 @@ impl Lifecycle {
         self.tools.replace(after, before, lease, made, secrets.left.as_ref()).await
     }
 
-    /// Masked values keep their content. Any change creates a new secret with all values, so that a row always names its own
-    /// version.
+    /// Moves the secrets out of an edited configuration. Masked values keep their content. Any change creates a new secret with
+    /// all values, so that a row always names its own version.
     async fn edit_secrets(&self, before: &Tool, edit: &mut Edit, deadline: Deadline) -> Result<EditedSecrets> {
         let organization = before.organization_id;
         let (action, known) = (&mut edit.config.action, &edit.known.action);
         let named = &before.values_secret;
-        // An older version may have left clear text.
+        // An older version may have left secrets in clear text.
         if *action == *known && *known == known.masked() {
             return Ok(EditedSecrets { name: named.clone(), made: None, left: None });
         }
@@ -361,8 +361,8 @@ impl Lifecycle {
         Ok(EditedSecrets { name: made.as_ref().map(|made| made.name.clone()), made, left })
     }
 
-    /// VAPI's tool and the agents follow the row. `reserved`: a name reserved by the edit; `agents_have`: their version, if
-    /// known.
+    /// Makes VAPI's tool and the agents follow the row. `reserved`: a name reserved by the edit; `agents_have`: the version its
+    /// agents have, if known.
     pub(super) async fn settle_update(
         &self,
         agents_have: Option<&Tool>,
@@ -405,7 +405,7 @@ impl Lifecycle {
         let same = |before: &Tool| {
             before.external_tool_id == tool.external_tool_id && before.attach_to_agent == tool.attach_to_agent
         };
-        // Pinning assistants still have the former version.
+        // Assistants that pin versions still have the former one.
         let versioned = vapi::latest_version(&tool.data).is_some();
         if former.is_empty() && !versioned && agents_have.is_some_and(same) {
             return Ok(true);
@@ -417,7 +417,7 @@ impl Lifecycle {
         if !changed.left.is_empty() {
             return Ok(false);
         }
-        // Last: a deleted tool's id breaks an assistant's calls.
+        // Only now that no assistant names it: the id of a deleted tool breaks an assistant's calls.
         for former in former {
             self.external.delete(tool.organization_id, former, deadline).await?;
         }
@@ -454,7 +454,7 @@ impl Lifecycle {
             Ok(ToolDeletion::Deleting { .. }) => self.leave(intent).await,
             Err(error) => {
                 let settling = async {
-                    // Our own deletion may have succeeded.
+                    // The answer to our own deletion may have been lost.
                     match found(self.tools.get(tool.organization_id, tool.id).await)? {
                         Some(tool) => self.settle_deletion(&tool, lease, intent, deadline).await,
                         None => Ok(Progress::Settled("the tool is gone")),
@@ -490,7 +490,7 @@ impl Lifecycle {
     ) -> Result<ToolDeletion> {
         let store = &self.attachments.agent_tools;
         if let Some(external) = &tool.external_tool_id {
-            // The index may lag behind an attachment just before the lease.
+            // Until the index has no further agents: it may lag behind an attachment just before the lease.
             let mut done: Vec<AgentId> = Vec::new();
             loop {
                 let mut rows = store.of_tool(tool.organization_id, tool.id).await?;

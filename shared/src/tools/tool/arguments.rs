@@ -1,25 +1,26 @@
 //! Checks a model's arguments against the schema it was shown.
 //!
-//! Our own check: its answer is for a model, and unknown names are dropped, not refused (docs/adr/0003-checking-arguments.md).
+//! A check of our own, because a model must be able to act on its answer, and unknown names are dropped rather than refused
+//! (docs/adr/0003-checking-arguments.md).
 
 use serde_json::{Map, Value};
 
 use crate::{cut::cut, fields::kind, json_schema::format, models::NO_ARGUMENTS};
 
-/// Beside a mistake.
+/// Unknown names listed beside a mistake.
 const NAMED: usize = 5;
-/// In bytes: a model chooses the names.
+/// In bytes: names can be as long as a model makes them.
 const LONGEST_SENTENCE: usize = 600;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Checked {
     pub arguments: Map<String, Value>,
-    /// Paths of unknown arguments.
+    /// Paths of arguments that the tool does not have.
     pub ignored: Vec<String>,
 }
 
-/// `parameters`: the object schema of a `function_schema`. Empty text and null count as absent, because VAPI sends them for
-/// omitted optional arguments.
+/// Checks `arguments` against `parameters`, the object schema of a `function_schema`. Empty text and null count as
+/// absent, because VAPI sends them for omitted optional arguments.
 ///
 /// # Errors
 /// One sentence that names the argument.
@@ -81,7 +82,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Some models write them with a decimal point.
+/// A whole number written with a decimal point, as some models do.
 fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < 9e15).then(|| format!("{float:.0}").parse().ok()).flatten()
 }
@@ -97,7 +98,7 @@ fn object(
     ignored: &mut Vec<String>,
 ) -> Result<Map<String, Value>, String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        // Free-form.
+        // An object without declared properties is free-form.
         return Ok(given.clone());
     };
     let mut checked = Map::new();
@@ -114,7 +115,7 @@ fn object(
                 Ok(value) => {
                     checked.insert(name.clone(), value);
                 }
-                // So that all unknown names are reported too.
+                // The check continues, so that all unknown names are reported too.
                 Err(sentence) => {
                     wrong.get_or_insert(sentence);
                 }

@@ -8,7 +8,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {
     pub organization: OrganizationId,
-    /// Who asked; none for a call or a schedule.
+    /// The person who asked; none for a call or a schedule.
     pub user: Option<&'a UserId>,
     pub subject: Subject<'a>,
     /// The automation whose run calls; none elsewhere.
@@ -21,37 +21,38 @@ pub struct CallContext<'a> {
     pub deadline: Deadline,
 }
 
-/// The scope in which the same arguments are the same effect; the caller when the call is unknown.
+/// The scope in which the same arguments are the same effect: a call, run, action or request, or a caller when the call is
+/// unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     Call(&'a CallId),
     Caller(&'a str),
     Run(RunId),
-    /// By its id. Another action with the same arguments acts again.
+    /// An action of a run, by its id. Another action with the same arguments acts again.
     Action {
         run: RunId,
-        /// The first of a chain of retries.
+        /// The run that claims its effect: the first one of a chain of retries.
         claimed_by: RunId,
         action: &'a str,
     },
-    /// A person's message and its processing.
+    /// A turn of a conversation: a person's message and its processing.
     Turn {
         thread: ThreadId,
         turn: u32,
     },
-    /// Outside of any call, or of an unknown one.
+    /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
 }
 
-/// Verified; empty outside of a call.
+/// The verified facts about the phone call. Empty outside of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
-    /// As the network gave it, maybe no number (`anonymous`, `client:…`).
+    /// The caller as the network gave it; not always a number (`anonymous`, `client:…`).
     pub caller: Option<String>,
     pub called: Option<E164>,
-    /// If it is the organization's.
+    /// The called number's row, if it is the organization's.
     pub line: Option<PhoneNumber>,
-    /// If the call came in through us.
+    /// The call's row, if the call came in through us to the organization.
     pub call: Option<Call>,
 }
 
@@ -93,7 +94,7 @@ impl<'a> CallContext<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The call, else the caller unless withheld, else the request.
+    /// The call, else the caller, else the request. A withheld number identifies nobody.
     pub fn of(call: Option<&'a CallId>, caller: Option<&'a str>, request: &'a str) -> Self {
         match (call, caller.filter(|caller| number_of(caller).is_some())) {
             (Some(call), _) => Self::Call(call),
@@ -102,7 +103,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Unique together within an organization.
+    /// Kind and name, unique together within an organization.
     pub fn parts(self) -> (&'static str, String) {
         match self {
             Self::Call(call) => ("call", call.to_string()),

@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 use super::{ParameterSpec, Parameters, ToolSpec, literal};
 
-/// Needed to see how a tool is called.
+/// A model needs this many to see how a tool is called.
 const FEWEST_EXAMPLES: usize = 3;
 
 const ANY_TEXT: &str = "…";
 
 impl ToolSpec {
-    /// The author's, or derived from the schema.
+    /// At least three whole calls: the author's, or calls derived from the schema.
     pub fn examples(&self) -> Vec<String> {
         if !self.own_examples.is_empty() {
             return self.own_examples.clone();
@@ -24,7 +24,7 @@ impl ToolSpec {
                 calls.push(call);
             }
         }
-        // Another notation, where little can vary.
+        // The same call in another notation, where there is little to vary.
         let first = named(&all);
         calls.extend([format!("{name}({first})"), format!("return await {name}({first});")]);
         calls.truncate(FEWEST_EXAMPLES);
@@ -32,14 +32,14 @@ impl ToolSpec {
     }
 }
 
-/// The required ones, or the first if none is.
+/// Arguments that fit a schema: the required ones, or the first if none is required.
 pub fn sample_arguments(parameters: &Parameters) -> Map<String, Value> {
     let required = parameters.iter().filter(|parameter| parameter.required).count();
     let chosen = parameters.iter().take(required.max(1));
     chosen.map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect()
 }
 
-/// Empty without arguments.
+/// One object of named arguments; empty text without arguments.
 fn named(given: &[ParameterSpec<'_>]) -> String {
     let arguments: Map<String, Value> =
         given.iter().map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect();
@@ -50,7 +50,7 @@ fn positional(given: &[ParameterSpec<'_>]) -> String {
     given.iter().map(|parameter| literal(&sample(parameter.schema))).collect::<Vec<_>>().join(", ")
 }
 
-/// [`ANY_TEXT`] for a text with a pattern.
+/// A value that fits the schema; [`ANY_TEXT`] for a text with a pattern.
 fn sample(schema: &Value) -> Value {
     if let Some(first) = schema.pointer("/enum/0").or_else(|| schema.get("default")) {
         return first.clone();

@@ -12,31 +12,33 @@ use crate::{
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Only read, or certainly did not act.
+    /// The call only read, or certainly did not act.
     None,
-    /// Acted, or was refused for good after it began.
+    /// The call acted, or was refused for good after it began.
     Done,
-    /// The listed parts are done or may be; the others certainly are not. `unknown`: some listed part is uncertain.
+    /// The listed parts are done or may be, with their outcomes; the others certainly are not. `unknown`: some listed
+    /// part is uncertain.
     Partial { done: Map<String, Value>, unknown: bool },
-    /// May have acted; `done` lists the known parts.
+    /// The call may have acted; `done` lists the known parts.
     Unknown { done: Map<String, Value> },
 }
 
 #[derive(Debug)]
 pub struct ToolOutcome {
-    /// `{"success": true, "result", "exports"?, "logs"?}` or `{"success": false, "error": "one sentence", "result"?, "logs"?}`.
+    /// The answer to the caller: `{"success": true, "result", "exports"?, "logs"?}` or `{"success": false, "error":
+    /// "one sentence", "result"?, "logs"?}`.
     pub answer: Map<String, Value>,
     pub status: ExecutionStatus,
     pub effect: Effect,
     pub recipients: Vec<RecipientOutcome>,
-    /// An earlier execution's answer.
+    /// The answer of an earlier execution of the same effect; the history says so.
     pub repeats: bool,
-    /// Of a failure, where the cause does not tell.
+    /// Whose fault a failure is, where the cause does not tell.
     pub fault: Option<Fault>,
-    /// Of a failure, for the log.
+    /// The cause of a failure, for the log.
     pub cause: Option<clients::Error>,
     pub execution: Option<ExecutionId>,
-    /// On the tool's own model requests.
+    /// The cost of the tool's own model requests.
     pub spent: Spent,
 }
 
@@ -106,7 +108,7 @@ impl ToolOutcome {
         self
     }
 
-    /// `None` for success or waiting.
+    /// Whose fault it is that the call did not succeed; `None` of a call that succeeded or waits.
     pub fn fault(&self) -> Option<Fault> {
         if !ExecutionStatus::NOT_SUCCEEDED.contains(&self.status) {
             return None;
@@ -137,7 +139,7 @@ impl ToolOutcome {
         self
     }
 
-    /// Result and exports, in bytes each.
+    /// The same outcome with result and exports cut to this many bytes each.
     #[must_use]
     pub fn cut_to(mut self, budget: usize) -> Self {
         for name in ["result", "exports"] {
@@ -152,7 +154,7 @@ impl ToolOutcome {
         self.answer.get("success") != Some(&Value::Bool(true))
     }
 
-    /// Result or error alone, or everything but `success` if there is more: such a model sees success elsewhere.
+    /// For a model that sees success elsewhere: the result or the error alone, or everything but `success` if there is more.
     pub fn into_model_value(self) -> Value {
         let mut answer = self.answer;
         let failed = answer.remove("success") != Some(Value::Bool(true));

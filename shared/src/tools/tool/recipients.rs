@@ -8,14 +8,14 @@ use crate::models::{ExecutionStatus, RecipientState};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientOutcome {
-    /// As given; a phone number in E.164 form.
+    /// The address as given; a phone number in E.164 form.
     pub to: String,
     /// Older versions recorded the field as `outcome`.
     #[serde(alias = "outcome")]
     pub state: RecipientState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The message's id at the service, and its status.
+    /// The service's id of the message, and its status there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,14 +41,14 @@ impl RecipientOutcome {
     }
 }
 
-/// A claim records only messages that were sent or may have been.
+/// The state of a recipient in a claim. A claim records only messages that were sent or may have been.
 fn recorded(state: &Value) -> RecipientState {
     if state == "sent" || state == "already_sent" { RecipientState::AlreadySent } else { RecipientState::Unknown }
 }
 
 impl ToolOutcome {
-    /// The answer is `{"summary"?, "sent": messages sent now, "recipients": […]}` as `result`; if a recipient lacks the
-    /// message, the summary is the error.
+    /// The outcome of a message, from those of its recipients. The answer is `{"summary"?, "sent": number of messages
+    /// sent now, "recipients": […]}` as `result`; if a recipient lacks the message, the summary is the error.
     pub fn of_recipients(recipients: Vec<RecipientOutcome>) -> Self {
         let all = |state| recipients.iter().filter(move |one| one.state == state);
         let count = |state| all(state).count();
@@ -85,7 +85,7 @@ fn all_done(recipients: &[RecipientOutcome]) -> Map<String, Value> {
     done.map(|one| (one.to.clone(), one.state.as_str().into())).collect()
 }
 
-/// The recipients of each state, then the next step.
+/// One sentence that names the recipients of each state, then the next step.
 fn summary(recipients: &[RecipientOutcome]) -> String {
     let named = |state| -> Option<String> {
         let named: Vec<&str> = recipients.iter().filter(|one| one.state == state).map(|one| one.to.as_str()).collect();
@@ -104,7 +104,7 @@ fn summary(recipients: &[RecipientOutcome]) -> String {
     let sentence = parts.join("; ");
     let mut letters = sentence.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    // Or a model that corrects a number repeats the whole list.
+    // Without this, a model that corrects a number repeats the whole list.
     let next = match not_sent().count() {
         missing if missing > 0 && missing < recipients.len() => {
             " To try again, give only the numbers that did not get it."

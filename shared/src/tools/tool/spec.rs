@@ -7,20 +7,20 @@ use crate::models::ToolEffect;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
-    /// For the model.
+    /// Purpose and use of the tool, for the model.
     pub description: String,
     pub parameters: Parameters,
-    /// JSON schema; `{}` if unknown.
+    /// JSON schema of the result; `{}` if it is unknown.
     pub returns: Value,
     /// Whole calls, `wget("https://example.com", 5000)`. Without them [`ToolSpec::examples`] derives some.
     pub own_examples: Vec<String>,
     pub effect: ToolEffect,
-    /// An identical call in a run may get the recorded answer.
+    /// An identical call in the same run may be answered from the run's record.
     pub repeatable: bool,
 }
 
 impl ToolSpec {
-    /// Never for an acting tool.
+    /// Whether the result of an earlier identical call may answer a call. An acting tool's never may.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable && !self.acts()
     }
@@ -30,7 +30,7 @@ impl ToolSpec {
     }
 }
 
-/// A JSON schema of type `object`, and the order of positional arguments.
+/// The arguments of a tool: a JSON schema of type `object`, and the order of positional arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     schema: Value,
@@ -46,7 +46,8 @@ pub struct ParameterSpec<'a> {
 }
 
 impl Parameters {
-    /// Name, schema and whether it is required, in positional order, required ones first.
+    /// Takes name, schema and whether it is required, in the order of positional arguments. Required parameters come
+    /// first.
     pub fn new<'a>(parameters: impl IntoIterator<Item = (&'a str, Value, bool)>) -> Self {
         let (mut properties, mut required, mut order) = (Map::new(), Vec::new(), Vec::new());
         for (name, schema, is_required) in parameters {
@@ -59,7 +60,7 @@ impl Parameters {
         Self { schema: json!({"type": "object", "properties": properties, "required": required}), order }
     }
 
-    /// Required ones first, then the others by name.
+    /// Takes a schema without an order: required parameters come first, then the others by name.
     pub fn of_schema(schema: Value) -> Self {
         let mut order: Vec<String> = properties(&schema).map(|(name, _)| name.clone()).collect();
         order.sort_by_key(|name| !is_required(&schema, name));

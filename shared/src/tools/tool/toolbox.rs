@@ -1,4 +1,4 @@
-//! The callable tools of one run, turn or call.
+//! The tools of one run, turn or call: only these can be called.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +16,12 @@ use crate::{
     models::{ChatRules, OfferedTool, ToolEffect},
 };
 
-/// A little more than the longest time-out of a built-in tool.
+/// The longest time for one call: the longest time-out of a built-in tool and a little more.
 pub const CALL_WITHIN: Duration = Duration::from_secs(62);
-/// For recording the effect before the call is broken off.
+/// Additional time for a tool to record its effect before the call is broken off.
 pub const RECORDING: Duration = Duration::from_secs(3);
 
-/// By name, unavailable ones included.
+/// Tools by name, unavailable ones included.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     entries: BTreeMap<String, Result<Offered, Unavailable>>,
@@ -35,10 +35,10 @@ pub struct Offered {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Origin {
-    /// No reference leads to it.
+    /// The program alone: no reference leads to it.
     #[default]
     Program,
-    /// The reference finds the same tool again.
+    /// The catalogue: the reference finds the same tool again.
     Catalogue(OfferedTool),
     FrontEnd,
 }
@@ -48,10 +48,10 @@ pub struct Bound<'a> {
     pub arguments: Map<String, Value>,
 }
 
-/// A sentence for the model.
+/// Why a call cannot be made: a sentence for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotBound {
-    /// Or unavailable now.
+    /// No such tool, or it is unavailable now.
     Unknown(String),
     Invalid(String),
 }
@@ -66,7 +66,7 @@ impl Toolbox {
         self.entries.insert(tool.spec().name.clone(), Ok(Offered { tool, origin }));
     }
 
-    /// `why` answers calls of the tool.
+    /// Notes why a tool cannot be called. A call of it is answered with that.
     pub fn withhold(&mut self, name: impl Into<String>, why: Unavailable) {
         self.entries.insert(name.into(), Err(why));
     }
@@ -77,7 +77,7 @@ impl Toolbox {
         }
     }
 
-    /// Unavailable tools included.
+    /// Whether the name is known, unavailable tools included.
     pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
@@ -102,7 +102,7 @@ impl Toolbox {
         self.entries.iter().filter_map(|(name, entry)| Some((name.as_str(), entry.as_ref().err()?)))
     }
 
-    /// Refuses unknown arguments at any depth.
+    /// Checks a call against the offered tools. Arguments that the tool does not have are refused, at any depth.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -137,7 +137,7 @@ impl Offered {
         Some(self.spec().effect).filter(|effect| effect.acts())
     }
 
-    /// None outside the catalogue.
+    /// The reference that finds the same tool again; none for a tool that is not in the catalogue.
     pub fn reference(&self) -> Option<&OfferedTool> {
         match &self.origin {
             Origin::Catalogue(reference) => Some(reference),
@@ -181,7 +181,7 @@ impl<'a> Bound<'a> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);
         let context = context.until(deadline);
-        // A tool may panic before it returns a future.
+        // Inside the future, because a tool may also panic before it returns one.
         let call = AssertUnwindSafe(async { self.offered.tool.call(self.arguments, &context).await }).catch_unwind();
         match tokio::time::timeout(deadline.remaining() + RECORDING, call).await {
             Ok(Ok(Ok(outcome))) => Ok(outcome),

@@ -5,11 +5,11 @@ use crate::models::{Role, folded_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     NotFound,
-    /// Since it was offered.
+    /// The tool has changed since it was offered.
     Changed,
-    /// The reason, to follow "this tool".
+    /// The tool works in a phone call only. The reason follows the words "this tool".
     NeedsCall(String),
-    /// No account at the service, or its credential has expired.
+    /// The organization has no account at the service, or its credential has expired.
     NotConnected {
         service: String,
         expired: bool,
@@ -17,7 +17,7 @@ pub enum Unavailable {
     Unreachable {
         service: String,
     },
-    /// Its row, for this program.
+    /// This program cannot read the tool's row.
     Unreadable,
     NeedsRole(Role),
 }

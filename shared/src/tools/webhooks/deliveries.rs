@@ -17,7 +17,7 @@ use super::{
 use crate::models::Timestamp;
 
 const BAD_REQUEST: Rejection = Rejection::Unusable(400);
-/// Milliseconds.
+/// The path of Linear's send time, in milliseconds.
 pub(super) const LINEAR_TIME: &str = "/webhookTimestamp";
 /// In bytes; longer names are refused.
 const LONGEST_NAME: usize = 200;
@@ -25,8 +25,8 @@ const LONGEST_TOKEN: usize = 2_000;
 
 type Read = Result<Delivery, Rejection>;
 
-/// Questions before a secret exists: at the creation of Microsoft's subscriptions, and Notion's first request. Answered only at
-/// an address given to that service alone.
+/// Questions before a secret exists: Microsoft's when a subscription is created, Notion's first request. Answered only
+/// at an address that was given to that service alone.
 pub(super) fn asked_before_all(hook: &HookKeys<'_>, request: &WebhookRequest<'_>) -> Option<Handshake> {
     match hook.scheme {
         Scheme::MicrosoftGraph => {
@@ -119,7 +119,7 @@ fn json_of(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(request.body).map_err(|_no_json| BAD_REQUEST)
 }
 
-/// An error only if none can be read.
+/// The readable events of a batch; an error only if none can be read.
 fn readable(batch: impl Iterator<Item = Result<InboundEvent, Rejection>>) -> Read {
     let (read, unreadable): (Vec<_>, Vec<_>) = batch.partition(Result::is_ok);
     match (read.is_empty(), unreadable.len()) {
@@ -163,7 +163,7 @@ fn form(body: &[u8]) -> Value {
 }
 
 fn slack(mut data: Value) -> Read {
-    // Slack's old verification token is a secret.
+    // Slack's former verification token is a secret.
     if let Some(members) = data.as_object_mut() {
         members.remove("token");
     }
@@ -181,7 +181,7 @@ fn slack(mut data: Value) -> Read {
     };
     let ended = match event_type.as_str() {
         "app_uninstalled" => true,
-        // One user's revoked token leaves the app installed.
+        // A revoked token of a single user leaves the app installed.
         "tokens_revoked" => at(&data, "/event/tokens/bot").as_array().is_some_and(|tokens| !tokens.is_empty()),
         _ => false,
     };
@@ -194,7 +194,7 @@ fn slack(mut data: Value) -> Read {
     Ok(one(text(at(&data, "/event_id"))?, vec![event_type], slack_tenant(&data), data))
 }
 
-/// An automation that posts would start itself.
+/// Whether our own bot caused the event: an automation that posts would start itself.
 fn is_own_bot(data: &Value) -> bool {
     let event = at(data, "/event");
     let by_bot = at(event, "/bot_id").is_string() || at(event, "/message/bot_id").is_string();
@@ -203,11 +203,11 @@ fn is_own_bot(data: &Value) -> bool {
     let user = at(event, "/user").as_str();
     let ours = |who: &Value| *at(who, "/is_bot") == true && user.is_some() && at(who, "/user_id").as_str() == user;
     let authorized = at(data, "/authorizations").as_array().is_some_and(|all| all.iter().any(ours));
-    // It may be ours.
+    // A bot without an app id may be ours.
     authorized || (by_bot && app.is_none_or(|app| at(data, "/api_app_id").as_str() == Some(app)))
 }
 
-/// The app's; in a shared channel the event's may be another.
+/// The workspace of the app; in a shared channel the event's may be another.
 fn slack_tenant(data: &Value) -> Option<String> {
     let authorized = at(data, "/authorizations/0");
     let of = |name: &str, other: &str| -> Option<String> {
@@ -238,8 +238,8 @@ fn github_json(request: &WebhookRequest<'_>) -> Result<Value, Rejection> {
     serde_json::from_slice(&body).map_err(|_no_json| BAD_REQUEST)
 }
 
-/// GitHub signs neither headers nor a time: a captured delivery could be replayed under another id. So the body alone
-/// identifies the event.
+/// GitHub signs neither headers nor a time: a captured delivery could be replayed under another delivery id. So the
+/// body alone identifies the event, and a redelivery has the same id.
 fn github(request: &WebhookRequest<'_>) -> Read {
     let event = single(request.headers, "x-github-event").ok_or(BAD_REQUEST)?;
     let data = github_json(request)?;
@@ -281,7 +281,8 @@ fn pubsub_data(body: &Value) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Gmail sends only the mailbox and its new history id. Messages published to the topic are read whole.
+/// Gmail tells only that a mailbox changed, and its new history id. Whole messages published to the topic are read
+/// too.
 fn pubsub(body: &Value) -> Read {
     let id = body.pointer("/message/messageId").or_else(|| body.pointer("/message/message_id"));
     let id = text(id.unwrap_or(&Value::Null))?;
@@ -298,7 +299,7 @@ fn channel(headers: &HeaderMap) -> Option<String> {
     single(headers, "x-goog-channel-id").map(|id| format!("google_calendar#{id}"))
 }
 
-/// The change itself is unknown.
+/// Google tells that a calendar changed, not how.
 fn calendar(headers: &HeaderMap) -> Read {
     let header = |name: &str| single(headers, name);
     let state = header("x-goog-resource-state").ok_or(BAD_REQUEST)?;
@@ -316,7 +317,7 @@ fn calendar(headers: &HeaderMap) -> Read {
 
 fn hubspot(event: Value) -> Result<InboundEvent, Rejection> {
     let part = |name: &str| text(event.get(name).unwrap_or(&Value::Null));
-    // HubSpot's own id may not be unique.
+    // HubSpot does not promise that the event's own id is unique.
     let id = format!("{} {} {}", part("eventId")?, part("subscriptionId")?, part("occurredAt")?);
     let event_types = vec![part("subscriptionType")?];
     Ok(InboundEvent { id_at_service: id, event_types, tenant: hubspot_tenant(&event), data: event })
@@ -365,7 +366,8 @@ fn graph_tenant(notification: &Value) -> Option<String> {
     key("microsoft_graph", &[notification.get("subscriptionId")?])
 }
 
-/// An incoming message, or the status of a message or call. Twilio signs no time: id and status identify the event.
+/// An incoming text message, or the status of a message or a call. Twilio signs no time: a message is identified by
+/// its id, and its status if there is one.
 fn twilio(request: &WebhookRequest<'_>) -> Read {
     if !is_form(request) {
         return Err(BAD_REQUEST);
@@ -409,7 +411,8 @@ fn linear_tenant(data: &Value) -> Option<String> {
     key("linear", &[at(data, "/organizationId")])
 }
 
-/// Plain, or in Pipedream's stored form. Without an event id, the same body on the same UTC day is the same event.
+/// The value a component emitted: plain, or in Pipedream's stored form. Without an event id, the same body on the same
+/// UTC day is the same event.
 fn pipedream(body: &[u8], data: Value, now: Timestamp) -> Delivery {
     let stored = at(&data, "/k") == "emit" && data.get("e").is_some();
     let id = if stored { text(at(&data, "/id")).ok() } else { None };

@@ -1,7 +1,8 @@
 //! Verifies the JWT with which Google Pub/Sub authenticates a push.
 //!
-//! Anybody can have Google sign a token for our audience with their own service account, so the account is compared too;
-//! Google's libraries leave that to the caller. A token does not cover the body, and is valid for an hour.
+//! Anybody can have Google sign a token for our audience with a service account of their own, so the account is
+//! compared too; Google's own libraries leave that to the caller. A token does not cover the body, and is valid for an
+//! hour.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKeyKind};
@@ -12,7 +13,7 @@ use super::{HookSecret, WebhookRequest, headers::single};
 use crate::{clients::SigningKey, models::Timestamp};
 
 const ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
-/// Seconds between clocks.
+/// Tolerated difference of clocks, in seconds.
 const LEEWAY: i64 = 60;
 const LONGEST_TOKEN: usize = 10_240;
 
@@ -33,7 +34,7 @@ struct Claims {
     exp: i64,
 }
 
-/// Unverified.
+/// The key id of the request's token, unverified.
 pub fn key_id(request: &WebhookRequest<'_>) -> Option<String> {
     let (head, ..) = parts(request)?;
     Some(decoded::<Header>(head)?.kid)
@@ -65,7 +66,7 @@ pub(super) fn verify(
     (in_time && is_theirs && for_us).then_some(())
 }
 
-/// Still encoded.
+/// Header, claims and signature, still encoded.
 fn parts<'a>(request: &WebhookRequest<'a>) -> Option<(&'a str, &'a str, &'a str)> {
     let (scheme, token) = single(request.headers, "authorization")?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") || token.len() > LONGEST_TOKEN {

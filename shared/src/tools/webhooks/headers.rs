@@ -3,7 +3,8 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// `None` if the header is missing, empty, not text, or repeated; API Gateway joins repeated headers with a comma.
+/// The only value of a header. `None` if it is missing, empty, not text, or repeated; API Gateway joins repeated
+/// headers with a comma.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     single_list(headers, name).filter(|value| !value.contains(','))
 }

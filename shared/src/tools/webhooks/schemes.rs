@@ -17,11 +17,11 @@ use super::{
 };
 use crate::models::Timestamp;
 
-/// Seconds of age, also ahead of our clock.
+/// The tolerated age of a request, in seconds, also ahead of our clock.
 pub(super) const TOLERANCE: i64 = 300;
 const MOST_SIGNATURES: usize = 20;
 
-/// With or without padding.
+/// Base64 with or without padding.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -95,7 +95,7 @@ fn fresh_to_the_millisecond(at: i64, now: Timestamp) -> Option<()> {
     (off.unsigned_abs() <= TOLERANCE.unsigned_abs() * 1_000).then_some(())
 }
 
-/// HMAC-SHA256 over the parts. An empty key proves nothing.
+/// Compares an HMAC-SHA256 over the parts. An empty key proves nothing.
 fn is_mac(key: &[u8], parts: &[&[u8]], mac: &[u8]) -> Option<()> {
     if key.is_empty() {
         return None;
@@ -132,7 +132,7 @@ fn timed_list(header: &str, secret: &SecretString, body: &[u8], now: Timestamp) 
     proven.then_some(())
 }
 
-/// Svix uses other header names.
+/// The Standard Webhooks specification; Svix uses other header names.
 fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: Timestamp) -> Option<()> {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let names = if request.headers.contains_key("webhook-signature") {
@@ -149,7 +149,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     let mut proven = false;
     for signature in signatures.split(' ').take(MOST_SIGNATURES) {
         let (version, signature) = signature.split_once(',')?;
-        // Two headers were joined.
+        // A second comma comes from two joined headers.
         (!signature.contains(',')).then_some(())?;
         if let (true, Ok(signature)) = (version == "v1", BASE64.decode(signature)) {
             let signed = [id.as_bytes(), b".", at.as_bytes(), b".", request.body];
@@ -180,7 +180,7 @@ fn hubspot_url(url: &str) -> String {
     })
 }
 
-/// Known to its creator and Google only.
+/// The token of a Google channel, known to its creator and Google only.
 fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<()> {
     let header = |name| single(request.headers, name);
     let is = |known: &Option<String>, name| known.as_deref().is_none_or(|known| header(name) == Some(known));
@@ -189,7 +189,7 @@ fn google_channel(secret: &HookSecret, request: &WebhookRequest<'_>) -> Option<(
     channel.then_some(())
 }
 
-/// Every notification of the hook's subscription has its `clientState`; others are not the hook's.
+/// Every notification of the hook's subscription must have its `clientState`; other notifications are not the hook's.
 fn microsoft_graph(secret: &HookSecret, body: &[u8]) -> Option<()> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let ours = |notification: &&Value| {

@@ -1,9 +1,9 @@
 //! Verifies `X-Twilio-Signature`.
 //!
-//! Twilio signs the called address, with or without its port, followed by name and value of every form parameter, names in byte
-//! order, the values of one name sorted and each once; base64 of HMAC-SHA1 under the account's auth token. A body other than a
-//! form is covered by its SHA-256 in the address, `bodySHA256` (twilio-node 6.2.0 and twilio-python 9.13.0;
-//! `tests/fixtures/twilio_signatures.json`).
+//! Twilio signs the address it called, followed by name and value of every form parameter, names in the order of their
+//! bytes, the values of one name sorted and each once; base64 of HMAC-SHA1 under the account's auth token. The address may
+//! have been signed with or without its port. Another body than a form is not signed; instead the address carries its SHA-256
+//! as `bodySHA256` (twilio-node 6.2.0 and twilio-python 9.13.0; `tests/fixtures/twilio_signatures.json`).
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,8 @@ use ring::{
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 
-/// `url`: the public address with its query, unchanged. Takes constant time.
+/// Whether `signature` is Twilio's for a request with `body` to `url` (the public address with its query, unchanged).
+/// The comparison takes constant time.
 pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &str) -> bool {
     let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
     let parameters = match body_hash(url) {
@@ -26,7 +27,7 @@ pub fn is_valid(auth_token: &SecretString, url: &str, body: &[u8], signature: &s
     let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, auth_token.expose_secret().as_bytes());
     let [one, other] = with_and_without_port(url);
     let signed = |url: String| verify(&key, (url + &parameters).as_bytes(), &signature).is_ok();
-    // Both, so that the time tells nothing.
+    // Both are computed, so that the time tells nothing.
     signed(one) | signed(other)
 }
 
@@ -50,12 +51,12 @@ fn signed_parameters(body: &[u8]) -> String {
     parameters.into_iter().flat_map(|(name, value)| [name, value]).collect()
 }
 
-/// Its own port, or the scheme's default.
+/// The address without a port and with one: its own, or the scheme's default.
 fn with_and_without_port(url: &str) -> [String; 2] {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // Passwords and IPv6 addresses may contain colons.
+    // User passwords and IPv6 addresses may contain colons.
     let host_at = authority.rfind('@').map_or(0, |at| at + 1);
     let port_at = authority.rfind(':').filter(|at| *at > host_at && !authority.ends_with(']'));
     if let Some(bare) = port_at.and_then(|at| authority.get(..at)) {

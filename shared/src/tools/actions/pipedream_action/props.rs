@@ -1,4 +1,4 @@
-//! Validates a configuration against the action's props; Pipedream does so only at run time.
+//! Validates a configuration against the action's props; Pipedream itself checks them only at run time.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     fields::kind,
 };
 
-/// Beside an unknown one.
+/// Props listed beside an unknown one.
 const NAMED: usize = 30;
 
 impl PipedreamAction {
@@ -114,7 +114,7 @@ impl PipedreamAction {
         }
     }
 
-    /// A model's single value becomes a list where one is expected.
+    /// The arguments, with a model's single value of a list as a list.
     pub(in super::super) fn with_lists(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let is_list = |name: &String| match self.params.get(name) {
             Some(Parameter::Ai { schema, .. }) => schema.get("type").is_some_and(|kind| kind == "array"),
@@ -145,7 +145,7 @@ fn plain(kind: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), kind.into())])
 }
 
-/// `None` for text or any value.
+/// The schema of a prop's values; `None` for text or any value.
 fn schema_of(kind: &str) -> Option<Map<String, Value>> {
     match kind {
         "integer" | "boolean" | "object" => Some(plain(kind)),

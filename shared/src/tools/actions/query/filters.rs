@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Filters {
-    /// The defaults for the base's fields.
+    /// Not given: the defaults for the base's fields.
     #[default]
     Usual,
     Chosen(Vec<Filter>),
@@ -174,7 +174,7 @@ impl Filters {
         Self::Chosen(filters)
     }
 
-    /// `for_model`: a model will fill in arguments.
+    /// Derives missing parameters from the base's fields. `for_model`: a model will fill in arguments.
     pub(super) fn resolve(&mut self, base: &KnowledgeBase, for_model: bool, problems: &mut Problems) {
         let chosen = match std::mem::replace(self, Self::Usual) {
             Self::Chosen(filters) => filters,

@@ -15,9 +15,9 @@ use crate::{
 
 /// Bytes per entry.
 const LONGEST_SHOWN: usize = 350;
-/// Of a matching word's weight, as a share of the query's heaviest word.
+/// Minimal weight of a matching word, as a share of the query's heaviest word.
 const FLOOR: f32 = 0.26;
-/// From this number of letters on, length no longer lowers a word's weight.
+/// Letters of a word from which its length no longer lowers its weight.
 const FULL_LENGTH: usize = 6;
 const FULL_LENGTH_F: f32 = 6.0;
 /// Per answer.
@@ -70,7 +70,7 @@ pub enum IndexOperator {
 #[derive(Debug, PartialEq)]
 pub struct IndexMatches<'a> {
     pub matched: usize,
-    /// False if they only pass the filters.
+    /// Whether the entries contain words of the query; false if they only pass the filters.
     pub by_words: bool,
     pub entries: Vec<&'a str>,
 }
@@ -94,7 +94,7 @@ impl Builder {
         Self { columns: fields.iter().map(column).collect(), shown: Vec::new(), words: PostingsBuilder::default() }
     }
 
-    /// The index holds at most 65,535; a base has far fewer.
+    /// Adds an entry. The index holds at most 65,535; a base has far fewer.
     pub fn add(&mut self, entry: &KnowledgeEntry) {
         if !self.words.next_text() {
             return;
@@ -105,7 +105,7 @@ impl Builder {
             column.push(value);
             match value {
                 Some(FieldValue::Text(text)) => self.words.add(text, 1),
-                // For queries like "with a garden".
+                // "with a garden" should match the name of a true field.
                 Some(FieldValue::Boolean(true)) => self.words.add(field.shown(), 1),
                 _ => {}
             }
@@ -162,7 +162,7 @@ impl Index {
 
     /// Approximate memory in bytes.
     pub fn size(&self) -> usize {
-        // Box, value and the map's overhead.
+        // Per map entry: box, value and the map's overhead.
         const ENTRY: usize = 40;
         let columns = self.columns.iter().map(|(_, column)| match column {
             Column::Text { known, values } => {
@@ -174,7 +174,7 @@ impl Index {
         columns.sum::<usize>() + self.shown.iter().map(|text| text.len() + 16 + 2).sum::<usize>() + self.words.size()
     }
 
-    /// `value` must have the type that field and operator require.
+    /// A condition on a field. `value` must have the type required by field and operator.
     ///
     /// # Errors
     /// A sentence for the model.
@@ -211,12 +211,12 @@ impl Index {
         Ok(IndexCondition { column, test })
     }
 
-    /// Filters, then ranks by words; without words by id.
+    /// Applies the filters, then ranks by words. Without words the order is by id.
     pub fn search(&self, query: &str, conditions: &[IndexCondition]) -> IndexMatches<'_> {
         let passes = self.passing(conditions);
         let (wanted, any_words) = self.wanted(query);
         let scores = self.scores(&wanted);
-        // Unless no other word matches.
+        // Words in more than half of the entries count only if no other word matches.
         let telling: Vec<Term> = wanted.iter().copied().filter(|term| 2 * term.texts() <= self.shown.len()).collect();
         let mut matched = self.having(&telling, &passes);
         if matched.is_empty() {
@@ -234,9 +234,9 @@ impl Index {
         IndexMatches { matched: matched.len(), by_words, entries }
     }
 
-    /// The query's words that can produce a match, and whether it has any words. Words far lighter than the heaviest are
-    /// dropped, since "what" and "the" occur in unrelated entries. The weight grows with a word's rarity in this base and its
-    /// length, so it works in any language.
+    /// The words of a query that can produce a match, without duplicates, and whether the query has any words. Words far lighter
+    /// than the heaviest one are dropped, since "what" and "the" occur in unrelated entries. A word's weight grows with its
+    /// rarity in this base, highest if no entry has it, and with its length, so it works in any language.
     fn wanted(&self, query: &str) -> (Vec<Term>, bool) {
         let collection = self.words.collection();
         let mut said: Vec<(Option<Term>, f32)> = Vec::new();
@@ -285,7 +285,7 @@ impl Index {
     }
 }
 
-/// Function words are short.
+/// The weight of a word by its length: function words are short.
 fn share_of_length(word: &str) -> f32 {
     let letters = word.chars().take(FULL_LENGTH).count();
     let exact = letters == FULL_LENGTH || word.chars().any(char::is_numeric);
@@ -302,7 +302,7 @@ impl Column {
                 values.get(entry).is_some_and(|value| from <= value && value <= to)
             }
             (Self::Number(values), Test::Numbers(wanted)) => {
-                // Both were parsed from decimal text alike, so equal numbers have equal bits.
+                // Both sides were parsed from decimal text in the same way, so equal numbers have equal bits.
                 values.get(entry).is_some_and(|value| wanted.iter().any(|wanted| wanted.total_cmp(value).is_eq()))
             }
             (Self::Boolean(values), Test::Boolean(wanted)) => values.get(entry) == Some(&Some(*wanted)),

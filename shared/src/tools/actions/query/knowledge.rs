@@ -11,10 +11,10 @@ use crate::{
     store::{KnowledgeBases, KnowledgeEntries},
 };
 
-/// All indexes together; the latest one is kept at any size.
+/// Bytes of all cached indexes; the latest one is kept at any size.
 const LARGEST_SHELF: usize = 64 * 1024 * 1024;
 
-/// Clones share the cache.
+/// Reads knowledge bases, and caches their indexes. Clones share the cache.
 #[derive(Clone)]
 pub struct Knowledge {
     bases: KnowledgeBases,
@@ -27,7 +27,7 @@ impl Knowledge {
         Self { bases, entries, cache: Arc::new(Mutex::new(IndexCache { largest: LARGEST_SHELF, indexes: Vec::new() })) }
     }
 
-    /// A cached index costs one small read.
+    /// The base and its index. A cached index costs one small read, and is rebuilt only if the entries changed.
     ///
     /// # Errors
     /// [`crate::Error::NotFound`] for an unknown base or one of another organization.
@@ -37,12 +37,12 @@ impl Knowledge {
         id: KnowledgeBaseId,
     ) -> Result<(KnowledgeBase, Arc<Index>)> {
         let base = self.bases.get(organization, id).await?;
-        // So that concurrent requests share one build.
+        // Held during the build, so that concurrent requests share the index.
         let mut cache = self.cache.lock().await;
         if let Some(index) = cache.take(id, base.version) {
             return Ok((base, index));
         }
-        // Entries may be newer than `base.version`; the next query then rebuilds.
+        // Entries may be newer than `base.version`; the next query then sees a new version and rebuilds.
         let mut builder = Builder::new(&base.fields);
         self.entries.each(organization, id, |entry| builder.add(&entry)).await?;
         let index = Arc::new(builder.finish());
@@ -65,7 +65,7 @@ struct Kept {
 }
 
 impl IndexCache {
-    /// Drops an index of another version.
+    /// The index at this version. An index of another version is obsolete and is dropped.
     fn take(&mut self, base: KnowledgeBaseId, version: u64) -> Option<Arc<Index>> {
         let at = self.indexes.iter().position(|kept| kept.base == base)?;
         let kept = self.indexes.remove(at);

@@ -16,7 +16,7 @@ use crate::{
 const CALLER: &str = "{{caller_phone_number}}";
 const MOST_ALLOWED: usize = 100;
 
-/// Stored as `"caller_only"` or a list; absent for anybody. Any other value is unreadable, so that it never means anybody.
+/// Stored as `"caller_only"` or as a list; absent for anybody. Any other value is unreadable, so that it can never mean anybody.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum AllowedRecipients {
@@ -36,7 +36,7 @@ pub(super) enum Word {
 pub(super) struct Allowed {
     /// `None`: anybody.
     numbers: Option<Vec<E164>>,
-    /// The end of the error, which must not reveal the allowed numbers to the model.
+    /// The end of the error for other recipients. It must not reveal the allowed numbers to the model.
     otherwise: &'static str,
 }
 
@@ -71,7 +71,7 @@ impl AllowedRecipients {
         }
     }
 
-    /// Otherwise every message to the author's own recipients would fail.
+    /// The author's own recipients must be allowed; otherwise every message to them would fail.
     pub(super) fn check(&self, recipients: &Parameter, fields: &mut Fields<'_>) {
         let listed = match self {
             Self::Anybody => return,
@@ -129,7 +129,7 @@ impl Allowed {
     }
 }
 
-/// Canonical spelling.
+/// Canonical spelling of a number or variable.
 fn plain(text: &str) -> String {
     match text.parse::<E164>() {
         Ok(number) => number.to_string(),

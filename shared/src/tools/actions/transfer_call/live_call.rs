@@ -1,7 +1,7 @@
 //! Finds the live call that a tool may control, only among the organization's own calls.
 //!
-//! A call that came in through us has a row with its control URL. For any other call we ask VAPI, and require an assistant of
-//! the organization's agents. A control URL in the request is never trusted.
+//! A call that came in through us has a row with its control URL, so it costs no further request. For any other call we ask VAPI,
+//! and require the assistant of one of the organization's agents. A control URL in the request is never trusted.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{
     tool::{CallContext, ToolOutcome},
 };
 
-/// Short: the caller is waiting, and the transfer follows.
+/// Time for VAPI's answer: the caller is waiting, and the transfer follows.
 const ASKED_FOR: Duration = Duration::from_secs(5);
 
 const UNKNOWN_CALL: &str = "This call is not known here and cannot be transferred. Offer to take a message instead.";
 
-/// For the model and for the log.
+/// The reason why a call cannot be transferred, for the model and for the log.
 #[derive(Debug)]
 pub(super) struct Refused {
     sentence: &'static str,
