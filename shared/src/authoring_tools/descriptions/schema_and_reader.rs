@@ -1,5 +1,7 @@
 //! Holds the schema of definitions against the reader: both refuse the same mistakes of shape.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::definition_schema::definition_schema;
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Parts that the request of a run checks.
-const CHECKED_AS_RUNS: [&str; 5] = ["/system_prompt", "/tools", "/schema", "/model", "/limits"];
+const CHECKED_AS_RUNS: [&str; 6] = ["/prompt", "/system_prompt", "/tools", "/schema", "/model", "/limits"];
 
 /// Valid definitions that have each field of the schema at least once.
 fn definitions() -> Vec<Value> {
@@ -20,6 +22,14 @@ fn definitions() -> Vec<Value> {
         "condition": group, "approval": {"expires_in_minutes": 60, "reason": "It leaves the house."},
         "timeout_seconds": 20, "on_error": "stop", "retries": 1,
     }, {"id": "again", "tool": "slack_post_message", "approval": true}]);
+    let tell = json!([{"id": "caught", "tool": "slack_post_message"}]);
+    let steps = json!([
+        {"id": "each", "for_each": "{{rows}}", "as": "row", "key": "{{row.id}}", "max_items": 5, "actions": [{"id": "a", "tool": "t"}]},
+        {"id": "either", "choose": [{"when": clause, "actions": [{"id": "b", "tool": "t"}]}], "otherwise": [{"id": "c", "tool": "t"}]},
+        {"id": "pause", "wait": {"minutes": 5}},
+        {"id": "later", "wait": {"until": "2027-01-31T09:00:00Z"}},
+        {"id": "try", "tool": "t", "catch": tell},
+    ]);
     let with = |trigger_type: &str, trigger_config: Value| {
         json!({
             "name": "Urgent", "description": "Tells of it.", "trigger_type": trigger_type,
@@ -47,6 +57,9 @@ fn definitions() -> Vec<Value> {
                 "missed": "run_once",
             }),
         ),
+        with("schedule_recurring", json!({"cron": ["0 9 * * *", "30 13 * * *"], "not_on": ["12-25"]})),
+        with("webhook", json!({"hook": "acme", "event_type": "order.paid"})),
+        json!({"name": "Steps", "trigger_type": "manual", "actions": steps, "catch": [{"id": "end", "tool": "t"}]}),
         json!({
             "name": "Ask", "trigger_type": "manual", "prompt": "Sum it up.", "system_prompt": "Be short.",
             "tools": ["current_time"], "schema": {"type": "object"}, "model": "a/model",
@@ -117,6 +130,52 @@ fn mistakes(schema: &Value, value: &Value, pointer: &str) -> Vec<(String, Value)
         mistakes.extend(form.into_iter().flat_map(|form| self::mistakes(form, value, pointer)));
     }
     mistakes
+}
+
+/// The pointers of the schema's properties, as far as definitions have them.
+fn covered(schema: &Value, value: &Value, place: &str, found: &mut BTreeSet<String>) {
+    for form in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+        covered(form, value, place, found);
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                if let Some(member) = members.get(name) {
+                    let place = format!("{place}/{name}");
+                    covered(part, member, &place, found);
+                    found.insert(place);
+                }
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| covered(schema.get("items").unwrap_or(&Value::Null), item, place, found));
+        }
+        _ => {}
+    }
+}
+
+fn all_properties(schema: &Value, place: &str, all: &mut BTreeSet<String>) {
+    let forms = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    forms.chain(schema.get("items")).for_each(|part| all_properties(part, place, all));
+    for (name, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let place = format!("{place}/{name}");
+        all_properties(part, &place, all);
+        all.insert(place);
+    }
+}
+
+#[test]
+fn the_definitions_have_each_field_of_the_schema() {
+    let (shown, mut found, mut all) = (definition_schema(), BTreeSet::new(), BTreeSet::new());
+    definitions().iter().for_each(|definition| covered(&shown, definition, "", &mut found));
+    all_properties(&shown, "", &mut all);
+    // Conditions are the same everywhere.
+    let missing: Vec<&String> = all.difference(&found).filter(|place| !is_in_a_condition(place)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+fn is_in_a_condition(place: &str) -> bool {
+    ["/condition/", "/filter/", "/filters/", "/when/"].iter().any(|part| place.contains(part))
 }
 
 #[test]
