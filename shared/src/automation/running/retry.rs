@@ -49,7 +49,7 @@ pub struct RetryRequest {
     pub confirmed: Vec<String>,
 }
 
-/// What a retry does with an action.
+/// A retry's treatment of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryStep {
@@ -256,7 +256,7 @@ fn unrecorded(
     Ok((!is_over).then(|| u32::try_from(recorded.len()).unwrap_or(u32::MAX)))
 }
 
-/// What becomes of each action. An earlier result is that of the same action: the same definition under the same id.
+/// The step of each action in the retry. An earlier result is that of the same action: the same definition under the same id.
 fn steps(
     actions: &[DefinedStep],
     earlier: &[DefinedStep],
@@ -293,7 +293,7 @@ fn step(step: RetryStep, reason: &str) -> Step {
     Step { kept: None, marks: None, step, reason: reason.to_owned() }
 }
 
-/// What becomes of an action with a result. `before_failures`: no earlier action failed.
+/// The step of an action with a result. `before_failures`: no earlier action failed.
 fn again(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
     match result.status {
         ActionStatus::Succeeded if same => keep(kept, "It succeeded."),

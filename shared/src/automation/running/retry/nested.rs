@@ -35,7 +35,7 @@ pub(super) fn stopped_at(
     })
 }
 
-/// What becomes of each result of the earlier run, and of the steps that have none.
+/// The treatment of each result of the earlier run, and of the steps without one.
 pub(super) fn plan(
     steps: &[DefinedStep],
     earlier: &[DefinedStep],
