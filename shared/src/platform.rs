@@ -41,9 +41,9 @@ use crate::{
     planner::TurnLimits,
     receipts::Receipts,
     store::{
-        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events,
-        Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
-        Quotas, Replays, Schedules, Services, Threads, Tools,
+        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, Erasure,
+        Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations,
+        PhoneNumbers, Quotas, Replays, Schedules, Services, Threads, Tools,
     },
     telemetry,
     tool::CallableTool,
@@ -564,6 +564,8 @@ impl Platform {
             services: ActionClients {
                 agents: Agents::new(database),
                 phone_numbers: PhoneNumbers::new(database),
+                calls: Calls::new(database),
+                public_url: None,
                 secrets: self.secrets().clone(),
                 twilio: self.twilio(),
                 pipedream: self.pipedream(),

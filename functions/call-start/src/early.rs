@@ -69,7 +69,7 @@ where
     (Some(found), early)
 }
 
-fn changes_nothing(tool: &Tool) -> bool {
+pub(crate) fn changes_nothing(tool: &Tool) -> bool {
     ToolConfig::stored(tool).is_ok_and(|config| !config.action.has_effect())
 }
 

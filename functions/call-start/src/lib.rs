@@ -8,6 +8,7 @@
 
 mod early;
 mod result_variables;
+mod transfers;
 mod twilio_request;
 pub mod twiml;
 
@@ -34,7 +35,9 @@ use shared::{
 
 use crate::{early::Early, twilio_request::Incoming};
 
-shared::routes!(Deps, "calls": incoming_call);
+use crate::transfers::{brief_callee, ring_next};
+
+shared::routes!(Deps, "calls": incoming_call, ring_next, brief_callee);
 
 /// Twilio gives up after 15 s; some of that is on the way.
 const ANSWER_WITHIN: Duration = Duration::from_secs(13);
@@ -98,7 +101,7 @@ impl Deps {
 struct Form;
 
 /// TwiML.
-struct Twiml(Reply);
+pub(crate) struct Twiml(Reply);
 
 /// Take an incoming call in
 ///
@@ -140,7 +143,9 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
 
     // One round trip: whose number it is, and whether this call has been answered before. The claim is released unless the
     // request turns out to be Twilio's.
-    let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, id, &incoming, deadline));
+    let of_number = id.to_string();
+    let name = ["incoming", &of_number, &incoming.call_sid];
+    let (number, claim) = join!(deps.phone_numbers.find(id), claim(deps, &name, &incoming, deadline));
     let number = match admitted(deps, number, &incoming, request).await {
         Ok(number) => number,
         Err(error) => {
@@ -176,8 +181,8 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
         }
     };
     let form = http::body(request).to_vec();
-    let (answered, tools) =
-        join!(ask_vapi(deps, &number, &incoming, &early.variables, form, deadline.at_most(VAPI_WITHIN)), tools);
+    let asks = CreatedCall { name: &incoming.call_sid, variables: &early.variables, first_message: None };
+    let (answered, tools) = join!(ask_vapi(deps, &number, &incoming, asks, form, deadline.at_most(VAPI_WITHIN)), tools);
     let fallback = answered.is_err();
     // A call that a twin of the request has begun is counted there.
     let counts = ticket.is_some() || unclaimed;
@@ -291,8 +296,8 @@ async fn refuse(error: Error, at: Deadline) -> Result<Reply> {
     }
 }
 
-async fn claim(deps: &Deps, id: PhoneNumberId, incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
-    let key = Key::new(&["incoming", &id.to_string(), &incoming.call_sid], &Value::Null);
+async fn claim(deps: &Deps, request: &[&str], incoming: &Incoming, deadline: Deadline) -> Result<Claim> {
+    let key = Key::new(request, &Value::Null);
     // Twilio repeats a request within seconds. The same one hours later gets the same answer, and begins nothing.
     deps.idempotency.claim(&key, Some(&incoming.call_sid), LEASE, deadline.reserving(TWIN_RESERVE)).await
 }
@@ -318,12 +323,20 @@ fn creates_calls(number: &PhoneNumber) -> Option<(&str, AgentId)> {
     number.vapi_phone_number_id.as_deref().zip(number.agent_id)
 }
 
+/// The part of a created call that Twilio's form does not have.
+pub(crate) struct CreatedCall<'a> {
+    /// Unique.
+    name: &'a str,
+    variables: &'a Map<String, Value>,
+    first_message: Option<&'a str>,
+}
+
 /// VAPI's TwiML, and the call behind it.
 async fn ask_vapi(
     deps: &Deps,
     number: &PhoneNumber,
     incoming: &Incoming,
-    variables: &Map<String, Value>,
+    asks: CreatedCall<'_>,
     form: Vec<u8>,
     deadline: Deadline,
 ) -> Result<(String, Option<twiml::Stream>)> {
@@ -336,8 +349,9 @@ async fn ask_vapi(
                 phone_number_id: at_vapi,
                 assistant_id: &agent.external_assistant_id,
                 caller: &incoming.caller,
-                call_sid: &incoming.call_sid,
-                variables,
+                name: asks.name,
+                variables: asks.variables,
+                first_message: asks.first_message,
             };
             deps.vapi.create_inbound_call(&account, call, deadline).await?
         }
@@ -420,6 +434,9 @@ fn begun(
         caller_spoke_at: None,
         agent_hung_at: None,
         transfers: Vec::new(),
+        transfer: None,
+        returned_from: None,
+        preface: None,
         created_at: received_at,
         updated_at: now,
         expires_at: Some(expires_at),
@@ -461,7 +478,7 @@ async fn start(deps: &Deps, call: &Call, early: &Early) -> bool {
     let run = |tool| queued(call.organization_id, &call.id, &call.caller_phone_number, &call.called_phone_number, tool);
     let mut messages: Vec<(Queued, Duration)> =
         not_begun.map(|tool| (Queued::Execution(run(tool)), Duration::ZERO)).collect();
-    let has_untold = call.results.values().any(Option::is_some);
+    let has_untold = call.preface.is_some() || call.results.values().any(Option::is_some);
     if has_untold || !call.has_all_results() {
         let due = Queued::ContextDue { organization_id: call.organization_id, call_id: call.id.clone() };
         // With all results there, nothing is waited for but the row.

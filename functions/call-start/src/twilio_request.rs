@@ -60,6 +60,19 @@ impl Incoming {
     }
 }
 
+/// A field of Twilio's form, if it is not empty.
+pub(crate) fn field(request: &Request, name: &str) -> Option<String> {
+    let found = form_urlencoded::parse(http::body(request)).find(|(key, _)| key == name);
+    found.map(|(_, value)| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// The form of a call that begins: VAPI refuses a call that does not ring, and knows no fields of a `<Dial>`.
+pub(crate) fn as_ringing(request: &Request) -> Vec<u8> {
+    let fields = form_urlencoded::parse(http::body(request)).filter(|(key, _)| !key.starts_with("Dial"));
+    let fields = fields.map(|(key, value)| if key == "CallStatus" { (key, "ringing".into()) } else { (key, value) });
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into_bytes()
+}
+
 /// Whether a server may read a parameter under this name, `To` as `to` or `To[]`.
 fn is_named(key: &str, name: &str) -> bool {
     key.trim().split(['[', '.']).next().is_some_and(|key| key.trim_end().eq_ignore_ascii_case(name))

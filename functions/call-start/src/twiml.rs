@@ -5,7 +5,7 @@ use quick_xml::{
     escape::escape,
     events::{BytesStart, Event},
 };
-use shared::models::{CallId, ControlUrl, E164};
+use shared::models::{CallId, ControlUrl, DialDestination, E164};
 use url::Url;
 
 /// The used parts of VAPI's TwiML.
@@ -81,6 +81,67 @@ fn control(stream: &str) -> Option<Stream> {
     Some(Stream { call_id, control_url: control.parse().ok()? })
 }
 
+/// TwiML that first says a sentence. Text that is no TwiML stays as it is.
+pub fn with_sentence(twiml: &str, sentence: &str) -> String {
+    let mut reader = Reader::from_str(twiml);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(_)) => {
+                let at = usize::try_from(reader.buffer_position()).unwrap_or_default();
+                let (before, after) = twiml.split_at(at.min(twiml.len()));
+                return format!("{before}{}{after}", say(sentence));
+            }
+            Ok(Event::Eof | Event::Empty(_)) | Err(_) => return twiml.to_owned(),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Rings a destination; Twilio then requests the TwiML at `action`, and tells the callee the TwiML at `briefing` before the two
+/// are connected (<https://www.twilio.com/docs/voice/twiml/dial>).
+pub struct Dial<'a> {
+    pub to: &'a DialDestination,
+    pub seconds: u16,
+    pub action: &'a str,
+    pub briefing: Option<&'a str>,
+    /// The number that is shown; without it the caller's.
+    pub caller_id: Option<&'a E164>,
+}
+
+impl Dial<'_> {
+    pub fn twiml(&self) -> String {
+        let caller_id = match self.caller_id {
+            Some(number) => format!(r#" callerId="{}""#, escape(number.as_str())),
+            None => String::new(),
+        };
+        let url = self.briefing.map(|url| format!(r#" url="{}""#, escape(url))).unwrap_or_default();
+        let to = match self.to {
+            DialDestination::Number(number) => format!("<Number{url}>{}</Number>", escape(number.as_str())),
+            DialDestination::Sip(uri) => format!("<Sip{url}>{}</Sip>", escape(uri)),
+        };
+        let (action, seconds) = (escape(self.action), self.seconds);
+        response(&format!(r#"<Dial action="{action}" method="POST" timeout="{seconds}"{caller_id}>{to}</Dial>"#))
+    }
+}
+
+/// A sentence, and then nothing more on this leg.
+pub fn sentence(text: Option<&str>) -> String {
+    response(&text.map(say).unwrap_or_default())
+}
+
+/// Ends the call, after a sentence if there is one.
+pub fn hang_up(text: Option<&str>) -> String {
+    response(&format!("{}<Hangup/>", text.map(say).unwrap_or_default()))
+}
+
+fn say(text: &str) -> String {
+    format!("<Say>{}</Say>", escape(text))
+}
+
+fn response(verbs: &str) -> String {
+    format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
+}
+
 /// The fallback when VAPI cannot take the call: dials the fallback number, or says a sentence.
 pub fn fallback(number: Option<&E164>) -> String {
     let verbs = match number {
@@ -90,7 +151,7 @@ pub fn fallback(number: Option<&E164>) -> String {
                 .to_owned()
         }
     };
-    format!(r#"<?xml version="1.0" encoding="UTF-8"?><Response>{verbs}</Response>"#)
+    response(&verbs)
 }
 
 #[cfg(test)]
@@ -154,6 +215,33 @@ mod tests {
         ] {
             assert!(read(nonsense).is_err(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn a_sentence_is_said_before_the_stream() {
+        let stream = format!("<Connect><Stream url='wss://x.vapi.ai/{CALL}/transport'/></Connect>");
+        for start in ["<Response>", "<?xml version=\"1.0\"?>\n<!-- a > b --><Response xmlns:x='>'>"] {
+            let twiml = with_sentence(&format!("{start}{stream}</Response>"), "Nobody answers; 1 < 2.");
+            assert_eq!(twiml, format!("{start}<Say>Nobody answers; 1 &lt; 2.</Say>{stream}</Response>"));
+            assert!(control_of(&twiml).is_some());
+        }
+        for other in ["<Response/>", "OK", ""] {
+            assert_eq!(with_sentence(other, "x"), other);
+        }
+    }
+
+    #[test]
+    fn a_dial_escapes_its_texts() {
+        let dial = Dial {
+            to: &DialDestination::Sip("sip:a\"<b>&c@x".into()),
+            seconds: 20,
+            action: "https://x/a?rang=1&b",
+            briefing: Some("https://x/b"),
+            caller_id: None,
+        };
+        let expected = "<Response><Dial action=\"https://x/a?rang=1&amp;b\" method=\"POST\" timeout=\"20\">\
+                        <Sip url=\"https://x/b\">sip:a&quot;&lt;b&gt;&amp;c@x</Sip></Dial></Response>";
+        assert!(dial.twiml().ends_with(expected), "{}", dial.twiml());
     }
 
     #[test]

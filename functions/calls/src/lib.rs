@@ -72,7 +72,7 @@ impl Deps {
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "ended",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": "2026-02-27T10:13:20.000Z",
 ///  "ended_reason": "customer-ended-call", "duration_seconds": 140.5, "cost": 0.12,
-///  "failed_tools": 1}], "next_cursor": null}
+///  "failed_tools": 1, "returned_from": null, "returned_as": null}], "next_cursor": null}
 /// ```
 #[operation(GET "/api/{slug}/calls", Viewer)]
 async fn list_calls(
@@ -109,7 +109,7 @@ async fn list_calls(
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "in-progress",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": null, "ended_reason": null, "duration_seconds": null,
-///  "cost": null, "failed_tools": 0, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
+///  "cost": null, "failed_tools": 0, "returned_from": null, "returned_as": null, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
 ///  {"at": "2026-02-27T10:10:58.204Z", "event": "twiml_answered"}, {"at": "2026-02-27T10:10:58.205Z",
 ///  "event": "tool_queued", "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2",
 ///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},
@@ -141,7 +141,7 @@ async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Show
 ///  "done": [{"execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2", "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
 ///  "tool": "book_table", "effect": "record", "arguments": {"guests": 4, "time": "19:30"}, "status": "succeeded",
 ///  "reason": null, "fault": null, "next_step": null, "at": "2026-02-27T10:11:58.240Z"}], "failed": [], "unknown": [],
-///  "not_done": [], "looked_up": [], "tools_done": ["book_table"], "transfers": []}
+///  "not_done": [], "looked_up": [], "tools_done": ["book_table"], "transfers": [], "returned_as": null}
 /// ```
 #[operation(GET "/api/{slug}/calls/{id}/receipt", Viewer)]
 async fn get_call_receipt(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Shown<CallReceipt>> {

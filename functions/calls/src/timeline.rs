@@ -6,8 +6,8 @@ use serde::Serialize;
 use shared::{
     described::Described,
     models::{
-        BackgroundResult, Call, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
-        Timestamp, ToolId,
+        BackgroundResult, Call, CallId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
+        Timestamp, ToolId, TransferOutcome,
     },
 };
 
@@ -75,6 +75,19 @@ enum Event {
         #[schema(r#enum = PLACES)]
         to: Option<String>,
     },
+    /// A destination of a transfer with `if_unanswered` rang.
+    DestinationRang {
+        /// `number` or `sip`.
+        to: String,
+        /// Null while it rings.
+        outcome: Option<TransferOutcome>,
+    },
+    /// A transfer with `if_unanswered` is over.
+    TransferEnded {
+        outcome: TransferOutcome,
+        /// The call in which the caller is back with the agent.
+        returned_as: Option<CallId>,
+    },
     CallEnded {
         /// In VAPI's words.
         reason: Option<String>,
@@ -127,8 +140,10 @@ impl Event {
             Self::CallerSpoke => 11,
             Self::AgentHung => 12,
             Self::CallTransferred { .. } => 13,
-            Self::CallEnded { .. } => 14,
-            Self::CostReported { .. } => 15,
+            Self::DestinationRang { .. } => 14,
+            Self::TransferEnded { .. } => 15,
+            Self::CallEnded { .. } => 16,
+            Self::CostReported { .. } => 17,
         }
     }
 }
@@ -176,6 +191,14 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     }
     for transfer in &call.transfers {
         add(transfer.at, Event::CallTransferred { to: transfer.to.clone() });
+    }
+    if let Some(transfer) = &call.transfer {
+        for rung in &transfer.rung {
+            add(rung.at, Event::DestinationRang { to: rung.to.clone(), outcome: rung.outcome });
+        }
+        if let (Some(at), Some(outcome)) = (transfer.ended_at, transfer.outcome) {
+            add(at, Event::TransferEnded { outcome, returned_as: transfer.returned_as.clone() });
+        }
     }
     if let Some(at) = call.context_injected_at {
         add(at, Event::ContextInjected);

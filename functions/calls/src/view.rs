@@ -38,6 +38,10 @@ pub(crate) struct CallView {
     cost: Option<f64>,
     /// Executions in the call that did not succeed: failed, partial, limited, or with an unknown outcome.
     failed_tools: Option<usize>,
+    /// The call before this one: it was transferred, nobody answered, and the caller returned to the agent.
+    returned_from: Option<CallId>,
+    /// The call in which the caller is back with the agent.
+    returned_as: Option<CallId>,
 }
 
 #[derive(Debug, Serialize, Described)]
@@ -66,6 +70,8 @@ impl CallView {
             duration_seconds: None,
             cost: None,
             failed_tools: None,
+            returned_from: None,
+            returned_as: None,
         }
     }
 }
@@ -86,6 +92,8 @@ impl From<Call> for CallView {
             duration_seconds: row.duration_seconds,
             cost: row.cost,
             failed_tools: Some(row.failed_executions.len()),
+            returned_from: row.returned_from,
+            returned_as: row.transfer.and_then(|transfer| transfer.returned_as),
         }
     }
 }

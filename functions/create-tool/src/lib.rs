@@ -86,6 +86,11 @@ impl Deps {
 /// {"type": "transferCall", "label": "Transfer to the desk", "target": {"type": "sip",
 ///  "sipUri": "sip:desk@pbx.example.com"}, "message": "A caller is waiting.", "messageStrategy": "message"}
 /// ```
+/// ```json,transfer_call_that_returns: The caller is back with the agent if nobody answers
+/// {"type": "transfer_call", "label": "Connect to the desk", "target": {"type": "number", "number": "+15550100002"},
+///  "messageStrategy": "summary", "if_unanswered": {"after_seconds": 20, "say": "Nobody is at the desk just now.",
+///  "then": [{"type": "number", "number": "+15550100003"}]}}
+/// ```
 /// ```json,transfer_call_to_one_of_several: Hands the call to whom the model chooses of these
 /// {"type": "transfer_call", "label": "Connect to a person", "destinations": [{"type": "number",
 ///  "number": "+15550100002", "label": "Front desk"}, {"type": "number", "number": "+15550100003", "label": "Billing",

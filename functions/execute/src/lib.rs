@@ -54,7 +54,7 @@ impl Deps {
             calls: Calls::new(database),
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
-            executor: platform.executor(platform.idempotency()?)?,
+            executor: platform.executor(platform.idempotency()?)?.reached_at(platform.public_url()?),
             intents: Intents::new(database),
             executions: platform.executions_queue()?,
         })

@@ -245,7 +245,7 @@ async fn is_over(deps: &Deps, call: &Call) -> bool {
     row.is_some_and(|row| row.is_over())
 }
 
-/// The heading and a line for each tool with a result, in the order in which the tools were queued.
+/// The call's preface, then the heading and a line for each tool with a result, in the order in which the tools were queued.
 fn message(call: &Call) -> Option<String> {
     let found =
         call.on_call_start.iter().filter_map(|tool| call.results.get(&tool.execution_id.to_string())?.as_deref());
@@ -263,7 +263,11 @@ fn message(call: &Call) -> Option<String> {
         message.push('\n');
         message.push_str(&instead_of(format_args!("{left_out} more results")));
     }
-    (lines > 0).then_some(message)
+    let results = (lines > 0).then_some(message);
+    match (&call.preface, results) {
+        (Some(preface), Some(results)) => Some(format!("{preface}\n{results}")),
+        (preface, results) => results.or_else(|| preface.clone()),
+    }
 }
 
 /// The JSON of a result, cut so that its line keeps the budget; `None` for a failure.

@@ -48,7 +48,7 @@ impl Deps {
         Ok(Self {
             tools: Tools::new(database),
             calls: Calls::new(database),
-            executor: platform.executor(platform.idempotency()?)?,
+            executor: platform.executor(platform.idempotency()?)?.reached_at(platform.public_url()?),
             executions: platform.executions_queue()?,
         })
     }

@@ -6,10 +6,11 @@
 //! 3. A tool is edited to run on call start only and back, then deleted while attached ([`lifecycle`]).
 //! 4. The agent looks something up ([`lookup`]).
 //! 5. The agent transfers the caller ([`transfer`]).
-//! 6. A tool is tested before it is saved ([`tools_test`]).
-//! 7. An automation reads a web page and returns its contents as JSON ([`automation`]).
-//! 8. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
-//! 9. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
+//! 6. Nobody answers another transfer, and the caller returns ([`returning_transfer`]).
+//! 7. A tool is tested before it is saved ([`tools_test`]).
+//! 8. An automation reads a web page and returns its contents as JSON ([`automation`]).
+//! 9. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
+//! 10. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
 
 mod agent;
 mod automation;
@@ -17,6 +18,7 @@ mod events;
 mod incoming;
 mod lifecycle;
 mod lookup;
+mod returning_transfer;
 mod tools_test;
 mod transfer;
 mod user;
@@ -33,7 +35,7 @@ use crate::{
 };
 
 /// The number of steps that [`play`] prints.
-pub const ACTS: usize = 9;
+pub const ACTS: usize = 10;
 
 #[derive(Debug, Clone)]
 pub struct Played {
@@ -52,6 +54,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     lifecycle::play(&user, progress).await?;
     lookup::play(&user, progress).await?;
     transfer::play(&user, progress).await?;
+    returning_transfer::play(&user, progress).await?;
     tools_test::play(&user, progress).await?;
     automation::play(&user, progress).await?;
     agent::play(&user, progress).await?;

@@ -5,6 +5,9 @@
 //!
 //! `GET /2010-04-01/Accounts/{sid}/IncomingPhoneNumbers.json?PhoneNumber=…` lists matching numbers of the account; the filter
 //! also matches parts of numbers, so results are compared with the whole number.
+//!
+//! `POST /2010-04-01/Accounts/{sid}/Calls/{call}.json` with `Url` and `Method` moves a live call to other TwiML
+//! (<https://www.twilio.com/docs/voice/api/call-resource#update-a-call-resource>); 21220 says that it is not live.
 
 use futures_util::join;
 use secrecy::{ExposeSecret, SecretString};
@@ -13,7 +16,7 @@ use serde_json::json;
 
 use super::{
     Error, Failure, UpstreamService,
-    http_client::{Retry, segment, send_json},
+    http_client::{Retry, segment, send, send_json},
 };
 use crate::{Deadline, models::E164};
 
@@ -108,6 +111,28 @@ impl Twilio {
             .header("accept", "application/json")
             .form(&[("To", to.as_str()), ("From", from.as_str()), ("Body", text)]);
         send_json(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await
+    }
+
+    /// Has a live call go on with the TwiML of an address, which Twilio requests by POST.
+    ///
+    /// # Errors
+    /// [`Error::effect_possible`] tells whether the call may have been moved.
+    pub async fn redirect_call(
+        &self,
+        account: &Account,
+        call_sid: &str,
+        url: &str,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let (user, password) = account.api_key().unwrap_or((&account.account_sid, &account.auth_token));
+        let call = segment(call_sid);
+        let request = self
+            .http
+            .post(format!("{}/2010-04-01/Accounts/{}/Calls/{call}.json", self.base_url, account.account_sid))
+            .basic_auth(user, Some(password.expose_secret()))
+            .header("accept", "application/json")
+            .form(&[("Url", url), ("Method", "POST")]);
+        send(UpstreamService::Twilio, request, Retry::NeverProcessed, deadline).await.map(drop)
     }
 
     /// Checks the credentials and the owner of a number. The auth token is always checked, because Twilio signs its requests with

@@ -28,6 +28,7 @@ mod read_back;
 mod recipient_state;
 mod reissue;
 mod replay;
+mod returning_transfer;
 mod schedule;
 mod service;
 mod slug;
@@ -92,6 +93,7 @@ pub use replay::{
     QueuedReplay, Replay, ReplayFailure, ReplayFilter, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait,
     ReplayedAutomation, SkipReason, SkippedRuns,
 };
+pub use returning_transfer::{DialDestination, ReturningTransfer, RungDestination, TransferOutcome};
 pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,

@@ -9,6 +9,7 @@
 mod background;
 mod read_backs;
 mod starting;
+mod transfers;
 
 pub use background::AddedToCall;
 pub use starting::AddedEarly;
@@ -267,7 +268,7 @@ impl Calls {
         if !end.cost_parts.is_empty() {
             change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);
         }
-        let change = change.and(" REMOVE #control_url, #to_tell, #read_back");
+        let change = change.and(" REMOVE #control_url, #to_tell, #read_back, #preface");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
     }
 

@@ -96,6 +96,13 @@ impl ClaimedAhead {
 }
 
 impl Executor {
+    /// An executor of tools in live calls, whose lines Twilio asks us about at this address.
+    #[must_use]
+    pub fn reached_at(mut self, public_url: String) -> Self {
+        self.services.public_url = Some(public_url);
+        self
+    }
+
     /// Claims an effect with guessed [significant](crate::tool::arguments::significant) arguments. If the guess is wrong, the
     /// claim is released once the tool is known, and the right one is made. Never waits for a duplicate request: a caller with
     /// several claims would wait while holding others.

@@ -12,7 +12,7 @@ use crate::{
     described::Described,
     models::{
         Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
-        ToolId, ToolName, Transfer,
+        ToolId, ToolName, Transfer, TransferOutcome,
     },
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
 };
@@ -43,7 +43,7 @@ pub struct CallRecord {
 #[derive(Debug, Serialize, Described)]
 pub struct CallReceipt {
     call_id: CallId,
-    /// The call is over, and so are its tools. False, too, if the end of the call is not known.
+    /// The call is over, and so are its tools and its transfer. False, too, if the end of the call is not known.
     #[serde(rename = "final")]
     is_final: bool,
     /// False if older executions are left out.
@@ -60,6 +60,8 @@ pub struct CallReceipt {
     /// The names of the tools in `done`.
     tools_done: Vec<ToolName>,
     transfers: Vec<ReceiptTransfer>,
+    /// The call in which the caller is back with the agent after a transfer that nobody answered.
+    returned_as: Option<CallId>,
 }
 
 #[derive(Debug, Serialize, Described)]
@@ -84,6 +86,8 @@ struct ReceiptTransfer {
     at: Timestamp,
     /// `number`, `sip`, `assistant`, …, if VAPI reported it.
     to: Option<String>,
+    /// Of a transfer with `if_unanswered`; null while it rings, and for other transfers, whose outcome nobody reports.
+    outcome: Option<TransferOutcome>,
 }
 
 impl Receipts {
@@ -141,7 +145,8 @@ impl CallReceipt {
 
     fn of(record: &CallRecord, tools: &[Tool]) -> Self {
         let tools: HashMap<ToolId, &Tool> = tools.iter().map(|tool| (tool.id, tool)).collect();
-        let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some());
+        let rings = |call: &Call| call.transfer.as_ref().is_some_and(|transfer| !transfer.is_over());
+        let over = record.call.as_ref().is_some_and(|call| call.ended_at.is_some() && !rings(call));
         let mut receipt = Self {
             call_id: record.id.clone(),
             is_final: over,
@@ -153,6 +158,7 @@ impl CallReceipt {
             looked_up: Vec::new(),
             tools_done: Vec::new(),
             transfers: transfers(record),
+            returned_as: record.call.as_ref().and_then(|call| call.transfer.as_ref()?.returned_as.clone()),
         };
         for (place, execution) in record.executions.iter().enumerate().rev() {
             let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
@@ -246,5 +252,8 @@ fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
 
 fn transfers(record: &CallRecord) -> Vec<ReceiptTransfer> {
     let known = record.call.iter().flat_map(|call| &call.transfers);
-    known.map(|Transfer { at, to }| ReceiptTransfer { at: *at, to: to.clone() }).collect()
+    let known = known.map(|Transfer { at, to }| ReceiptTransfer { at: *at, to: to.clone(), outcome: None });
+    let rung = record.call.iter().filter_map(|call| call.transfer.as_ref()).flat_map(|transfer| &transfer.rung);
+    let rung = rung.map(|rung| ReceiptTransfer { at: rung.at, to: Some(rung.to.clone()), outcome: rung.outcome });
+    known.chain(rung).collect()
 }

@@ -51,6 +51,7 @@ mod polling;
 mod privacy;
 mod read_back;
 mod references;
+mod returning_transfer;
 mod runs;
 mod runs_api;
 mod schedules;

@@ -32,6 +32,8 @@ const EVENTS = {
   caller_spoke: 'Caller spoke',
   agent_hung: 'Agent did not answer',
   call_transferred: 'Transferred',
+  destination_rang: 'Destination rang',
+  transfer_ended: 'Transfer ended',
   call_ended: 'Ended',
   cost_reported: 'Cost reported',
 };
@@ -62,7 +64,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
             ${failures.length > 1 && html` <span>${failures.length - 1} more did not succeed.</span>`}</p>
           <div class="acts"><a class="btn" href=${hrefOf(failures[0].id)} onClick=${() => document.getElementById('asked')?.focus()}>See what was asked</a></div>
         </div>`}
-        <${Facts} call=${call} lanes=${lanes} agents=${agents} />
+        <${Facts} slug=${slug} call=${call} lanes=${lanes} agents=${agents} />
       </section>
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />
       <${Cost} call=${call} />
@@ -75,7 +77,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
   <//>`;
 }
 
-function Facts({ call, lanes, agents }) {
+function Facts({ slug, call, lanes, agents }) {
   const facts = [
     ['Agent', agents.get(call.agent_id) ?? '–'],
     ['Number called', call.called_phone_number ?? '–'],
@@ -84,7 +86,9 @@ function Facts({ call, lanes, agents }) {
     ['Ended because', call.ended_reason ?? '–'],
     ['Cost', dollars(call.cost)],
   ];
-  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`)}</dl>`;
+  const linked = [['Returned as', call.returned_as], ['Returned from', call.returned_from]].filter(([, other]) => other);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`)}
+    ${linked.map(([name, other]) => html`<div><dt>${name}</dt><dd><a href=${addressOf({ slug, page: 'calls', id: other })}>another call</a></dd></div>`)}</dl>`;
 }
 
 function Pictured({ lanes, nameOf }) {
@@ -173,6 +177,7 @@ function Row({ moment, bar, from, nameOf, hrefOf, chosen }) {
 function saysOf(moment, nameOf) {
   if (moment.event === 'cost_reported') return dollars(moment.cost);
   if (moment.event === 'call_transferred') return moment.to ? `to ${/^[as]/.test(moment.to) ? 'an' : 'a'} ${moment.to}` : '';
+  if (moment.event === 'destination_rang' || moment.event === 'transfer_ended') return `${wordOf(moment.outcome ?? 'ringing')}${moment.returned_as ? ', the caller returned to the agent' : ''}`;
   if (moment.event === 'result_injected') return `what ${nameOf(moment)} found`;
   if (moment.event === 'variable_set') return `${moment.name}: what ${nameOf(moment)} found`;
   if (moment.event === 'result_failed') return `what ${nameOf(moment)} found: ${moment.reason}`;

@@ -77,7 +77,7 @@ pub(super) async fn play(user: &User<'_>, sms: &Value, progress: &Progress) -> R
 }
 
 /// The messages sent to the call's control URL, once there are any.
-async fn context(user: &User<'_>, call_id: &str) -> Result<String> {
+pub(super) async fn context(user: &User<'_>, call_id: &str) -> Result<String> {
     let until = Instant::now() + CONTEXT_WITHIN;
     loop {
         let heard = user.stack.vapi.heard(call_id);

@@ -1,4 +1,4 @@
-//! Stand-in for Twilio's Messages and `IncomingPhoneNumbers` resources (API of 2010-04-01).
+//! Stand-in for Twilio's Messages, Calls and `IncomingPhoneNumbers` resources (API of 2010-04-01).
 //!
 //! Knows only the accounts and numbers of its options. Records sent messages, so that a test can count them:
 //! `GET /messages`, `DELETE /messages`, or [`Standin::messages`].
@@ -10,9 +10,11 @@
 //! Tests build an [`IncomingCall`].
 
 mod incoming;
+mod lines;
 mod numbers;
 
 pub use incoming::{Answered, IncomingCall, SignedForm, signature};
+pub use lines::{Heard, Line, Rings};
 
 use std::{io, net::SocketAddr, sync::Mutex};
 
@@ -21,7 +23,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::numbers::Numbers;
+use self::{lines::Lines, numbers::Numbers};
 use super::{
     Standin, client, clock,
     exchange::{Answer, Request},
@@ -95,12 +97,19 @@ pub struct Twilio {
     client: reqwest::Client,
     sent: Mutex<Vec<Message>>,
     numbers: Numbers,
+    lines: Lines,
 }
 
 pub fn start(address: SocketAddr, options: Options) -> io::Result<Standin<Twilio>> {
     server::serve(
         address,
-        Twilio { options, client: client::client()?, sent: Mutex::default(), numbers: Numbers::default() },
+        Twilio {
+            options,
+            client: client::client()?,
+            sent: Mutex::default(),
+            numbers: Numbers::default(),
+            lines: Lines::default(),
+        },
     )
 }
 
@@ -120,6 +129,20 @@ impl Standin<Twilio> {
         self.service.numbers.set(number, "voice_method", "POST");
     }
 
+    /// The caller's line is live: the API may move it.
+    pub fn begin_line(&self, call: &IncomingCall) {
+        let account = self.service.options.accounts.iter().find(|account| account.sid == call.account_sid);
+        self.service.lines.begin(call, account.map(|account| account.auth_token.as_str()).unwrap_or_default());
+    }
+
+    pub fn end_line(&self, call_sid: &str) {
+        self.service.lines.end(call_sid);
+    }
+
+    pub fn line(&self, call_sid: &str) -> Option<Line> {
+        self.service.lines.get(call_sid)
+    }
+
     pub fn voice_url(&self, number: &str) -> Option<String> {
         self.service.numbers.voice(number).map(|(url, _method)| url)
     }
@@ -133,6 +156,19 @@ impl Service for Twilio {
                     if request.method == "POST" { self.send(account, request) } else { Err(Problem::method()) }
                 });
                 sent.unwrap_or_else(|problem| problem.json())
+            }
+            ["2010-04-01", "Accounts", account_sid, "Calls", file] => {
+                let Some(sid) = file.strip_suffix(".json") else {
+                    return Problem::not_found(&request.path).for_path(&request.path);
+                };
+                let changed = self.account(account_sid, request).and_then(|account| {
+                    if request.method == "POST" {
+                        self.lines.change(account, sid, request)
+                    } else {
+                        Err(Problem::method())
+                    }
+                });
+                changed.unwrap_or_else(|problem| problem.json())
             }
             ["2010-04-01", "Accounts", account_sid, "IncomingPhoneNumbers.json"] => {
                 let found = self.account(account_sid, request).and_then(|account| {

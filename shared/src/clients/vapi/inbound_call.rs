@@ -29,8 +29,11 @@ pub struct InboundCall<'a> {
     pub assistant_id: &'a str,
     /// As received from the network; may be no number (`anonymous`, `client:…`).
     pub caller: &'a str,
-    /// Twilio's id of the call, used to find it again.
-    pub call_sid: &'a str,
+    /// Finds the call again after a lost answer: unique, at most 40 characters. The `CallSid`, with a suffix for a caller who
+    /// returned.
+    pub name: &'a str,
+    /// Spoken first in place of the assistant's own message.
+    pub first_message: Option<&'a str>,
     /// For Liquid in the assistant's texts.
     pub variables: &'a Map<String, Value>,
 }
@@ -60,10 +63,17 @@ impl Vapi {
             "phoneNumberId": call.phone_number_id,
             "assistantId": call.assistant_id,
             "customer": customer(call.caller),
-            "name": name(call.call_sid),
+            "name": name(call.name),
         });
-        if let Some(body) = body.as_object_mut().filter(|_| !call.variables.is_empty()) {
-            body.insert("assistantOverrides".into(), json!({"variableValues": call.variables}));
+        let mut overrides = Map::new();
+        if !call.variables.is_empty() {
+            overrides.insert("variableValues".into(), json!(call.variables));
+        }
+        if let Some(first_message) = call.first_message {
+            overrides.insert("firstMessage".into(), first_message.into());
+        }
+        if let Some(body) = body.as_object_mut().filter(|_| !overrides.is_empty()) {
+            body.insert("assistantOverrides".into(), overrides.into());
         }
         let perhaps_made = &AtomicBool::new(false);
         let attempt = async || {
@@ -95,7 +105,7 @@ impl Vapi {
         let path = format!("/call?phoneNumberId={number}&createdAtGt={}", segment(&since.to_string()));
         let request = self.request(account, Method::GET, &path).timeout(deadline.remaining());
         let calls: Vec<Value> = read_json(UpstreamService::Vapi, &once(UpstreamService::Vapi, request).await?)?;
-        let name = name(call.call_sid);
+        let name = name(call.name);
         let made = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(&name));
         Ok(made.and_then(|made| twiml_of(made).ok()))
     }

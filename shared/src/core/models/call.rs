@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp,
-    ToolId, named,
+    AgentId, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
+    ReturningTransfer, Timestamp, ToolId, named,
 };
 use crate::described::Described;
 
@@ -171,6 +171,15 @@ pub struct Call {
     /// The first transfers, in the order of their reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Transfer>,
+    /// The transfer of the caller's line that returns if nobody answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<ReturningTransfer>,
+    /// The call that was transferred before the caller returned to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned_from: Option<CallId>,
+    /// The first line of the context for the model; dropped at the end of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preface: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970. Absent in rows of an older version.

@@ -8,7 +8,7 @@ use crate::{
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::ExecutionId,
-    store::{Agents, PhoneNumbers},
+    store::{Agents, Calls, PhoneNumbers},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
@@ -19,6 +19,9 @@ const LONGEST_RESULT: usize = 8_000;
 pub struct ActionClients {
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
+    pub calls: Calls,
+    /// The address at which Twilio reaches us, where tools run in live calls.
+    pub public_url: Option<String>,
     pub secrets: Secrets,
     pub twilio: Twilio,
     pub pipedream: Pipedream,

@@ -3,7 +3,7 @@
 //! ```json
 //! {"type": "transfer_call",
 //!  "target": Target | "destinations": [Target with "label" and "description"?],
-//!  "message": "text", "messageStrategy": "none" | "message" | "summary"}
+//!  "message": "text", "messageStrategy": "none" | "message" | "summary", "if_unanswered"?: IfUnanswered}
 //! ```
 //!
 //! A `Target` is `{"type": "number", "number": "+1…"}`, `{"type": "sip", "sipUri": "sip:…"}` or `{"type": "assistant",
@@ -22,13 +22,17 @@
 //! VAPI's own `warm-transfer-say-summary` is unused, since another model would write a second summary. VAPI announces the
 //! transfer to the caller in its own words: neither `content` nor `destination.message` is sent. VAPI cannot transfer a call made
 //! with its provider bypass.
+//!
+//! With `if_unanswered` VAPI has no part in the transfer: the line is moved at Twilio (`if_unanswered.rs`).
 
+mod if_unanswered;
 mod live_call;
 
 use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::if_unanswered::IfUnanswered;
 use super::{
     ActionClients, Parameter,
     parameters::{Place, object},
@@ -38,7 +42,7 @@ use crate::{
     Deadline, Result,
     clients::call_control::{self, NotAccepted},
     fields::{Fields, kind},
-    models::{ControlUrl, E164, Fault, OrganizationId},
+    models::{ControlUrl, DialDestination, E164, Fault, OrganizationId},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -69,6 +73,8 @@ struct Stored {
     message: Option<String>,
     #[serde(rename = "messageStrategy")]
     strategy: Strategy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    if_unanswered: Option<IfUnanswered>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,7 +148,17 @@ impl TransferCall {
         if strategy == Strategy::Message && message.is_none() {
             fields.problem("message", "is required when messageStrategy is message");
         }
-        Some(Stored { allowed: allowed?, message, strategy }.into())
+        let if_unanswered = match fields.get("if_unanswered") {
+            Some(value) => Some(IfUnanswered::read(value, fields)?),
+            None => None,
+        };
+        let allowed = allowed?;
+        if if_unanswered.is_some() {
+            for field in allowed.assistants().into_iter().map(|(field, _)| field) {
+                fields.problem(&field, "cannot be rung; an if_unanswered needs numbers and SIP addresses");
+            }
+        }
+        Some(Stored { allowed, message, strategy, if_unanswered }.into())
     }
 
     /// The effect is the destination; another wording of the summary makes no other effect.
@@ -152,14 +168,7 @@ impl TransferCall {
 
     /// All assistants among the destinations, each with its field.
     pub fn assistants(&self) -> Vec<(String, &str)> {
-        let named: Vec<(String, &Target)> = match &self.stored.allowed {
-            Allowed::Target(target) => vec![("target".to_owned(), target)],
-            Allowed::Destinations(all) => {
-                let numbered = all.iter().enumerate();
-                numbered.map(|(index, to)| (format!("destinations[{index}]"), &to.target)).collect()
-            }
-        };
-        named.into_iter().filter_map(|(at, to)| Some((format!("{at}.assistantId"), to.assistant()?))).collect()
+        self.stored.allowed.assistants()
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
@@ -199,6 +208,9 @@ impl TransferCall {
             Ok(briefing) => briefing,
             Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
+        if let Some(rule) = &self.stored.if_unanswered {
+            return rule.move_line(services, context, target, label, briefing).await;
+        }
         let (call, permitted) =
             try_join(live_call::find(services, context), target.permitted(services, context.organization)).await?;
         let call = match permitted.and(call) {
@@ -277,6 +289,17 @@ impl Allowed {
         read.into_iter().collect::<Option<Vec<_>>>().map(Self::Destinations)
     }
 
+    fn assistants(&self) -> Vec<(String, &str)> {
+        let named: Vec<(String, &Target)> = match self {
+            Self::Target(target) => vec![("target".to_owned(), target)],
+            Self::Destinations(all) => {
+                let numbered = all.iter().enumerate();
+                numbered.map(|(index, to)| (format!("destinations[{index}]"), &to.target)).collect()
+            }
+        };
+        named.into_iter().filter_map(|(at, to)| Some((format!("{at}.assistantId"), to.assistant()?))).collect()
+    }
+
     fn choice(&self) -> Option<Parameter> {
         let Self::Destinations(all) = self else { return None };
         let listed = all.iter().map(|destination| match &destination.description {
@@ -349,6 +372,14 @@ impl Target {
         match self {
             Self::Assistant { id } => Some(id),
             Self::Number { .. } | Self::Sip { .. } => None,
+        }
+    }
+
+    fn dialled(&self) -> Option<DialDestination> {
+        match self {
+            Self::Number { number } => Some(DialDestination::Number(number.clone())),
+            Self::Sip { uri } => Some(DialDestination::Sip(uri.clone())),
+            Self::Assistant { .. } => None,
         }
     }
 

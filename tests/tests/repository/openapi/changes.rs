@@ -341,11 +341,13 @@ fn transfer_changes() -> Vec<FieldChange> {
     let target = json!({"type": "sip", "sipUri": "sip:desk@example.com"});
     let destinations = |number: u32| json!([{"type": "number", "number": phone(number), "label": "Desk"}]);
     let (by_many, by_one) = (Replaced(json!({"destinations": destinations(8)})), Replaced(json!({"target": target})));
+    let returns = json!({"after_seconds": 30, "return": true, "then": [{"type": "number", "number": phone(8)}]});
     vec![
         field("target", target, "/config_metadata/target", by_many),
         field("destinations", destinations(9), "/config_metadata/destinations", by_one),
         field("message", json!("A caller for you."), "/config_metadata/message", GONE),
         field("messageStrategy", json!("summary"), "/config_metadata/messageStrategy", Shows(json!("none"))),
+        field("if_unanswered", returns, "/config_metadata/if_unanswered", GONE),
     ]
 }
 

@@ -11,8 +11,13 @@ use super::{
 };
 
 /// The routes of a call, with the same throttles in every account.
-const OF_CALLS: [&str; 3] =
-    ["POST /api/tools/{id}/execute", "POST /api/vapi/events", "POST /api/phone-number/{id}/incoming"];
+const OF_CALLS: [&str; 5] = [
+    "POST /api/tools/{id}/execute",
+    "POST /api/vapi/events",
+    "POST /api/phone-number/{id}/incoming",
+    "POST /api/phone-number/{id}/transfers/{call}",
+    "POST /api/phone-number/{id}/transfers/{call}/briefing",
+];
 /// A chat answer may take as long as its gateway waits; a streamed turn, as `TurnSeconds` says.
 const CHATS: [&str; 2] = ["POST /agent/chat", "POST /copilotkit/action"];
 const TURNS: [&str; 4] =

@@ -158,15 +158,16 @@ impl Calls {
         self.0.get_mut(id).map(|live| live.up_to_date(clock::now()))
     }
 
-    /// The id of the call with this id at Twilio.
+    /// The id of the call that goes on with this id at Twilio. After its end the caller's line may come back in another call.
     fn with_sid(&self, sid: &str) -> Option<String> {
-        let found = self.0.iter().find(|(_, live)| live.object.get("phoneCallProviderId").is_some_and(|of| of == sid));
+        let of_line = |live: &Live| live.object.get("phoneCallProviderId").is_some_and(|of| of == sid);
+        let found = self.0.iter().find(|(_, live)| of_line(live) && !live.is("ended"));
         found.map(|(id, _)| id.clone())
     }
 }
 
 impl Vapi {
-    /// The call with this id, or with this id at Twilio; begins it if there is none.
+    /// The call with this id, or the live one with this id at Twilio; begins it if there is none.
     pub(super) fn begun<R>(&self, call: &PhoneCall, read: impl FnOnce(&mut Live) -> R) -> Result<R, CallError> {
         let mut state = locked(&self.state);
         let assistant = match &call.assistant_id {

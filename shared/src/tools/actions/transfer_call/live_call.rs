@@ -9,7 +9,7 @@ use crate::{
     Error, Result,
     actions::ActionClients,
     clients::{Failure, UpstreamService, vapi::ExternalCall},
-    models::{CallStatus, ControlUrl, OrganizationId},
+    models::{Call, CallStatus, ControlUrl, OrganizationId},
     tool::{CallContext, ToolOutcome},
 };
 
@@ -44,7 +44,7 @@ pub(super) async fn find(services: &ActionClients, context: &CallContext<'_>) ->
     };
     let organization = context.organization;
     let ours = context.conversation.call.as_ref();
-    if let Some(gone) = ours.and_then(|call| over(call.status)) {
+    if let Some(gone) = ours.and_then(unavailable) {
         return Ok(Err(gone));
     }
     if let Some(url) = ours.and_then(|call| call.control_url.clone()) {
@@ -81,12 +81,18 @@ async fn belongs(services: &ActionClients, organization: OrganizationId, call: &
     }
 }
 
+/// The reason why our own call cannot be transferred any more.
+pub(super) fn unavailable(call: &Call) -> Option<Refused> {
+    if call.transfer.is_some() { Some(moved_already()) } else { over(call.status) }
+}
+
+pub(super) fn moved_already() -> Refused {
+    refused("The call is being transferred already; do not transfer it again.", "the call is being forwarded already")
+}
+
 fn over(status: Option<CallStatus>) -> Option<Refused> {
     match status? {
-        CallStatus::Forwarding => Some(refused(
-            "The call is being transferred already; do not transfer it again.",
-            "the call is being forwarded already",
-        )),
+        CallStatus::Forwarding => Some(moved_already()),
         status if status.is_over() => {
             Some(refused("The call is over and cannot be transferred any more.", "the call is over"))
         }

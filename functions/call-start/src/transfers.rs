@@ -1,0 +1,301 @@
+//! A caller's line that a tool moved: Twilio requests what to do before each destination rings, and after the last one.
+//!
+//! The row of the call says which destinations ring. `?rang=` counts those that rang, so a repeated request gets its earlier
+//! answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use futures_util::join;
+use serde_json::{Map, Value};
+use shared::{
+    Deadline, Error, Result,
+    described::{Schemas, json},
+    error,
+    http::{Asks, Found, Ids, Operation, Part, Reply, Request, Wanted, operation},
+    idempotency::Claim,
+    models::{Call, CallId, E164, PhoneNumber, PhoneNumberId, ReturningTransfer, Timestamp, TransferOutcome},
+    telemetry,
+};
+
+use crate::{
+    ANSWER_WITHIN, CreatedCall, Deps, REFUSED_AFTER, Twiml, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
+    creates_calls,
+    early::{Early, changes_nothing},
+    on_call_start, record, refuse, release, start, started,
+    twilio_request::{self, Incoming},
+    twiml::{self, Dial},
+};
+
+/// Characters of VAPI's id of the earlier call in the name of the one that follows.
+const SUFFIX: usize = 5;
+
+/// How many destinations rang: `?rang=1`.
+pub(crate) struct Rang(usize);
+
+shared::described!(Rang => {"type": "integer", "minimum": 0, "maximum": 9});
+
+impl FromStr for Rang {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rang = text.parse().ok().filter(|rang| *rang <= 9);
+        rang.map(Self).ok_or("must be a whole number from 0 to 9")
+    }
+}
+
+impl Asks for Rang {
+    const NAME: &'static str = "rang";
+    const DOC: &'static str = "How many destinations rang.";
+}
+
+/// Twilio's form about a moved call.
+pub(crate) struct DialForm;
+
+impl Part for DialForm {
+    fn of(_: &Found<'_>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let schema = json!({"type": "object", "required": ["CallSid", "AccountSid", "From", "To"], "properties": {
+            "CallSid": {"type": "string", "maxLength": 64},
+            "AccountSid": {"type": "string"},
+            "From": {"type": "string"},
+            "To": {"type": "string"},
+            "CallStatus": {"type": "string", "description": "Of the caller's line."},
+            "DialCallStatus": {"type": "string", "description": "`completed`, `answered`, `busy`, `no-answer`, `failed` or `canceled`."},
+        }});
+        let example = json!({
+            "CallSid": "CA0123456789abcdef0123456789abcdef", "AccountSid": "AC0123456789abcdef0123456789abcdef",
+            "From": "+14155550101", "To": "+15005550006", "CallStatus": "in-progress", "DialCallStatus": "no-answer",
+        });
+        operation.sends_as("application/x-www-form-urlencoded", json!({"schema": schema, "example": example}));
+    }
+}
+
+/// Ring the next destination of a transfer
+///
+/// Twilio requests it for a caller whose call a `transfer_call` with `if_unanswered` moved: first, and after each destination
+/// rang. The next destination rings. When the last one did not answer, the answer is the `TwiML` of a new call with the same
+/// agent, or a sentence and the end of the call. It is let in as an incoming call is.
+#[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403, 422), resource(RingNext), throttle(Twilio))]
+pub(crate) async fn ring_next(
+    deps: &Deps,
+    found: &Found<'_>,
+    ids: Result<Ids<PhoneNumberId, CallId>>,
+    rang: Result<Wanted<Rang>>,
+    _form: DialForm,
+) -> Result<Twiml> {
+    let (request, deadline) = (found.request, found.deadline.at_most(ANSWER_WITHIN));
+    let refused_at = Deadline::after(REFUSED_AFTER);
+    let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, rang?, Incoming::read(request)?)));
+    let Ok((Ids(id, call), Wanted(rang), incoming)) = read else {
+        return refuse(twilio_request::refused(), refused_at).await.map(Twiml);
+    };
+    let rang = rang.map_or(0, |Rang(rang)| rang);
+    let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
+    let name = ["transfer", call.as_str(), sid, &count];
+    let (number, row, claim) =
+        join!(deps.phone_numbers.find(id), deps.calls.find(&call), claim(deps, &name, &incoming, deadline));
+    let moved = async {
+        let number = admitted(deps, number, &incoming, request).await?;
+        let row = row?.and_then(|row| row.for_owner(number.organization_id));
+        let ours = |row: &Call| row.phone_number_id == Some(number.id) && row.call_sid.as_deref() == Some(sid);
+        let row = row.filter(ours).ok_or_else(twilio_request::refused)?;
+        Ok((number, row))
+    };
+    let (number, call) = match moved.await {
+        Ok(moved) => moved,
+        Err(error) => {
+            release(deps, claim).await;
+            return refuse(error, refused_at).await.map(Twiml);
+        }
+    };
+    let ticket = match claim {
+        Ok(Claim::Mine(ticket)) => Some(ticket),
+        Ok(Claim::Completed(Value::String(twiml))) => return Ok(Twiml(Reply::twiml(twiml))),
+        Ok(_) => None,
+        Err(outage) => {
+            tracing::error!(call.id = %call.id, "a transfer could not be claimed: {}", error::chain(&outage));
+            None
+        }
+    };
+    let twiml = Line { deps, number: &number, call: &call, incoming: &incoming, request, deadline }.twiml(rang).await;
+    record(deps, ticket, &twiml).await;
+    Ok(Twiml(Reply::twiml(twiml)))
+}
+
+/// Tell the callee about the caller
+///
+/// Twilio requests it when a destination of a moved call answers. The callee hears the message and the summary of the
+/// transfer; then the two are connected. It is let in by `X-Twilio-Signature` as an incoming call is.
+#[operation(POST "/api/phone-number/{id}/transfers/{call}/briefing", by(twilioSignature), also(403), resource(BriefCallee), throttle(Twilio))]
+pub(crate) async fn brief_callee(
+    deps: &Deps,
+    found: &Found<'_>,
+    ids: Result<Ids<PhoneNumberId, CallId>>,
+    _form: DialForm,
+) -> Result<Twiml> {
+    let request = found.request;
+    let refused_at = Deadline::after(REFUSED_AFTER);
+    let briefing = async {
+        twilio_request::signature(request)?;
+        let Ids(id, call) = ids.map_err(|_unknown| twilio_request::refused())?;
+        let (number, row) = join!(deps.phone_numbers.find(id), deps.calls.find(&call));
+        let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
+        let account = twilio_request::signed(deps, &number, request).await?;
+        if twilio_request::field(request, "AccountSid").as_deref() != Some(account.account_sid()) {
+            return Err(twilio_request::refused());
+        }
+        let row = row?.and_then(|row| row.for_owner(number.organization_id));
+        let row = row.filter(|row| row.phone_number_id == Some(number.id)).ok_or_else(twilio_request::refused)?;
+        Ok(row.transfer.and_then(|transfer| transfer.briefing))
+    };
+    match briefing.await {
+        Ok(briefing) => Ok(Twiml(Reply::twiml(twiml::sentence(briefing.as_deref())))),
+        Err(error @ Error::Forbidden(_)) => refuse(error, refused_at).await.map(Twiml),
+        // The callee has answered: better without a briefing than without the caller.
+        Err(error) => {
+            tracing::error!("the briefing of a transfer could not be read: {}", error::chain(&error));
+            Ok(Twiml(Reply::twiml(twiml::sentence(None))))
+        }
+    }
+}
+
+/// The caller's line during a transfer.
+struct Line<'a> {
+    deps: &'a Deps,
+    number: &'a PhoneNumber,
+    call: &'a Call,
+    incoming: &'a Incoming,
+    request: &'a Request,
+    deadline: Deadline,
+}
+
+impl Line<'_> {
+    async fn twiml(&self, rang: usize) -> String {
+        let Some(mut transfer) = self.call.transfer.clone() else {
+            return self.fallback("the row of the call has no transfer");
+        };
+        if transfer.is_over() {
+            return self.fallback("the transfer is over");
+        }
+        let known = transfer.rung.len();
+        // More rang if a twin of this request is at it; fewer, if a step could not be recorded.
+        transfer.rung.truncate(rang);
+        for _ in known..rang {
+            transfer.ring(Timestamp::now());
+        }
+        let status = twilio_request::field(self.request, "DialCallStatus").filter(|_| rang > 0);
+        let outcome = status.as_deref().map(TransferOutcome::of_dial_status);
+        if self.caller_left() {
+            let outcome = outcome.filter(|outcome| *outcome == TransferOutcome::Answered);
+            transfer.end(outcome.unwrap_or(TransferOutcome::CallerHungUp), Timestamp::now(), None);
+            self.note(&transfer, known).await;
+            return twiml::sentence(None);
+        }
+        match outcome {
+            Some(TransferOutcome::Answered) => {
+                transfer.end(TransferOutcome::Answered, Timestamp::now(), None);
+                self.note(&transfer, known).await;
+                return twiml::hang_up(None);
+            }
+            // The caller is there, so somebody else took the ringing back.
+            Some(TransferOutcome::CallerHungUp) => transfer.rang(TransferOutcome::Failed),
+            Some(outcome) => transfer.rang(outcome),
+            None => {}
+        }
+        let Some(next) = transfer.ring(Timestamp::now()) else { return self.unanswered(transfer, known).await };
+        self.note(&transfer, known).await;
+        let base = format!("{}/api/phone-number/{}/transfers/{}", self.deps.public_url, self.number.id, self.call.id);
+        let (action, briefing) = (format!("{base}?rang={}", rang + 1), format!("{base}/briefing"));
+        let shows_caller = self.call.caller_phone_number.parse::<E164>().is_ok_and(|caller| !caller.is_withheld());
+        let dial = Dial {
+            to: &next,
+            seconds: transfer.ring_seconds,
+            action: &action,
+            briefing: transfer.briefing.is_some().then_some(&briefing),
+            caller_id: (!shows_caller).then_some(&self.number.number),
+        };
+        dial.twiml()
+    }
+
+    fn caller_left(&self) -> bool {
+        let status = twilio_request::field(self.request, "CallStatus");
+        status
+            .is_some_and(|status| matches!(status.as_str(), "completed" | "canceled" | "failed" | "busy" | "no-answer"))
+    }
+
+    async fn unanswered(&self, mut transfer: ReturningTransfer, known: usize) -> String {
+        let outcome = transfer.rung.last().and_then(|rung| rung.outcome).unwrap_or(TransferOutcome::Failed);
+        let say = transfer.say.clone();
+        if !transfer.returns {
+            transfer.end(outcome, Timestamp::now(), None);
+            self.note(&transfer, known).await;
+            return twiml::hang_up(say.as_deref());
+        }
+        let report = transfer.report();
+        let (twiml, returned_as) = self.back_to_agent(report, say.as_deref()).await;
+        transfer.end(outcome, Timestamp::now(), returned_as);
+        self.note(&transfer, known).await;
+        twiml
+    }
+
+    /// A new call with the same agent, whose tools that change nothing run again.
+    async fn back_to_agent(&self, report: String, say: Option<&str>) -> (String, Option<CallId>) {
+        let (deps, received_at) = (self.deps, Timestamp::now());
+        let number = &PhoneNumber { agent_id: self.call.agent_id, ..self.number.clone() };
+        let earlier = self.call.id.as_str();
+        let suffix = &earlier[earlier.len().saturating_sub(SUFFIX)..];
+        let name = format!("{}-{suffix}", self.incoming.call_sid);
+        let asks = CreatedCall { name: &name, variables: &Map::new(), first_message: say };
+        let form = twilio_request::as_ringing(self.request);
+        let (answered, tools) = join!(
+            ask_vapi(deps, number, self.incoming, asks, form, self.deadline.at_most(VAPI_WITHIN)),
+            on_call_start(deps, number)
+        );
+        let (twiml, stream) = match answered {
+            Ok(answered) => answered,
+            Err(failure) => {
+                return (self.fallback(&format!("VAPI could not take it: {}", error::chain(&failure))), None);
+            }
+        };
+        // The agent of a created call says it itself.
+        let says_it = creates_calls(number).is_some();
+        let twiml = match say.filter(|_| !says_it) {
+            Some(sentence) => twiml::with_sentence(&twiml, sentence),
+            None => twiml,
+        };
+        let Some(stream) = stream else { return (twiml, None) };
+        let tools = tools.unwrap_or_default();
+        let tools = tools.iter().filter(|tool| changes_nothing(tool)).map(started).collect();
+        let expires_at = received_at.plus(deps.calls_kept).as_seconds();
+        let call = Call {
+            preface: Some(report),
+            returned_from: Some(self.call.id.clone()),
+            results: BTreeMap::new(),
+            ..begun(number, self.incoming, stream, tools, received_at, expires_at)
+        };
+        let complete = start(deps, &call, &Early::default()).await;
+        telemetry::call_answered(if complete { "agent" } else { "incomplete" });
+        (twiml, Some(call.id))
+    }
+
+    async fn note(&self, transfer: &ReturningTransfer, known: usize) {
+        let noted = self.deps.calls.note_transfer_progress(self.call.organization_id, &self.call.id, transfer, known);
+        match noted.await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(call.id = %self.call.id, "a transfer went on while a step of it was recorded"),
+            Err(error) => {
+                tracing::error!(call.id = %self.call.id, "a step of a transfer could not be recorded: {}", error::chain(&error));
+            }
+        }
+    }
+
+    /// The caller is on the line, whatever became of the transfer.
+    fn fallback(&self, why: &str) -> String {
+        tracing::error!(call.id = %self.call.id, "a transferred call could not go on: {why}");
+        telemetry::call_answered("fallback");
+        twiml::fallback(self.number.fallback_number.as_ref())
+    }
+}

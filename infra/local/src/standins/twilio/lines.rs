@@ -1,0 +1,296 @@
+//! Live calls at Twilio: `POST …/Calls/{sid}.json` moves one to other TwiML, and [`Line::follow`] carries out TwiML as Twilio
+//! does: it rings the destinations of a `<Dial>`, and requests its `action` with the outcome.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use quick_xml::{
+    Reader, XmlVersion,
+    events::{BytesStart, Event},
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Account, IncomingCall, Problem, SignedForm};
+use crate::standins::{
+    exchange::{Answer, Request},
+    locked,
+};
+
+/// Twilio ends a call that is sent round in circles.
+const MOST_REQUESTS: usize = 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Lines(Mutex<BTreeMap<String, Line>>);
+
+/// A caller's line.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub call: IncomingCall,
+    auth_token: String,
+    live: bool,
+    /// The addresses to which the API moved the line, in order.
+    pub moved_to: Vec<String>,
+}
+
+/// `DialCallStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rings {
+    /// The callee speaks with the caller, and hangs up.
+    Answered,
+    Busy,
+    NoAnswer,
+    Failed,
+    /// The caller hangs up while it rings.
+    CallerHangsUp,
+}
+
+impl Rings {
+    const fn dial_status(self) -> &'static str {
+        match self {
+            Self::Answered => "completed",
+            Self::Busy => "busy",
+            Self::NoAnswer => "no-answer",
+            Self::Failed => "failed",
+            Self::CallerHangsUp => "canceled",
+        }
+    }
+}
+
+/// One thing that the caller, or the callee, hears or Twilio does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// To the caller.
+    Said(String),
+    /// A destination rang, so many seconds at most.
+    Rang {
+        to: String,
+        seconds: u32,
+    },
+    /// To the callee.
+    Briefed(String),
+    /// The media go to this address.
+    Streamed(String),
+    HungUp,
+}
+
+#[derive(Debug, Default)]
+struct Verbs(Vec<Verb>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verb {
+    Say(String),
+    Dial { action: Option<String>, seconds: u32, to: String, briefing: Option<String> },
+    Stream(String),
+    HangUp,
+}
+
+impl Lines {
+    pub(super) fn begin(&self, call: &IncomingCall, auth_token: &str) {
+        let line = Line { call: call.clone(), auth_token: auth_token.to_owned(), live: true, moved_to: Vec::new() };
+        locked(&self.0).insert(call.call_sid.clone(), line);
+    }
+
+    pub(super) fn end(&self, call_sid: &str) {
+        if let Some(line) = locked(&self.0).get_mut(call_sid) {
+            line.live = false;
+        }
+    }
+
+    pub(super) fn get(&self, call_sid: &str) -> Option<Line> {
+        locked(&self.0).get(call_sid).cloned()
+    }
+
+    pub(super) fn change(&self, account: &Account, sid: &str, request: &Request) -> Result<Answer, Problem> {
+        let form = if request.is_form() { request.form() } else { Vec::new() };
+        let field = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let mut lines = locked(&self.0);
+        let line = lines.get_mut(sid).filter(|line| line.call.account_sid == account.sid);
+        let line = line.ok_or_else(|| Problem::not_found(&request.path))?;
+        let url = field("Url").ok_or_else(|| Problem::new(21218, "Invalid ApplicationSid"))?;
+        let whole = url::Url::parse(&url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        if !whole {
+            return Err(Problem::new(21205, format!("Url is not a valid URL: {url}")));
+        }
+        match field("Method").as_deref() {
+            None | Some("POST") => {}
+            Some(other) => return Err(Problem::new(21403, format!("this stand-in requests by POST, not {other}"))),
+        }
+        if !line.live {
+            return Err(Problem::new(21220, "Call is not in-progress. Cannot redirect."));
+        }
+        line.moved_to.push(url);
+        let body = json!({
+            "sid": sid, "account_sid": account.sid, "status": "in-progress", "direction": "inbound",
+            "from": line.call.from, "to": line.call.to, "api_version": "2010-04-01",
+        });
+        Ok(Answer::json(200, &body))
+    }
+}
+
+impl Line {
+    /// Requests TwiML at an address and carries it out, until the media flow or the call is over. `rings`: the outcome of each
+    /// destination in turn, the last of them for all others. `fetch` posts a signed form and gives the TwiML.
+    ///
+    /// # Errors
+    /// Why Twilio would end the call with an error: no TwiML, or too many requests.
+    pub async fn follow(
+        &self,
+        url: &str,
+        rings: &[Rings],
+        fetch: impl AsyncFn(SignedForm) -> Result<String, String>,
+    ) -> Result<Vec<Heard>, String> {
+        let mut heard = Vec::new();
+        let mut rang = 0;
+        let mut next = Some((url.to_owned(), self.form(&[("CallStatus", "in-progress")])));
+        for _ in 0..MOST_REQUESTS {
+            let Some((url, form)) = next.take() else { return Ok(heard) };
+            let Verbs(verbs) = Verbs::read(&fetch(SignedForm::new(&url, &form, &self.auth_token)).await?)?;
+            for verb in verbs {
+                match verb {
+                    Verb::Say(text) => heard.push(Heard::Said(text)),
+                    Verb::HangUp => heard.push(Heard::HungUp),
+                    Verb::Stream(url) => {
+                        heard.push(Heard::Streamed(url));
+                        return Ok(heard);
+                    }
+                    Verb::Dial { action, seconds, to, briefing } => {
+                        heard.push(Heard::Rang { to: to.clone(), seconds });
+                        let outcome = rings.get(rang).or(rings.last()).copied().unwrap_or(Rings::NoAnswer);
+                        rang += 1;
+                        if let Some(url) = briefing.filter(|_| outcome == Rings::Answered) {
+                            let form = self.callee(&to);
+                            let Verbs(said) =
+                                Verbs::read(&fetch(SignedForm::new(&url, &form, &self.auth_token)).await?)?;
+                            heard.extend(said.into_iter().filter_map(|verb| match verb {
+                                Verb::Say(text) => Some(Heard::Briefed(text)),
+                                _ => None,
+                            }));
+                        }
+                        next = action.map(|action| (action, self.after(outcome)));
+                        break;
+                    }
+                }
+            }
+        }
+        Err("the TwiML leads round in circles".to_owned())
+    }
+
+    /// The form after a `<Dial>`.
+    pub fn after(&self, outcome: Rings) -> Vec<(String, String)> {
+        let status = if outcome == Rings::CallerHangsUp { "completed" } else { "in-progress" };
+        self.form(&[
+            ("CallStatus", status),
+            ("DialCallStatus", outcome.dial_status()),
+            ("DialCallSid", &format!("CA{}", Uuid::new_v4().simple())),
+        ])
+    }
+
+    fn form(&self, changes: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut form = self.call.form();
+        form.retain(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+        form.extend(changes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        form
+    }
+
+    /// The form of the callee's leg.
+    fn callee(&self, to: &str) -> Vec<(String, String)> {
+        let sid = format!("CA{}", Uuid::new_v4().simple());
+        self.form(&[
+            ("CallSid", &sid),
+            ("ParentCallSid", &self.call.call_sid),
+            ("To", to),
+            ("Called", to),
+            ("Direction", "outbound-dial"),
+            ("CallStatus", "in-progress"),
+        ])
+    }
+}
+
+impl Verbs {
+    fn read(twiml: &str) -> Result<Self, String> {
+        let mut reader = Reader::from_str(twiml);
+        let (mut verbs, mut path) = (Self::default(), Vec::new());
+        loop {
+            match reader.read_event().map_err(|error| format!("12100 Document parse failure: {error}"))? {
+                Event::Start(element) => {
+                    verbs.open(&element)?;
+                    path.push(element.local_name().as_ref().to_owned());
+                }
+                Event::Empty(element) => verbs.open(&element)?,
+                Event::End(_) => drop(path.pop()),
+                Event::Text(text) => verbs.text(path.last().map(String::as_str), &text),
+                Event::GeneralRef(name) => {
+                    let letter = match name.as_ref() {
+                        "amp" => "&",
+                        "lt" => "<",
+                        "gt" => ">",
+                        "quot" => "\"",
+                        "apos" => "'",
+                        other => return Err(format!("12100 unknown entity {other}")),
+                    };
+                    verbs.text(path.last().map(String::as_str), letter);
+                }
+                Event::Eof if path.is_empty() => return Ok(verbs),
+                Event::Eof => return Err("12100 Document parse failure: it breaks off".to_owned()),
+                _ => {}
+            }
+        }
+    }
+
+    fn open(&mut self, element: &BytesStart<'_>) -> Result<(), String> {
+        let attribute = |name: &str| -> Result<Option<String>, String> {
+            let found = element.try_get_attribute(name).map_err(|error| error.to_string())?;
+            let value =
+                found.map(|found| found.normalized_value(XmlVersion::Implicit1_0).map(|value| value.into_owned()));
+            value.transpose().map_err(|error| error.to_string())
+        };
+        match element.local_name().as_ref() {
+            "Say" => self.0.push(Verb::Say(String::new())),
+            "Hangup" => self.0.push(Verb::HangUp),
+            "Stream" => self.0.extend(attribute("url")?.map(Verb::Stream)),
+            "Dial" => {
+                let seconds = attribute("timeout")?.map_or(Ok(30), |seconds| seconds.parse());
+                let seconds = seconds.map_err(|_not_whole| "13214 Dial: invalid timeout value".to_owned())?;
+                self.0.push(Verb::Dial { action: attribute("action")?, seconds, to: String::new(), briefing: None });
+            }
+            "Number" | "Sip" => match self.0.last_mut() {
+                Some(Verb::Dial { briefing, .. }) => *briefing = attribute("url")?,
+                _ => return Err("12200 a destination outside of a Dial".to_owned()),
+            },
+            "Response" | "Connect" => {}
+            other => return Err(format!("12200 unknown element {other}")),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, within: Option<&str>, text: &str) {
+        match (within, self.0.last_mut()) {
+            (Some("Say"), Some(Verb::Say(said))) => said.push_str(text),
+            (Some("Number" | "Sip" | "Dial"), Some(Verb::Dial { to, .. })) => to.push_str(text),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twiml_is_read_as_its_verbs() {
+        let dial = "<?xml version=\"1.0\"?><Response><Say>1 &lt; 2 &amp; so on</Say><Dial action=\"https://x/a?b=1&amp;c=2\" \
+                    timeout=\"20\"><Number url='https://x/b'>+14155550199</Number></Dial></Response>";
+        let dialled = Verb::Dial {
+            action: Some("https://x/a?b=1&c=2".into()),
+            seconds: 20,
+            to: "+14155550199".into(),
+            briefing: Some("https://x/b".into()),
+        };
+        assert_eq!(Verbs::read(dial).unwrap().0, [Verb::Say("1 < 2 & so on".into()), dialled]);
+        let stream = "<Response><Connect><Stream url='wss://x/c/transport'/></Connect></Response>";
+        assert_eq!(Verbs::read(stream).unwrap().0, [Verb::Stream("wss://x/c/transport".into())]);
+        for wrong in ["<Response><Number>+1</Number></Response>", "<Response><Ring/></Response>", "<Response>"] {
+            assert!(Verbs::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A transfer of the caller's line at Twilio, which returns to the agent if nobody answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CallId, E164, Timestamp};
+use crate::described::Described;
+
+/// The transfer in the row of its call. At its end the destinations, the briefing and the sentence are removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturningTransfer {
+    pub at: Timestamp,
+    /// How long each destination rings.
+    pub ring_seconds: u16,
+    /// They ring one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<DialDestination>,
+    /// The caller hears it if nobody answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub say: Option<String>,
+    /// The person who answers hears it before the caller is connected, and the agent reads it if the caller returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub briefing: Option<String>,
+    /// False: the call ends if nobody answers.
+    pub returns: bool,
+    #[serde(default)]
+    pub rung: Vec<RungDestination>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<TransferOutcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The call in which the caller is back with the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned_as: Option<CallId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DialDestination {
+    Number(E164),
+    Sip(String),
+}
+
+impl DialDestination {
+    /// The word of VAPI for this kind of destination.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Number(_) => "number",
+            Self::Sip(_) => "sip",
+        }
+    }
+}
+
+/// The number is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RungDestination {
+    pub at: Timestamp,
+    /// `number` or `sip`.
+    pub to: String,
+    /// Absent while it rings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<TransferOutcome>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferOutcome {
+    Answered,
+    Busy,
+    /// Nobody answered in time.
+    NoAnswer,
+    /// Twilio could not reach the destination.
+    Failed,
+    /// The caller hung up while it rang.
+    CallerHungUp,
+    #[serde(other)]
+    Other,
+}
+
+impl TransferOutcome {
+    /// Of `DialCallStatus`, <https://www.twilio.com/docs/voice/twiml/dial#dialcallstatus-values>.
+    pub fn of_dial_status(status: &str) -> Self {
+        match status {
+            "completed" | "answered" => Self::Answered,
+            "busy" => Self::Busy,
+            "no-answer" => Self::NoAnswer,
+            "canceled" => Self::CallerHungUp,
+            _ => Self::Failed,
+        }
+    }
+
+    /// The end of a sentence for the model.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Answered => "the call was answered",
+            Self::Busy => "the line was busy",
+            Self::NoAnswer => "nobody answered",
+            Self::CallerHungUp => "the caller hung up",
+            Self::Failed | Self::Other => "the destination could not be reached",
+        }
+    }
+}
+
+impl ReturningTransfer {
+    pub const fn is_over(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Begins to ring the next destination.
+    pub fn ring(&mut self, at: Timestamp) -> Option<DialDestination> {
+        let next = self.destinations.get(self.rung.len())?.clone();
+        self.rung.push(RungDestination { at, to: next.kind().to_owned(), outcome: None });
+        Some(next)
+    }
+
+    /// The destination that rang last is over.
+    pub fn rang(&mut self, outcome: TransferOutcome) {
+        if let Some(last) = self.rung.last_mut() {
+            last.outcome.get_or_insert(outcome);
+        }
+    }
+
+    pub fn end(&mut self, outcome: TransferOutcome, at: Timestamp, returned_as: Option<CallId>) {
+        self.rang(outcome);
+        self.outcome = Some(outcome);
+        self.ended_at = Some(at);
+        self.returned_as = returned_as;
+        self.destinations.clear();
+        self.say = None;
+        self.briefing = None;
+    }
+
+    /// For the agent to which the caller returns.
+    pub fn report(&self) -> String {
+        let attempts: Vec<&str> =
+            self.rung.iter().filter_map(|rung| rung.outcome).map(TransferOutcome::reason).collect();
+        let why =
+            if attempts.is_empty() { TransferOutcome::Failed.reason().to_owned() } else { attempts.join(", then ") };
+        let before = match &self.briefing {
+            Some(briefing) => format!(" Before the transfer: {briefing}"),
+            None => String::new(),
+        };
+        format!(
+            "You transferred this caller a moment ago, and the caller is back with you: {why}. Do not greet the caller as \
+             if the call were new; say so, and offer to take a message or to try again later.{before}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transfer() -> ReturningTransfer {
+        ReturningTransfer {
+            at: Timestamp::now(),
+            ring_seconds: 20,
+            destinations: vec![
+                DialDestination::Number("+14155550199".parse().unwrap()),
+                DialDestination::Sip("sip:desk@pbx.example.com".into()),
+            ],
+            say: None,
+            briefing: Some("Ana asks about invoice 42.".into()),
+            returns: true,
+            rung: Vec::new(),
+            outcome: None,
+            ended_at: None,
+            returned_as: None,
+        }
+    }
+
+    #[test]
+    fn destinations_ring_in_turn_and_the_report_has_each_reason() {
+        let mut transfer = transfer();
+        let now = Timestamp::now();
+        assert_eq!(transfer.ring(now).unwrap().kind(), "number");
+        transfer.rang(TransferOutcome::Busy);
+        assert_eq!(transfer.ring(now).unwrap().kind(), "sip");
+        transfer.rang(TransferOutcome::NoAnswer);
+        assert!(transfer.ring(now).is_none());
+        let report = transfer.report();
+        assert!(
+            report.contains("the line was busy, then nobody answered") && report.contains("invoice 42"),
+            "{report}"
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_transfer_drops_its_numbers_and_texts() {
+        let mut transfer = transfer();
+        transfer.ring(Timestamp::now());
+        transfer.end(TransferOutcome::NoAnswer, Timestamp::now(), None);
+        let stored = serde_json::to_string(&transfer).unwrap();
+        assert!(!stored.contains("4155550199") && !stored.contains("invoice") && !stored.contains("sip:"), "{stored}");
+        assert_eq!(transfer.rung[0].outcome, Some(TransferOutcome::NoAnswer));
+    }
+}

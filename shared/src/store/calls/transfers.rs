@@ -1,0 +1,60 @@
+//! A transfer that returns to the agent if nobody answers.
+
+use super::{
+    super::database::{number, text, to_attribute},
+    Calls,
+};
+use crate::{
+    Result,
+    models::{CallId, OrganizationId, ReturningTransfer, Timestamp},
+};
+
+impl Calls {
+    /// Claims the call for one transfer. False: it is over, or it has been transferred.
+    pub async fn begin_transfer(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        transfer: &ReturningTransfer,
+    ) -> Result<bool> {
+        self.update(organization, call, "SET #transfer = :transfer, #updated_at = :now")
+            .when(
+                "#organization_id = :organization AND attribute_not_exists(#transfer) AND attribute_not_exists(#ended_at)",
+            )
+            .with([(":transfer", to_attribute(transfer)?)])
+            .unless_refused()
+            .await
+    }
+
+    /// Releases a call that certainly was not moved. `at`: the time of the transfer.
+    pub async fn give_up_transfer(&self, organization: OrganizationId, call: &CallId, at: Timestamp) -> Result<()> {
+        self.update(organization, call, "SET #updated_at = :now REMOVE #transfer")
+            .when(
+                "#organization_id = :organization AND #transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) \
+                 AND size(#transfer.#rung) = :none",
+            )
+            .with([(":at", text(at)), (":none", number(0))])
+            .unless_refused()
+            .await
+            .map(drop)
+    }
+
+    /// Replaces the transfer. `rung`: how many destinations had been rung. False: it changed since, or is over.
+    pub async fn note_transfer_progress(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        transfer: &ReturningTransfer,
+        rung: usize,
+    ) -> Result<bool> {
+        let rung = i64::try_from(rung).unwrap_or(i64::MAX);
+        self.update(organization, call, "SET #transfer = :transfer, #updated_at = :now")
+            .when(
+                "#organization_id = :organization AND #transfer.#at = :at AND attribute_not_exists(#transfer.#outcome) \
+                 AND size(#transfer.#rung) = :rung",
+            )
+            .with([(":transfer", to_attribute(transfer)?), (":at", text(transfer.at)), (":rung", number(rung))])
+            .unless_refused()
+            .await
+    }
+}

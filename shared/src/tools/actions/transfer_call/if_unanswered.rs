@@ -1,0 +1,142 @@
+//! `if_unanswered`: the caller's line is moved at Twilio, and returns to the agent if nobody answers.
+//!
+//! ```json
+//! {"after_seconds"?: 20, "say"?: "text", "return"?: true, "then"?: [Target, …]}
+//! ```
+//!
+//! Twilio is told to fetch the TwiML of the line from `/api/phone-number/{id}/transfers/{call}`
+//! (<https://www.twilio.com/docs/voice/api/call-resource#update-a-call-resource>), where `call-start` rings the destinations in
+//! turn. The call at VAPI ends there. A caller who returns gets a new call with the same agent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Target, live_call};
+use crate::{
+    Result,
+    actions::ActionClients,
+    clients::twilio,
+    fields::{Fields, kind},
+    models::{DialDestination, ReturningTransfer, Timestamp},
+    tool::{CallContext, Effect, ToolOutcome},
+};
+
+const RINGS: u16 = 20;
+const RING_BOUNDS: std::ops::RangeInclusive<u32> = 5..=60;
+const LONGEST_SENTENCE: usize = 300;
+const MOST_FURTHER: usize = 4;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct IfUnanswered {
+    after_seconds: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    say: Option<String>,
+    #[serde(rename = "return")]
+    returns: bool,
+    /// They ring after the chosen destination.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    then: Vec<Target>,
+}
+
+impl IfUnanswered {
+    pub(super) fn read(value: &Value, fields: &mut Fields<'_>) -> Option<Self> {
+        let path = fields.path("if_unanswered");
+        let mut rule = Fields::of(value, path.clone(), fields.problems())?;
+        let after_seconds = rule.whole("after_seconds", RING_BOUNDS);
+        let after_seconds = after_seconds.map_or(Some(RINGS), |seconds| u16::try_from(seconds).ok());
+        let say = rule.text("say", LONGEST_SENTENCE);
+        let returns = rule.boolean("return", true);
+        let then = match rule.get("then") {
+            None => Some(Vec::new()),
+            Some(Value::Array(values)) if values.len() <= MOST_FURTHER => {
+                let read = values.iter().enumerate().map(|(place, value)| {
+                    let mut target = Fields::of(value, format!("{path}.then[{place}]"), rule.problems())?;
+                    let read = Target::read(&mut target)?;
+                    target.finish();
+                    read
+                });
+                read.collect::<Vec<_>>().into_iter().collect()
+            }
+            Some(Value::Array(_)) => {
+                rule.problem("then", format!("must hold at most {MOST_FURTHER} destinations"));
+                None
+            }
+            Some(other) => {
+                rule.problem("then", format!("must be a list, not {}", kind(other)));
+                None
+            }
+        };
+        for (place, target) in then.iter().flatten().enumerate() {
+            if target.dialled().is_none() {
+                rule.problem(&format!("then[{place}].type"), "must be number or sip: an assistant is not rung");
+            }
+        }
+        rule.finish();
+        Some(Self { after_seconds: after_seconds?, say, returns, then: then? })
+    }
+
+    /// Moves the line once. A call that was moved, or may have been, is not moved again.
+    pub(super) async fn move_line(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        target: &Target,
+        label: Option<&str>,
+        briefing: Option<String>,
+    ) -> Result<ToolOutcome> {
+        let call = context.conversation.call.as_ref();
+        let line = context.conversation.line.as_ref();
+        let known = call.zip(line).filter(|(call, line)| call.phone_number_id == Some(line.id));
+        let known = known.and_then(|(call, line)| Some((call, line, call.call_sid.as_deref()?)));
+        let Some(((call, line, sid), public_url)) = known.zip(services.public_url.as_deref()) else {
+            let refused = live_call::refused(
+                "This call cannot be transferred: its line is not ours to move. Offer to take a message instead.",
+                "the call did not come in through one of the organization's numbers, so it cannot return",
+            );
+            return Ok(refused.into_outcome());
+        };
+        if let Some(refused) = live_call::unavailable(call) {
+            return Ok(refused.into_outcome());
+        }
+        let account: twilio::Account = services.secrets.get(&line.credentials_secret).await?;
+        let mut destinations: Vec<DialDestination> = target.dialled().into_iter().collect();
+        let further = self.then.iter().filter_map(Target::dialled);
+        destinations.extend(further.filter(|further| Some(further) != target.dialled().as_ref()));
+        let transfer = ReturningTransfer {
+            at: Timestamp::now(),
+            ring_seconds: self.after_seconds,
+            destinations,
+            say: self.say.clone(),
+            briefing,
+            returns: self.returns,
+            rung: Vec::new(),
+            outcome: None,
+            ended_at: None,
+            returned_as: None,
+        };
+        if !services.calls.begin_transfer(context.organization, &call.id, &transfer).await? {
+            return Ok(live_call::moved_already().into_outcome());
+        }
+        let url = format!("{public_url}/api/phone-number/{}/transfers/{}", line.id, call.id);
+        Ok(match services.twilio.redirect_call(&account, sid, &url, context.deadline).await {
+            Ok(()) => {
+                let to = label.map(|label| format!(" to {label}")).unwrap_or_default();
+                let then = if self.returns { "the caller returns to you" } else { "the call ends" };
+                ToolOutcome::succeeded(format!("The call is being transferred{to}. If nobody answers, {then}."))
+                    .with(Effect::Done)
+            }
+            Err(error) if error.effect_possible() => ToolOutcome::unknown(
+                "It is not known whether the call is being transferred; do not transfer it again. Ask the caller to stay \
+                 on the line, and offer to take a message if nothing happens.",
+            )
+            .because(error),
+            Err(error) => {
+                services.calls.give_up_transfer(context.organization, &call.id, transfer.at).await?;
+                ToolOutcome::failed(
+                    "The call could not be transferred; nothing was changed. Offer to take a message instead.",
+                )
+                .because(error)
+            }
+        })
+    }
+}
