@@ -56,6 +56,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
     let path = path.replace("{service}", "vapi").replace("/services/{name}", "/services/slack");
     let path = path.replace("/agent-tools/{name}", "/agent-tools/search_tools");
     let path = path.replace("/phone-number/{id}", &format!("/phone-number/{}", owner.phone_number_id));
+    let path = path.replace("/transfers/{call}", &format!("/transfers/{CALL}"));
     let path = path.replace("/calls/{id}", &format!("/calls/{CALL}"));
     let path = path.replace("/runs/{id}", &format!("/runs/{RUN}"));
     let path = path.replace("/automations/{id}", &format!("/automations/{AUTOMATION}")).replace("{version}", "1");
@@ -87,7 +88,9 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
             "number": owner.phone_number, "label": "Main line",
             "twilio": {"account_sid": owner.twilio_sid, "auth_token": owner.twilio_token},
         }),
-        "POST /api/phone-number/{id}/incoming" => {
+        "POST /api/phone-number/{id}/incoming"
+        | "POST /api/phone-number/{id}/transfers/{call}"
+        | "POST /api/phone-number/{id}/transfers/{call}/briefing" => {
             let form = format!(
                 "CallSid=CA1&From=%2B14155550101&To={}&CallStatus=ringing",
                 owner.phone_number.replace('+', "%2B")
@@ -282,6 +285,8 @@ async fn every_route_is_known_here_and_has_an_authorizer_or_a_token_of_its_own()
         "/api/hooks/{service}",
         "/api/hooks/{service}/{hook_id}",
         "/api/phone-number/{id}/incoming",
+        "/api/phone-number/{id}/transfers/{call}",
+        "/api/phone-number/{id}/transfers/{call}/briefing",
         "/api/tools/{id}/execute",
         "/api/vapi/events",
         "/api/{slug}/mcp",
