@@ -241,7 +241,7 @@ impl Verbs {
         let attribute = |name: &str| -> Result<Option<String>, String> {
             let found = element.try_get_attribute(name).map_err(|error| error.to_string())?;
             let value =
-                found.map(|found| found.normalized_value(XmlVersion::Implicit1_0).map(|value| value.into_owned()));
+                found.map(|found| found.normalized_value(XmlVersion::Implicit1_0).map(std::borrow::Cow::into_owned));
             value.transpose().map_err(|error| error.to_string())
         };
         match element.local_name().as_ref() {
