@@ -22,7 +22,9 @@ pub use self::core::{
 };
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};
-pub use tools::{accounts, actions, catalogue, connections, discovery, execution, lifecycle, receipts, tool, webhooks};
+pub use tools::{
+    accounts, actions, catalogue, claims, connections, discovery, execution, lifecycle, receipts, tool, webhooks,
+};
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};

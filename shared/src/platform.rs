@@ -1,6 +1,7 @@
 //! Builds the parts of a function from the environment, each on first use. A function needs no configuration of parts
 //! that it does not use.
 
+mod calls;
 mod console;
 
 use std::{cell::OnceCell, sync::Arc, time::Duration};
@@ -17,8 +18,8 @@ use crate::{
     actions::{ActionClients, ToolTokens, query::Knowledge},
     authoring_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EndedCallQueue, EndedCalls, EventFilters,
-        EventHooks, EventReplays, FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, EventReplays,
+        FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -39,7 +40,6 @@ use crate::{
     },
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
-    receipts::Receipts,
     store::{
         Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, Erasure,
         Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations,
@@ -188,8 +188,12 @@ impl Platform {
     /// As [`Platform::accounts`], with the platform's LLM account (`LLM_SECRET`) and the default model (`LLM_MODEL`,
     /// `openrouter/auto`).
     pub fn accounts_with_llm(&self) -> Result<Accounts> {
-        let model = self.environment.optional("LLM_MODEL").unwrap_or_else(|| "openrouter/auto".to_owned());
-        Ok(self.accounts()?.with_llm(self.environment.required("LLM_SECRET")?, model))
+        Ok(self.accounts()?.with_llm(self.environment.required("LLM_SECRET")?, self.llm_model()))
+    }
+
+    /// The model of accounts that name none (`LLM_MODEL`).
+    fn llm_model(&self) -> String {
+        self.environment.optional("LLM_MODEL").unwrap_or_else(|| "openrouter/auto".to_owned())
     }
 
     /// Signs tools' tokens (`TOOL_TOKEN_SECRET`).
@@ -301,18 +305,6 @@ impl Platform {
         let waiting = self.scheduled_queue()?;
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
-    }
-
-    pub fn receipts(&self) -> Result<Receipts> {
-        self.database().map(Receipts::new)
-    }
-
-    pub fn ended_call_queue(&self) -> Result<EndedCallQueue> {
-        self.scheduled_queue().map(EndedCallQueue::new)
-    }
-
-    pub fn ended_calls(&self) -> Result<EndedCalls> {
-        Ok(EndedCalls::new(self.receipts()?, self.dispatch()?, self.ended_call_queue()?, self.history()?))
     }
 
     pub fn event_replays(&self) -> Result<EventReplays> {

@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod actions;
 pub mod catalogue;
+pub mod claims;
 pub mod connections;
 pub mod discovery;
 pub mod execution;

@@ -16,6 +16,7 @@ pub mod agui_client;
 pub mod automation;
 pub mod aws;
 pub mod browser;
+pub mod claims;
 pub mod clients;
 pub mod cross_origin;
 pub mod declared;

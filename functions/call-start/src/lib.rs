@@ -437,6 +437,7 @@ fn begun(
         transfer: None,
         returned_from: None,
         preface: None,
+        claim_check: None,
         created_at: received_at,
         updated_at: now,
         expires_at: Some(expires_at),

@@ -2,7 +2,7 @@
 //!
 //! The call's row takes status, control URL, end and cost from `status-update` and `end-of-call-report`; the first words of
 //! agent and caller and the agent's first silence from `speech-update` and `hang`; who speaks while a request is read back; time and kind of place from
-//! `transfer-update`. The rest, above all the transcript, is neither stored nor logged. A `speech-update` comes with every
+//! `transfer-update`. The rest, above all the transcript, is neither stored nor logged; a model of the organization's own may read it in memory. A `speech-update` comes with every
 //! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
 //! 200, because VAPI repeats anything else.
 //!
@@ -15,11 +15,12 @@ use futures_util::join;
 use serde::Serialize;
 use serde_json::Value;
 use shared::{
-    Error, Result,
+    Deadline, Error, Result,
     actions::token,
     clients::vapi::Account,
     cut::cut,
     described::Described,
+    error,
     http::{self, Found, Sent, Shown, operation},
     models::{
         Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, SpeechTurn, Timestamp, Transfer, Unowned,
@@ -171,6 +172,7 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
                     deps.ended_calls.announce(&call).await?;
                 }
                 deps.calls.close(owner, &call.id, &end).await?;
+                check_claims(deps, &call, message, found.deadline).await;
             }
             None => {}
         }
@@ -191,6 +193,23 @@ async fn heard(deps: &Deps, call: &Call, turn: SpeechTurn) -> Result<()> {
         Some(request) => deps.calls.note_turn(call.organization_id, &call.id, request, turn).await,
         None => Ok(()),
     }
+}
+
+/// Compares the agent's words with the receipt, if the organization wants that. The report is taken all the same.
+async fn check_claims(deps: &Deps, call: &Call, report: &Value, deadline: Deadline) {
+    if let Err(failure) = deps.claims.check(call, agent_said(report), deadline).await {
+        tracing::error!(call.id = %call.id, "the claims of a call could not be checked: {}", error::chain(&failure));
+    }
+}
+
+/// The agent's sentences in the order of the call.
+fn agent_said(report: &Value) -> Vec<String> {
+    let messages = report.pointer("/artifact/messages").and_then(Value::as_array).into_iter().flatten();
+    let of_agent = messages.filter(|message| {
+        message.get("role").and_then(Value::as_str).is_some_and(|role| matches!(role, "bot" | "assistant"))
+    });
+    let said = of_agent.filter_map(|message| message.get("message").or_else(|| message.get("content"))?.as_str());
+    said.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
 /// Adds a transfer, unless it is known or the row is full.

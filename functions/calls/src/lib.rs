@@ -11,6 +11,7 @@ use shared::{
     Error, Platform, Result,
     accounts::Accounts,
     automation::EndedCallQueue,
+    claims::ClaimChecks,
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
     models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
@@ -40,6 +41,7 @@ pub struct Deps {
     pub receipts: Receipts,
     pub ended_calls: EndedCallQueue,
     pub erasure: Erasure,
+    pub claims: ClaimChecks,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
 }
@@ -54,6 +56,7 @@ impl Deps {
             receipts: platform.receipts()?,
             ended_calls: platform.ended_call_queue()?,
             erasure: platform.erasure()?,
+            claims: platform.claim_checks()?,
             accounts: platform.accounts()?,
         })
     }
@@ -72,7 +75,8 @@ impl Deps {
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "ended",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": "2026-02-27T10:13:20.000Z",
 ///  "ended_reason": "customer-ended-call", "duration_seconds": 140.5, "cost": 0.12,
-///  "failed_tools": 1, "returned_from": null, "returned_as": null}], "next_cursor": null}
+///  "failed_tools": 1, "returned_from": null, "returned_as": null,
+///  "claim_check": null}], "next_cursor": null}
 /// ```
 #[operation(GET "/api/{slug}/calls", Viewer)]
 async fn list_calls(
@@ -109,7 +113,8 @@ async fn list_calls(
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "in-progress",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": null, "ended_reason": null, "duration_seconds": null,
-///  "cost": null, "failed_tools": 0, "returned_from": null, "returned_as": null, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
+///  "cost": null, "failed_tools": 0, "returned_from": null, "returned_as": null,
+///  "claim_check": null, "timeline": [{"at": "2026-02-27T10:10:58.004Z", "event": "call_received"},
 ///  {"at": "2026-02-27T10:10:58.204Z", "event": "twiml_answered"}, {"at": "2026-02-27T10:10:58.205Z",
 ///  "event": "tool_queued", "execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2",
 ///  "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f", "label": "Look up customer", "trigger": "call_start"},

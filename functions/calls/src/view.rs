@@ -5,7 +5,7 @@
 use serde::Serialize;
 use shared::{
     described::Described,
-    models::{AgentId, Call, CallId, CallStatus, E164, PhoneNumberId, Timestamp},
+    models::{AgentId, Call, CallId, CallStatus, ClaimCheck, E164, PhoneNumberId, Timestamp},
 };
 
 use crate::{events::LONGEST_REASON, timeline::TimelineEntry};
@@ -42,6 +42,8 @@ pub(crate) struct CallView {
     returned_from: Option<CallId>,
     /// The call in which the caller is back with the agent.
     returned_as: Option<CallId>,
+    /// What the agent said against what its tools did; null without `verify_claims` of the organization's LLM account.
+    claim_check: Option<ClaimCheck>,
 }
 
 #[derive(Debug, Serialize, Described)]
@@ -72,6 +74,7 @@ impl CallView {
             failed_tools: None,
             returned_from: None,
             returned_as: None,
+            claim_check: None,
         }
     }
 }
@@ -94,6 +97,7 @@ impl From<Call> for CallView {
             failed_tools: Some(row.failed_executions.len()),
             returned_from: row.returned_from,
             returned_as: row.transfer.and_then(|transfer| transfer.returned_as),
+            claim_check: row.claim_check,
         }
     }
 }

@@ -7,6 +7,8 @@
 //!  "audience": "…"}
 //! ```
 //!
+//! Those for `llm` also take `"verify_claims": true`.
+//!
 //! The first is for `vapi`; the others for `llm`, which speaks OpenAI's API: with a key, at OpenRouter unless another address
 //! is given, or with the client credentials of OAuth.
 
@@ -44,8 +46,8 @@ pub(crate) fn vapi(body: &Value) -> Result<Account> {
     problems.into_result(account)
 }
 
-/// The content of the secret.
-pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
+/// The content of the secret, and `verify_claims`.
+pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<(SecretString, bool)> {
     let mut problems = Problems::default();
     let content = Fields::of(body, "", &mut problems).map(|mut fields| {
         const OF_CLIENT: [&str; 3] = ["client_id", "client_secret", "token_url"];
@@ -75,11 +77,12 @@ pub(crate) fn llm(body: &Value, outbound: &Outbound) -> Result<SecretString> {
             json!({"api_key": api_key, "base_url": base_url})
         };
         let model = fields.text("model", LONGEST_MODEL);
+        let verifies_claims = fields.boolean("verify_claims", false);
         fields.finish();
         if let (Some(model), Some(content)) = (model, content.as_object_mut()) {
             content.insert("model".into(), model.into());
         }
-        SecretString::from(content.to_string())
+        (SecretString::from(content.to_string()), verifies_claims)
     });
     problems.into_result(content)
 }

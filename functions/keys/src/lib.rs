@@ -62,11 +62,18 @@ struct OwnKeyView {
     /// False: the platform's account is used.
     own: bool,
     updated_at: Option<Timestamp>,
+    /// Of `llm`: what agents say is checked against what their tools did.
+    verify_claims: bool,
 }
 
 impl OwnKeyView {
     fn new(service: KeyService, key: Option<OwnKey>) -> Self {
-        Self { service, own: key.is_some(), updated_at: key.map(|key| key.updated_at) }
+        Self {
+            service,
+            own: key.is_some(),
+            updated_at: key.map(|key| key.updated_at),
+            verify_claims: key.is_some_and(|key| key.verifies_claims),
+        }
     }
 }
 
@@ -89,7 +96,8 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 /// account, remove the agents and delete the tools first. With an account of its own, an organization's tools are no
 /// longer called with the bearer of the platform's credential: with their own tokens, or with `webhook_bearer`.
 ///
-/// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https.
+/// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https. With
+/// `verify_claims` the account also reads, at the end of each call, what the agent said: see `claim_check` of a call.
 ///
 /// The previous key is replaced as a whole. The key goes to Secrets Manager.
 ///
@@ -135,7 +143,7 @@ async fn put(
     body: &Value,
     deadline: Deadline,
 ) -> Result<OwnKey> {
-    let (before, content) = match service {
+    let (before, content, verifies_claims) = match service {
         KeyService::Vapi => {
             let account = body::vapi(body)?;
             // The row is read before the comparison, so its write notices a change in between.
@@ -147,14 +155,15 @@ async fn put(
                 ));
             }
             switch::check(deps, organization, &account, deadline).await?;
-            (before, account.to_secret())
+            (before, account.to_secret(), false)
         }
         KeyService::Llm => {
-            let content = body::llm(body, &deps.outbound)?;
-            (deps.organizations.get_consistent(organization).await?, content)
+            let (content, verifies_claims) = body::llm(body, &deps.outbound)?;
+            (deps.organizations.get_consistent(organization).await?, content, verifies_claims)
         }
     };
-    store(deps, &before, service, &content, deadline).await
+    let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now(), verifies_claims };
+    store(deps, &before, service, key, &content, deadline).await
 }
 
 /// Makes the secret, writes its name into the row, and deletes the previous secret.
@@ -162,10 +171,10 @@ async fn store(
     deps: &Deps,
     before: &Organization,
     service: KeyService,
+    key: OwnKey,
     content: &SecretString,
     deadline: Deadline,
 ) -> Result<OwnKey> {
-    let key = OwnKey { id: SecretId::generate(), updated_at: Timestamp::now() };
     let made = secret_intent(deps, before.id, service, key.id, deadline);
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
     let write = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());

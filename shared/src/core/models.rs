@@ -11,6 +11,7 @@ mod automation_quotas;
 mod automation_run;
 mod budget;
 mod call;
+mod claim_check;
 mod control_url;
 mod deployed_trigger;
 mod event;
@@ -65,6 +66,7 @@ pub use call::{
     BackgroundResult, Call, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
     StartedTool, StartingCall, ToldLater, Transfer,
 };
+pub use claim_check::{ClaimCheck, ClaimCheckStatus, UnprovenClaim};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};

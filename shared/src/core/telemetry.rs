@@ -99,6 +99,11 @@ pub fn spent(budget: &str, cost: f64) {
     emit(&[("Budget", budget)], &[("LlmCost", "None", cost.into())]);
 }
 
+/// Effects that an agent confirmed in a call and that no tool had.
+pub fn unproven_claims(claims: usize) {
+    emit(&[], &[count("UnprovenClaims", claims)]);
+}
+
 pub fn budget_used_up(budget: &str) {
     emit(&[("Budget", budget)], &[count("BudgetsUsedUp", 1)]);
 }

@@ -7,6 +7,7 @@
 //! control URL.
 
 mod background;
+mod claim_checks;
 mod read_backs;
 mod starting;
 mod transfers;

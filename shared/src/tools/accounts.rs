@@ -170,6 +170,16 @@ impl Accounts {
         })
     }
 
+    /// The organization's own LLM account, if it checks what agents say. `model`: the default if the account names none.
+    pub async fn llm_for_claims(&self, organization: OrganizationId, model: &str) -> Result<Option<llm::Account>> {
+        let keys = self.organizations.own_keys(organization).await?;
+        if !keys.get(KeyService::Llm).is_some_and(|key| key.verifies_claims) {
+            return Ok(None);
+        }
+        let own = self.own_of(organization, KeyService::Llm, &keys).await?;
+        Ok(own.map(|own| llm::Account::own(organization, own, model)))
+    }
+
     /// `None` without an own account.
     pub async fn own<T: DeserializeOwned>(
         &self,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     Deadline, Error, Result,
     actions::ToolConfig,
+    claims::Evidence,
     described::Described,
     models::{
         Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
@@ -139,6 +140,18 @@ impl Receipts {
 }
 
 impl CallReceipt {
+    /// The lines for the comparison with the agent's words, effects first.
+    pub fn evidence(&self, most: usize) -> Vec<Evidence> {
+        let groups = [&self.done, &self.failed, &self.unknown, &self.not_done, &self.looked_up];
+        let lines = groups.into_iter().flatten().take(most).map(|line| Evidence {
+            tool: line.tool.as_ref().map(ToString::to_string),
+            effect: line.effect,
+            status: line.status,
+            arguments: line.arguments.clone(),
+        });
+        lines.collect()
+    }
+
     pub const fn is_final(&self) -> bool {
         self.is_final
     }

@@ -18,6 +18,7 @@ mod call_variables;
 mod calls;
 mod catalogue;
 mod chat;
+mod claims;
 mod console;
 mod create;
 mod delete;

@@ -12,7 +12,7 @@ use crate::{
     Deadline, Error, Result,
     clients::Queue,
     cut,
-    models::{Call, EndedCall, Event, EventId, EventStatus, Timestamp},
+    models::{Call, ClaimCheck, ClaimCheckStatus, EndedCall, Event, EventId, EventStatus, Timestamp},
     receipts::{CallReceipt, Receipts},
 };
 
@@ -69,7 +69,8 @@ impl EndedCalls {
         // VAPI reports an end that could not be saved again, and it is announced again.
         let Some(call) = record.call.as_ref().filter(|call| call.ended_at.is_some()) else { return Ok(()) };
         let receipt = self.receipts.receipt(*organization_id, &record, deadline).await?;
-        if !receipt.is_final() && *waits < MOST_WAITS {
+        let checking = |check: &ClaimCheck| check.status == ClaimCheckStatus::Checking;
+        if (!receipt.is_final() || call.claim_check.as_ref().is_some_and(checking)) && *waits < MOST_WAITS {
             let later = EndedCall { waits: waits + 1, ..message.clone() };
             return Ok(self.queue.0.send_later(&later, WAIT).await?);
         }
@@ -113,6 +114,8 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
             "duration_seconds": call.duration_seconds,
             "cost": call.cost,
             "failed_tools": call.failed_executions.len(),
+            "unproven_claims": call.claim_check.as_ref().map(|check| check.unproven.len()),
+            "returned_as": call.transfer.as_ref().and_then(|transfer| transfer.returned_as.as_ref()),
         },
         "receipt": receipt,
     })

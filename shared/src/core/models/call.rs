@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
+    AgentId, ClaimCheck, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack,
     ReturningTransfer, Timestamp, ToolId, named,
 };
 use crate::described::Described;
@@ -180,6 +180,9 @@ pub struct Call {
     /// The first line of the context for the model; dropped at the end of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preface: Option<String>,
+    /// Only with `verify_claims`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_check: Option<ClaimCheck>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop the row; seconds since 1970. Absent in rows of an older version.

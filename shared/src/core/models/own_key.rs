@@ -51,6 +51,9 @@ pub struct OwnKey {
     /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
     pub updated_at: Timestamp,
+    /// The LLM account checks what agents say against what their tools did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifies_claims: bool,
 }
 
 /// `organizations.own_keys`: `{"vapi": {"id", "updated_at"}, "llm": …}`. Absent services use the platform's account.

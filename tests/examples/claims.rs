@@ -1,0 +1,52 @@
+//! Measures a real model on the transcripts of `docs/examples/claims`:
+//! `make claims LLM_API_KEY=… LLM_MODEL=… LLM_BASE_URL=…`.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people")]
+
+use std::env;
+
+use serde_json::json;
+use shared::clients::{
+    Outbound, http_client,
+    llm::{Account, Llm},
+};
+use tests::claims::{Score, measure, transcripts};
+
+#[tokio::main]
+async fn main() {
+    let Some(key) = env::var("LLM_API_KEY").ok().filter(|key| !key.is_empty()) else {
+        println!(
+            "Give the key of an LLM: make claims LLM_API_KEY=… [LLM_MODEL=openai/gpt-4o-mini] [LLM_BASE_URL=https://…]"
+        );
+        std::process::exit(2);
+    };
+    let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let model = given("LLM_MODEL").unwrap_or_else(|| "openai/gpt-4o-mini".to_owned());
+    let credentials = json!({"api_key": key, "base_url": given("LLM_BASE_URL")});
+    let account = Account::of_platform(serde_json::from_value(credentials).unwrap(), &model).unwrap();
+    let llm = Llm::new(http_client().unwrap(), Outbound::new(Vec::new()).unwrap());
+    let mut total = Score::default();
+    for transcript in transcripts() {
+        let mut score = Score::default();
+        match measure(&transcript, &llm, &account, &mut score).await {
+            Ok(()) => {}
+            Err(error) => {
+                println!("{}: {}", transcript.name, shared::error::chain(&error));
+                std::process::exit(1);
+            }
+        }
+        if score.wrong + score.missed + score.unanswered > 0 {
+            println!("{}: {} wrong, {} missed ({})", transcript.name, score.wrong, score.missed, transcript.title);
+        }
+        total.right += score.right;
+        total.wrong += score.wrong;
+        total.missed += score.missed;
+        total.unanswered += score.unanswered;
+    }
+    println!(
+        "{model}: precision {:.2}, recall {:.2} of {} unproven claims; {} answers were no report",
+        total.precision(),
+        total.recall(),
+        total.right + total.missed,
+        total.unanswered
+    );
+}
