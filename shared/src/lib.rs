@@ -17,7 +17,7 @@ pub mod store;
 mod tools;
 
 pub use self::core::{
-    backoff, config, cut, deadline, described, error, fields, invocation, json_schema, models, placeholder, ranking,
+    backoff, config, cut, deadline, described, error, fields, invocation, json_schema, models, numbering, placeholder, ranking,
     redaction, telemetry,
 };
 pub use chat::planner;

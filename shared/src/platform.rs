@@ -17,7 +17,7 @@ use crate::{
     actions::{ActionClients, ToolTokens, query::Knowledge},
     agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EndedCallQueue, EndedCalls, EventFilters,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, AnsweredCallQueue, AnsweredCalls, EndedCallQueue, EndedCalls, EventFilters,
         EventHooks, EventReplays, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
     },
     catalogue::Catalogue,
@@ -39,8 +39,8 @@ use crate::{
     planner::TurnLimits,
     receipts::Receipts,
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
-        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
+        Agents, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, DoNotCallList, Erasure, Events,
+        Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
         Schedules, Services, Threads, Tools,
     },
     telemetry,
@@ -316,6 +316,14 @@ impl Platform {
         self.scheduled_queue().map(EndedCallQueue::new)
     }
 
+    pub fn answered_call_queue(&self) -> Result<AnsweredCallQueue> {
+        self.scheduled_queue().map(AnsweredCallQueue::new)
+    }
+
+    pub fn answered_calls(&self) -> Result<AnsweredCalls> {
+        Ok(AnsweredCalls::new(Calls::new(self.database()?), self.dispatch()?, self.history()?))
+    }
+
     pub fn ended_calls(&self) -> Result<EndedCalls> {
         Ok(EndedCalls::new(self.receipts()?, self.dispatch()?, self.ended_call_queue()?, self.history()?))
     }
@@ -578,6 +586,10 @@ impl Platform {
                 call_control: CallControl::new(self.http.clone(), self.environment.hosts("CONTROL_HOSTS")),
                 outbound: self.outbound()?.clone(),
                 knowledge: Knowledge::new(KnowledgeBases::new(database), KnowledgeEntries::new(database)),
+                calls: Calls::new(database),
+                calls_kept: self.calls_kept()?,
+                quotas: Quotas::new(database),
+                do_not_call: DoNotCallList::new(database),
             },
             history: self.history()?,
         })

@@ -145,6 +145,10 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
                 let at = told_at(message, &call);
+                // Before the status is saved: VAPI repeats a message that failed.
+                if status == CallStatus::InProgress && call.waits_for_answer() {
+                    deps.answered_calls.announce(&call).await?;
+                }
                 deps.calls.note_status(owner, &call.id, (status, at), url.as_ref()).await?;
                 if status == CallStatus::Forwarding {
                     transferred(deps, call, Transfer { at, to: place(message) }).await?;

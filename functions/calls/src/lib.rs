@@ -10,7 +10,7 @@ use futures_util::join;
 use shared::{
     Error, Platform, Result,
     accounts::Accounts,
-    automation::EndedCallQueue,
+    automation::{AnsweredCallQueue, EndedCallQueue},
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
     models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
@@ -39,6 +39,7 @@ pub struct Deps {
     pub executions: Executions,
     pub receipts: Receipts,
     pub ended_calls: EndedCallQueue,
+    pub answered_calls: AnsweredCallQueue,
     pub erasure: Erasure,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
@@ -53,6 +54,7 @@ impl Deps {
             executions: Executions::new(database),
             receipts: platform.receipts()?,
             ended_calls: platform.ended_call_queue()?,
+            answered_calls: platform.answered_call_queue()?,
             erasure: platform.erasure()?,
             accounts: platform.accounts()?,
         })

@@ -6,7 +6,7 @@ use serde::Serialize;
 use shared::{
     described::Described,
     models::{
-        BackgroundResult, Call, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
+        BackgroundResult, Call, CallDirection, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
         Timestamp, ToolId,
     },
 };
@@ -27,6 +27,8 @@ pub(crate) struct TimelineEntry {
 enum Event {
     /// Twilio's request.
     CallReceived,
+    /// A tool placed the call.
+    CallPlaced,
     /// VAPI's TwiML was ready.
     TwimlAnswered,
     CallConnected,
@@ -111,7 +113,7 @@ impl Run {
 impl Event {
     const fn rank(&self) -> u8 {
         match self {
-            Self::CallReceived => 0,
+            Self::CallReceived | Self::CallPlaced => 0,
             Self::TwimlAnswered => 1,
             Self::CallConnected => 2,
             Self::ToolQueued(_) => 3,
@@ -157,7 +159,11 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
 }
 
 fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
-    add(call.created_at, Event::CallReceived);
+    let begun = match call.direction {
+        CallDirection::Inbound => Event::CallReceived,
+        CallDirection::Outbound => Event::CallPlaced,
+    };
+    add(call.created_at, begun);
     if let Some(at) = call.twiml_at {
         add(at, Event::TwimlAnswered);
     }

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod dispatch;
+mod stop;
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use shared::{
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::HookChange,
+    store::{DoNotCallList, HookChange},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -36,6 +37,7 @@ pub struct Deps {
     pub registry: HookRegistry,
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
+    pub do_not_call: DoNotCallList,
     /// Under which the services reach us.
     pub public_url: String,
     /// How long events are kept.
@@ -50,6 +52,7 @@ impl Deps {
             registry: platform.hook_registry()?,
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
+            do_not_call: DoNotCallList::new(platform.database()?),
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
             answer_within: None,
@@ -190,6 +193,7 @@ async fn receive_and_dispatch(
         let keys = HookKeys { scheme, secrets: &decoy, google_key: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
+    stop::list_senders(deps, &received.events).await?;
     dispatch_all(deps, &received.events).await?;
     match received.answer {
         // Anything but TwiML is an error in Twilio's log.

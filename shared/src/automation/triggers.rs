@@ -6,6 +6,7 @@
 //! missing one.
 
 pub(super) mod dispatch;
+pub(super) mod answered_calls;
 pub(super) mod ended_calls;
 pub(super) mod event_hooks;
 pub(super) mod event_replays;

@@ -12,6 +12,7 @@ mod budget;
 mod call;
 mod control_url;
 mod deployed_trigger;
+mod do_not_call;
 mod event;
 mod execution;
 mod hook;
@@ -58,11 +59,12 @@ pub use automation_run::{
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
-    BackgroundResult, Call, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
+    AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
     StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
+pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
@@ -70,7 +72,7 @@ pub use execution::{
 };
 pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
 pub use ids::{
-    AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
+    AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
     OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};

@@ -2,7 +2,8 @@
 //!
 //! - `quota#<organization>#<what>#call#<conversation>`: per conversation or run;
 //! - `quota#<organization>#<what>#hour#2026-11-20T16`: per clock hour, UTC;
-//! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC.
+//! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC;
+//! - `quota#<organization>#<what>#day#2026-11-20#<hash>`: per day and person.
 //!
 //! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). Hours are fixed, not sliding: one conditional
 //! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so an
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     Deadline, Result,
     backoff::Backoff,
-    models::{AutomationId, Limit, Limits, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, Limit, Limits, OrganizationId, PhoneNumberId, Timestamp, ToolId},
 };
 
 /// Longer than any call lasts.
@@ -46,6 +47,9 @@ pub struct Quotas {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     Tool(ToolId),
+    /// Phone calls that tools place.
+    PlacedCalls,
+    PlacedCallsOf(PhoneNumberId),
     Runs(AutomationId),
     DryRuns(AutomationId),
     /// Actions of an automation with an external effect.
@@ -58,6 +62,8 @@ impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(tool) => tool.fmt(f),
+            Self::PlacedCalls => f.write_str("placed-calls"),
+            Self::PlacedCallsOf(number) => write!(f, "placed-calls:{number}"),
             Self::Runs(automation) => write!(f, "runs:{automation}"),
             Self::DryRuns(automation) => write!(f, "dry-runs:{automation}"),
             Self::Effects(automation) => write!(f, "effects:{automation}"),
@@ -72,6 +78,8 @@ pub enum Window<'a> {
     Call(&'a str),
     Hour,
     Day,
+    /// A person's day, by a hash.
+    DayOf(&'a str),
 }
 
 #[derive(Debug)]
@@ -144,6 +152,7 @@ impl Quotas {
                 }
                 Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
                 Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),
+                Window::DayOf(person) => (Limit::PerPersonAndDay, format!("day#{}#{person}", now.day()), DAY_KEPT),
             };
             Count { id: format!("quota#{organization}#{counted}#{name}"), limit, most, kept }
         };

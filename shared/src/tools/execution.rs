@@ -456,7 +456,7 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
         Limit::PerCall => {
             "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."
         }
-        Limit::PerHour | Limit::PerDay => {
+        Limit::PerHour | Limit::PerDay | Limit::PerPersonAndDay => {
             "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
         }
     };

@@ -44,6 +44,7 @@ mod not_modified;
 mod organizations;
 mod phone_numbers;
 mod pipedream;
+mod place_call;
 mod polling;
 mod privacy;
 mod read_back;

@@ -106,6 +106,7 @@ words! {
     Approval = "approval",
     Automation = "automation",
     Call = "call",
+    DoNotCall = "do_not_call",
     Erasure = "erasure",
     Event = "event",
     Hook = "hook",

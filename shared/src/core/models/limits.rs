@@ -26,6 +26,8 @@ pub enum Limit {
     PerCall,
     PerHour,
     PerDay,
+    /// Of one person.
+    PerPersonAndDay,
 }
 
 impl Limit {
@@ -34,6 +36,7 @@ impl Limit {
             Self::PerCall => "per_call",
             Self::PerHour => "per_hour",
             Self::PerDay => "per_day",
+            Self::PerPersonAndDay => "per_person_and_day",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Executes an action, or previews its request.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use super::{ToolAction, query::Knowledge, variables};
@@ -8,7 +10,7 @@ use crate::{
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
     models::ExecutionId,
-    store::{Agents, PhoneNumbers},
+    store::{Agents, Calls, DoNotCallList, PhoneNumbers, Quotas},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
@@ -28,6 +30,11 @@ pub struct ActionClients {
     pub call_control: CallControl,
     pub outbound: Outbound,
     pub knowledge: Knowledge,
+    pub calls: Calls,
+    /// How long a call is kept.
+    pub calls_kept: Duration,
+    pub quotas: Quotas,
+    pub do_not_call: DoNotCallList,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +64,9 @@ pub async fn run(
         ToolAction::Query(action) => action.run(services, context, arguments).await?,
         ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
         ToolAction::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
+        ToolAction::PlaceCall(action) => {
+            Box::pin(action.run(services, context, arguments, attempt)).await?.hiding(&hidden)
+        }
         ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
@@ -85,6 +95,7 @@ pub async fn preview(
         ToolAction::Query(action) => action.preview(context, arguments),
         ToolAction::Sms(action) => action.preview(services, context, arguments).await?,
         ToolAction::TransferCall(action) => action.preview(context, arguments),
+        ToolAction::PlaceCall(action) => action.preview(services, context, arguments).await?,
         ToolAction::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // The caller of a preview may see fixed values, but no secrets.
