@@ -5,7 +5,7 @@
 
 extern crate self as shared; // the macros of `declare` name it
 
-pub mod agent_tools;
+pub mod authoring_tools;
 pub mod automation;
 pub mod chat;
 pub mod clients;
@@ -17,8 +17,8 @@ pub mod store;
 mod tools;
 
 pub use self::core::{
-    backoff, config, cut, deadline, described, error, fields, invocation, json_schema, models, numbering, placeholder, ranking,
-    redaction, telemetry,
+    backoff, config, cut, deadline, described, error, fields, invocation, json_schema, models, numbering, placeholder,
+    ranking, redaction, telemetry,
 };
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};

@@ -17,7 +17,7 @@ use shared::{
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
 };
 
-use crate::{ASIDE_WITHIN, Deps, incoming::Incoming, queued, set_off, variables};
+use crate::{ASIDE_WITHIN, Deps, queued, result_variables, set_off, twilio_request::Incoming};
 
 /// Kept back from the wait, for the row's change at the creation of the call.
 const RESERVE: Duration = Duration::from_millis(50);
@@ -137,7 +137,7 @@ impl Early {
             let Some(started) = self.started.iter().find(|started| started.tool_id == tool.id) else { continue };
             let json = results.get(&started.execution_id.to_string()).and_then(Option::as_deref);
             let Some(result) = json.and_then(|json| serde_json::from_str(json).ok()) else { continue };
-            let name = variables::name(&tool.name, &self.variables);
+            let name = result_variables::name(&tool.name, &self.variables);
             self.variables.insert(name.clone(), vapi::variables::plain(result));
             self.named.insert(started.execution_id, name);
         }

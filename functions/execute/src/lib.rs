@@ -157,6 +157,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             organization,
             user: None,
             subject: invocation.subject(requested),
+            automation: None,
             delivery: requested.tool_call_id(),
             conversation,
             trigger: ExecutionOrigin::Conversation,
@@ -264,6 +265,7 @@ async fn enqueue(
         before_call: false,
         significant: Some(tool.significant(&checked.arguments, context.conversation)),
         tool_call_id: context.delivery.map(str::to_owned),
+        sends_result_of: None,
         queued_at,
     });
     let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));

@@ -1,12 +1,12 @@
 //! The tools for building automations, for clients of the Model Context Protocol (MCP) and for function calling.
 
-mod door;
+mod authentication;
 mod functions;
 mod server;
 
 use shared::{
     Platform, Result,
-    agent_tools::AgentTools,
+    authoring_tools::AgentTools,
     described::{Schemas, json, reference},
     http::{Access, Answers, Found, Operation, Part, Reply, TokenVerifier, operation},
     models::Slug,
@@ -31,7 +31,7 @@ pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub tools: AgentTools,
-    pub door: door::Settings,
+    pub authentication: authentication::Settings,
 }
 
 impl Deps {
@@ -40,7 +40,10 @@ impl Deps {
             access: platform.access()?,
             tokens: platform.token_verifier()?,
             tools: platform.agent_tools_for_clients()?,
-            door: door::Settings { public_url: platform.public_url()?, mcp: platform.mcp_settings()? },
+            authentication: authentication::Settings {
+                public_url: platform.public_url()?,
+                mcp: platform.mcp_settings()?,
+            },
         })
     }
 }
@@ -169,7 +172,7 @@ async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> 
 
 /// No authorizer stands before the server: its 401 would not say where tokens are given.
 async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
-    let shown = door::headers(deps, found.request)?;
+    let shown = authentication::headers(deps, found.request)?;
     // The same headers stand at a refusal: a client in a browser must be able to read it.
     match Box::pin(server::answer(deps, found, slug)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
@@ -182,7 +185,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
 #[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
-    door::preflight(deps, found.request).map(Preflight)
+    authentication::preflight(deps, found.request).map(Preflight)
 }
 
 /// Where tokens for the MCP server are given
@@ -191,7 +194,7 @@ async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
 #[operation(GET "/.well-known/oauth-protected-resource/api/{slug}/mcp", open, also(404), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Metadata> {
-    door::metadata(deps, Some(&slug)).map(Metadata)
+    authentication::metadata(deps, Some(&slug)).map(Metadata)
 }
 
 /// Where tokens for this API are given
@@ -200,5 +203,5 @@ async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Met
 #[operation(GET "/.well-known/oauth-protected-resource", open, resource(McpRootMetadata), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn root_metadata(deps: &Deps, _found: &Found<'_>) -> Result<Metadata> {
-    door::metadata(deps, None).map(Metadata)
+    authentication::metadata(deps, None).map(Metadata)
 }

@@ -3,11 +3,12 @@
 mod candidates;
 mod dispatch;
 mod stop;
+mod throttle;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
-use lambda_http::RequestExt;
+use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
     Deadline, Error, Platform, Result,
     automation::Dispatch,
@@ -18,7 +19,7 @@ use shared::{
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::{DoNotCallList, HookChange},
+    store::{DoNotCallList, HookChange, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -38,6 +39,7 @@ pub struct Deps {
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
     pub do_not_call: DoNotCallList,
+    pub quotas: Quotas,
     /// Under which the services reach us.
     pub public_url: String,
     /// How long events are kept.
@@ -53,6 +55,7 @@ impl Deps {
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
             do_not_call: DoNotCallList::new(platform.database()?),
+            quotas: Quotas::new(platform.database()?),
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
             answer_within: None,
@@ -170,6 +173,7 @@ async fn receive_and_dispatch(
         url: &url,
         headers: request.headers(),
         body: http::body(request),
+        source: sender(request),
     };
     let claims = Claims::of(scheme, hook, &asked);
     let mut received = Received { answer: Err(Rejection::Unauthentic), events: Vec::new() };
@@ -179,9 +183,18 @@ async fn receive_and_dispatch(
         let google_key = google_key(deps, scheme, &found, &asked, deadline).await?;
         for (candidate, secrets) in found {
             none = false;
-            let keys =
-                HookKeys { scheme: Scheme::of_hook(&candidate), secrets: &secrets, google_key: google_key.as_ref() };
+            let keys = HookKeys {
+                scheme: Scheme::of_hook(&candidate),
+                secrets: &secrets,
+                google_key: google_key.as_ref(),
+                own: candidate.own.as_ref(),
+            };
             let delivered = receive(keys, &asked, Timestamp::now());
+            if let Ok(Delivery::Events(events)) = &delivered
+                && let Some(refusal) = throttle::refusal(deps, &candidate, events, deadline).await?
+            {
+                return Ok(refusal);
+            }
             if let Some(reply) = received.take(deps, (candidate, hook.is_none()), delivered, deadline).await? {
                 return Ok(reply);
             }
@@ -190,7 +203,7 @@ async fn receive_and_dispatch(
     if none {
         // As much is computed for a hook that is not there.
         let decoy = [HookSecret::of("decoy")];
-        let keys = HookKeys { scheme, secrets: &decoy, google_key: None };
+        let keys = HookKeys { scheme, secrets: &decoy, google_key: None, own: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
     stop::list_senders(deps, &received.events).await?;
@@ -284,7 +297,6 @@ fn is_for(hook: &Hook, tenant: Option<&String>) -> bool {
     hook.tenant_key.is_none() || hook.tenant_key.as_ref() == tenant
 }
 
-/// The hook takes nothing any more.
 async fn end(deps: &Deps, hook: &Hook) -> Result<()> {
     let hook = deps.registry.hooks.get(hook.organization_id, hook.id).await?;
     let change = HookChange { status: HookStatus::Ended, ..HookChange::none(&hook) };
@@ -309,6 +321,12 @@ async fn google_key(
         }
         _ => Ok(None),
     }
+}
+
+/// The address that the request came from.
+fn sender(request: &Request) -> Option<IpAddr> {
+    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
+    context.http.source_ip.as_ref()?.parse().ok()
 }
 
 /// The address as the service called it.

@@ -8,7 +8,9 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
-use crate::models::{AnsweredCall, EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
+use crate::models::{
+    AnsweredCall, EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent,
+};
 
 /// SQS's limit per request.
 const MOST_AT_ONCE: usize = 10;

@@ -6,6 +6,7 @@ mod approval;
 mod async_result;
 mod audit;
 mod automation;
+mod automation_memory;
 mod automation_quotas;
 mod automation_run;
 mod budget;
@@ -49,18 +50,20 @@ pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
 };
-pub use async_result::AsyncResult;
+pub use async_result::{AsyncResult, IfCallOver};
 pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPause, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind,
+    WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
-    AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
-    StartedTool, StartingCall, ToldLater, Transfer,
+    AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime,
+    NotACallStatus, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
@@ -70,10 +73,12 @@ pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,
 };
-pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
+pub use hook::{
+    Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,
+};
 pub use ids::{
-    AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
-    OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
+    AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId,
+    NotAUserId, OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

@@ -60,9 +60,7 @@ fn is_listed(table: &str, digits: &str) -> bool {
         let national = words.next().and_then(|code| digits.strip_prefix(code));
         national.is_some_and(|national| {
             words.any(|word| match word.split_once(':') {
-                Some((beginning, length)) => {
-                    national.starts_with(beginning) && length.parse() == Ok(national.len())
-                }
+                Some((beginning, length)) => national.starts_with(beginning) && length.parse() == Ok(national.len()),
                 None => national.starts_with(word),
             })
         })
@@ -96,9 +94,15 @@ mod tests {
         ] {
             assert_eq!(never_called(&number(text)), Err(why), "{text}");
         }
-        for text in
-            ["+14155550101", "+442079460000", "+4930123456", "+35315121234", "+27101112345", "+351912345678", "+18005550100"]
-        {
+        for text in [
+            "+14155550101",
+            "+442079460000",
+            "+4930123456",
+            "+35315121234",
+            "+27101112345",
+            "+351912345678",
+            "+18005550100",
+        ] {
             assert_eq!(never_called(&number(text)), Ok(()), "{text}");
         }
     }

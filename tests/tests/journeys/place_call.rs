@@ -286,7 +286,8 @@ async fn an_answered_and_an_ended_call_start_automations_once() {
     let answer = place(&world, &tool, &json!({"to": phone(1)})).await.expect(200);
     let id = answer["answer"]["result"]["call_id"].as_str().unwrap();
     let now = Timestamp::now().as_millis();
-    let status = |status: &str| json!({"type": "status-update", "status": status, "timestamp": now, "call": {"id": id}});
+    let status =
+        |status: &str| json!({"type": "status-update", "status": status, "timestamp": now, "call": {"id": id}});
     report(&world, &status("ringing")).await;
     assert_eq!(world.run_scheduled_within(60).await, 0);
     let runs = || listeners.iter().map(|listener| world.runs_of(listener).len()).collect::<Vec<_>>();
@@ -314,9 +315,7 @@ async fn a_sender_of_stop_is_not_called_any_more() {
     let world = world().await;
     let tool = tool(&world, &json!({})).await;
     let hook = world.hook(&json!({"service": "Twilio", "secret": "of-twilio"})).await;
-    let text = |sid: &str, from: &str, body: &str| {
-        json!({"MessageSid": sid, "From": from, "To": world.home.phone_number, "Body": body})
-    };
+    let text = |sid: &str, from: &str, body: &str| json!({"MessageSid": sid, "From": from, "To": world.home.phone_number, "Body": body});
     for (signer, message, listed) in [
         (Signer::Twilio("guess"), text("SM1", &phone(1), "STOP"), 0),
         (Signer::Twilio("of-twilio"), text("SM2", &phone(1), "Please do not stop calling"), 0),

@@ -229,7 +229,11 @@ async fn a_dialled_call_rings_until_the_person_answers() {
     let mut wish = fixture!("call_create_bypass.json");
     wish.as_object_mut().expect("an object").remove("phoneCallProviderBypassEnabled");
     let (status, call) = create(&vapi, &wish).await;
-    assert_eq!((status, &call["type"], &call["status"]), (201, &json!("outboundPhoneCall"), &json!("queued")), "{call}");
+    assert_eq!(
+        (status, &call["type"], &call["status"]),
+        (201, &json!("outboundPhoneCall"), &json!("queued")),
+        "{call}"
+    );
     assert!(call.get("phoneCallProviderDetails").is_none(), "{call}");
     let id = call["id"].as_str().expect("text");
     assert_eq!(vapi.call(id).expect("the call")["status"], "queued");

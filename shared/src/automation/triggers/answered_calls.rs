@@ -56,7 +56,8 @@ impl AnsweredCalls {
         if !self.dispatch.has_listeners(&event).await? {
             return Ok(());
         }
-        let call = self.calls.find(answered_call_id).await?.and_then(|call: Unowned<Call>| call.for_owner(*organization_id));
+        let call =
+            self.calls.find(answered_call_id).await?.and_then(|call: Unowned<Call>| call.for_owner(*organization_id));
         // It was deleted.
         let Some(call) = call else { return Ok(()) };
         let data = content(&call);

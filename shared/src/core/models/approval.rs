@@ -137,7 +137,9 @@ impl ApprovalEffect {
     pub const NAMES: [&'static str; 6] = ["email", "sms", "message", "call", "payment", "any"];
 
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
+        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Any]
+            .into_iter()
+            .find(|it| it.as_str() == name)
     }
 
     pub const fn holds(self, effect: ToolEffect) -> bool {

@@ -24,6 +24,7 @@ impl Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     PerCall,
+    PerMinute,
     PerHour,
     PerDay,
     /// Of one person.
@@ -34,6 +35,7 @@ impl Limit {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PerCall => "per_call",
+            Self::PerMinute => "per_minute",
             Self::PerHour => "per_hour",
             Self::PerDay => "per_day",
             Self::PerPersonAndDay => "per_person_and_day",

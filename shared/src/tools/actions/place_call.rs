@@ -198,9 +198,10 @@ impl PlaceCall {
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
-        let variables = self.variables.iter().map(|(name, parameter)| {
-            (Place { field: format!("variables.{name}"), argument: name.clone() }, parameter)
-        });
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, parameter)| (Place { field: format!("variables.{name}"), argument: name.clone() }, parameter));
         let reason = self.reason.iter().map(|reason| (Place::named("reason"), reason));
         std::iter::once((Place::named("to"), &self.to)).chain(reason).chain(variables).collect()
     }

@@ -175,7 +175,11 @@ impl Vapi {
         };
         let begun = self.begun(&call, |live| {
             let name = wish.get("name").cloned();
-            if bypasses { live.bypass(overrides, name) } else { live.dial(overrides, name) }
+            if bypasses {
+                live.bypass(overrides, name)
+            } else {
+                live.dial(overrides, name)
+            }
             json!(live.object())
         });
         match begun {
