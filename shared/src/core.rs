@@ -11,6 +11,7 @@ pub mod invocation;
 pub mod json_schema;
 pub mod models;
 pub mod numbering;
+pub mod opt_out;
 pub mod placeholder;
 pub mod ranking;
 pub mod redaction;

@@ -15,7 +15,7 @@ use shared::{
     models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
     receipts::{CallReceipt, Receipts},
-    store::{CallFilter, Calls, Erasure, ExecutionFilter, Executions, Page},
+    store::{CallFilter, Calls, DoNotCallList, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
@@ -40,6 +40,7 @@ pub struct Deps {
     pub receipts: Receipts,
     pub ended_calls: EndedCallQueue,
     pub answered_calls: AnsweredCallQueue,
+    pub do_not_call: DoNotCallList,
     pub erasure: Erasure,
     /// For the bearer of VAPI's credential.
     pub accounts: Accounts,
@@ -55,6 +56,7 @@ impl Deps {
             receipts: platform.receipts()?,
             ended_calls: platform.ended_call_queue()?,
             answered_calls: platform.answered_call_queue()?,
+            do_not_call: DoNotCallList::new(database),
             erasure: platform.erasure()?,
             accounts: platform.accounts()?,
         })

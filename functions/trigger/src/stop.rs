@@ -3,13 +3,11 @@
 use shared::{
     Result,
     models::{DoNotCall, DoNotCallSource, E164, Hook},
+    opt_out,
     webhooks::{InboundEvent, Scheme},
 };
 
 use crate::Deps;
-
-/// Twilio's words for leaving.
-const WORDS: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
 
 /// Lists the senders of STOP among verified events. START removes nobody: only members of the organization do.
 pub(crate) async fn list_senders(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
@@ -31,7 +29,6 @@ fn sender_of_stop(event: &InboundEvent) -> Option<E164> {
     if !event.event_types.iter().any(|kind| kind == "message.received") {
         return None;
     }
-    let word = text("Body").trim().trim_end_matches(['.', '!']);
-    let stops = text("OptOutType") == "STOP" || WORDS.iter().any(|stop| stop.eq_ignore_ascii_case(word));
+    let stops = text("OptOutType") == "STOP" || opt_out::in_message(text("Body"));
     text("From").parse().ok().filter(|_| stops)
 }

@@ -10,6 +10,7 @@
 //! 7. An automation reads a web page and returns its contents as JSON ([`automation`]).
 //! 8. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
 //! 9. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
+//! 10. An event makes the agent call a customer; the answered call starts another automation ([`placed_call`]).
 
 mod agent;
 mod automation;
@@ -17,6 +18,7 @@ mod events;
 mod incoming;
 mod lifecycle;
 mod lookup;
+mod placed_call;
 mod tools_test;
 mod transfer;
 mod user;
@@ -33,7 +35,7 @@ use crate::{
 };
 
 /// The number of steps that [`play`] prints.
-pub const ACTS: usize = 9;
+pub const ACTS: usize = 10;
 
 #[derive(Debug, Clone)]
 pub struct Played {
@@ -56,6 +58,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     automation::play(&user, progress).await?;
     agent::play(&user, progress).await?;
     events::play(&user, progress).await?;
+    placed_call::play(&user, &sms, progress).await?;
     Ok(played)
 }
 

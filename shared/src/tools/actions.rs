@@ -27,7 +27,7 @@ pub mod variables;
 pub use action_tool::{ActionTool, CheckArguments, EffectPart};
 pub use config::{ToolAction, ToolConfig};
 pub use parameter::Parameter;
-pub use run::{ActionClients, Attempt, preview, run, told};
+pub use run::{ActionClients, Attempt, find_again, preview, run, told};
 pub use secret_values::SecretValues;
 pub use token::ToolTokens;
 pub use variables::to_liquid;

@@ -133,7 +133,6 @@ async fn nobody_is_called_against_a_rule_and_the_answer_names_it() {
     let any = tool(&world, &json!({})).await;
     let own = world.home.phone_number.clone();
     for (to, why) in [
-        ("", "international form"),
         ("5550101", "international form"),
         ("+266696687", "international form"),
         ("+19115550100", "emergency"),
@@ -236,6 +235,62 @@ async fn an_unclear_call_is_looked_for_and_never_placed_again() {
 }
 
 #[tokio::test]
+async fn vapi_is_asked_for_an_unknown_call_before_anything_is_repeated() {
+    let mut world = world().await;
+    let tool = tool(&world, &json!({"per_person_and_day": 10})).await;
+    world.attach(tool["id"].as_str().unwrap()).await.expect(201);
+    let request = world.call(&tool, json!({"to": phone(2), "reason": "Your order"}));
+    // The call is placed, and neither the answer nor the searches come through.
+    world.vapi.inject(Fault { drop: Some(DropAt::After), ..Fault::default() }.on("POST", "/call"));
+    world.vapi.inject(Fault { times: 4, ..Fault::status(503) }.on("GET", "/call"));
+    let answer = world.call_tool(&request).await;
+    let told = answer.sentence();
+    assert!(told.contains("not known whether the person is being called"), "{told}");
+    assert_eq!((placed(&world).len(), outbound(&world).len()), (1, 0));
+
+    // Another process: the repetition asks VAPI, in other words for the same person.
+    world.restart();
+    let again = world.call(&tool, json!({"to": phone(2), "reason": "The order is late"}));
+    for _twice in 0..2 {
+        let answer = world.call_tool(&again).await;
+        let told = answer.result().to_string();
+        assert!(told.contains("is being called"), "{told}");
+    }
+    assert_eq!((placed(&world).len(), world.vapi.calls_begun()), (1, 1));
+    assert_eq!(outbound(&world)[0]["id"], world.vapi.call(outbound(&world)[0]["id"].as_str().unwrap()).unwrap()["id"]);
+}
+
+#[tokio::test]
+async fn a_person_who_says_stop_is_not_called_any_more() {
+    let world = world().await;
+    let tool = tool(&world, &json!({"per_person_and_day": 10})).await;
+    let report_of = |id: &str, role: &str, said: &str| {
+        json!({"type": "end-of-call-report", "call": {"id": id},
+               "artifact": {"messages": [{"role": "bot", "message": "Hello"}, {"role": role, "message": said}]}})
+    };
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let answer = place(&world, &tool, &json!({"to": phone(2)})).await.expect(200);
+    let id = answer["answer"]["result"]["call_id"].as_str().unwrap();
+    for (call, role, said, listed) in [
+        ("call-1", "bot", "Shall we stop calling you?", 0),
+        // A caller may mean the agent's speech.
+        ("call-1", "user", "Stop.", 0),
+        (id, "user", "Stop, I have another question.", 0),
+        (id, "user", "Stop.", 1),
+        ("call-1", "user", "No. Please do not call me again.", 2),
+        ("call-1", "user", "No. Please do not call me again.", 2),
+    ] {
+        report(&world, &report_of(call, role, said)).await;
+        assert_eq!(world.aws.rows("do_not_call").len(), listed, "{said}");
+    }
+    assert!(world.aws.rows("do_not_call").iter().all(|row| row["source"] == "call"));
+    for person in [1, 2] {
+        let told = sentence(&place(&world, &tool, &json!({"to": phone(person)})).await);
+        assert!(told.contains("do-not-call list"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn an_automation_asks_for_approval_and_calls_once() {
     let world = world().await;
     let tool = tool(&world, &json!({})).await;
@@ -308,6 +363,12 @@ async fn an_answered_and_an_ended_call_start_automations_once() {
     let shown = world.calls(&format!("/{id}")).await.expect(200);
     let names: Vec<&Value> = shown["timeline"].as_array().unwrap().iter().map(|moment| &moment["event"]).collect();
     assert_eq!(names, ["call_placed", "call_connected", "call_ended"]);
+    // The copies of both events go with the call.
+    world
+        .send("calls", &Event::new("DELETE", &format!("/api/{}/calls/{id}", world.home.slug)).user(&world.home.user_id))
+        .await
+        .expect(204);
+    assert_eq!(world.events("").await.expect(200)["items"], json!([]));
 }
 
 #[tokio::test]

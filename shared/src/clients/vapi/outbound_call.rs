@@ -17,9 +17,12 @@ use crate::{
     models::{CallId, E164, Timestamp},
 };
 
-/// Milliseconds searched for a call whose creation lost its answer.
-const LOOKED_FOR_MS: i64 = 120_000;
-const LOOKS: usize = 3;
+/// Milliseconds before and after an attempt in which its call may have been created: more than an attempt and a lease last.
+const AROUND: i64 = 20 * 60_000;
+/// VAPI's limit for a list.
+const MOST_LISTED: u32 = 1_000;
+/// Searches after the first.
+const MORE_SEARCHES: usize = 3;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +30,7 @@ pub struct OutboundCall<'a> {
     pub phone_number_id: &'a str,
     pub assistant_id: &'a str,
     pub person: &'a E164,
-    /// At most 40 characters, unique: finds the call again.
+    /// At most 40 characters, unique: the call is found again by it.
     pub name: &'a str,
     /// For Liquid in the assistant's texts.
     pub variables: &'a Map<String, Value>,
@@ -79,9 +82,11 @@ impl Vapi {
             Err(error) if !error.effect_possible() => return Err(NotPlaced::Refused(error)),
             Err(error) => error,
         };
-        let mut backoff = Backoff::at_most(LOOKS, PAUSE, PAUSE * 2, deadline);
+        let mut backoff = Backoff::at_most(MORE_SEARCHES, PAUSE, PAUSE * 2, deadline);
         loop {
-            if let Ok(Some(placed)) = self.placed_before(account, call, deadline).await {
+            if let Ok(Some(placed)) =
+                self.find_placed(account, call.phone_number_id, call.name, Timestamp::now(), deadline).await
+            {
                 return Ok(placed);
             }
             if !backoff.pause().await {
@@ -90,18 +95,25 @@ impl Vapi {
         }
     }
 
-    async fn placed_before(
+    /// The call with this name that was placed from a number at about this time.
+    pub async fn find_placed(
         &self,
         account: &Account,
-        call: OutboundCall<'_>,
+        phone_number_id: &str,
+        name: &str,
+        at: Timestamp,
         deadline: Deadline,
     ) -> Result<Option<PlacedCall>, Error> {
-        let since = Timestamp::from_millis(Timestamp::now().as_millis().saturating_sub(LOOKED_FOR_MS));
-        let number = segment(call.phone_number_id);
-        let path = format!("/call?phoneNumberId={number}&createdAtGt={}", segment(&since.to_string()));
+        let moment = |millis: i64| segment(&Timestamp::from_millis(at.as_millis().saturating_add(millis)).to_string());
+        let path = format!(
+            "/call?phoneNumberId={}&createdAtGt={}&createdAtLt={}&limit={MOST_LISTED}",
+            segment(phone_number_id),
+            moment(-AROUND),
+            moment(AROUND),
+        );
         let request = self.request(account, Method::GET, &path).timeout(deadline.remaining());
         let calls: Vec<Value> = read_json(UpstreamService::Vapi, &once(UpstreamService::Vapi, request).await?)?;
-        let named = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(call.name));
+        let named = calls.iter().find(|made| made.get("name").and_then(Value::as_str) == Some(name));
         named.map(placed).transpose()
     }
 }

@@ -25,6 +25,8 @@ pub enum DoNotCallSource {
     Member,
     /// The person sent STOP.
     Sms,
+    /// The person said so in a call.
+    Call,
     #[serde(other)]
     Other,
 }

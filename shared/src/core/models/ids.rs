@@ -185,9 +185,7 @@ impl EventId {
     pub fn of_ended_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} ended")))
     }
-}
 
-impl EventId {
     pub fn of_answered_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} answered")))
     }

@@ -29,15 +29,16 @@ use super::{
 };
 use crate::{
     Error, Result,
-    clients::vapi::{NotPlaced, OutboundCall, PlacedCall, variables::is_reserved, variables::plain},
+    clients::vapi::{Account, NotPlaced, OutboundCall, PlacedCall, variables::is_reserved, variables::plain},
     error,
     fields::Fields,
+    idempotency::Earlier,
     models::{
-        Agent, AgentId, Call, CallDirection, CallStatus, E164, ExecutionStatus, Fault, Limit, PhoneNumber,
+        Agent, AgentId, Call, CallDirection, CallStatus, CallerHash, E164, ExecutionStatus, Fault, Limit, PhoneNumber,
         PhoneNumberId, RecipientState, Timestamp,
     },
     numbering,
-    store::{Counted, Room, Window},
+    store::{Counted, Room, Taken, Window},
     telemetry,
     tool::{CallContext, Conversation, Effect, RecipientOutcome, ToolOutcome},
 };
@@ -113,7 +114,7 @@ impl AnsweringMachine {
     }
 }
 
-/// A call that the rules of the tool allow, so far as they need no further reads.
+/// A call as it would be placed.
 struct Draft {
     from: PhoneNumber,
     at_vapi: String,
@@ -228,14 +229,14 @@ impl PlaceCall {
         arguments: &Map<String, Value>,
         attempt: Attempt<'_>,
     ) -> Result<ToolOutcome> {
-        let draft = match self.draft(services, context, arguments).await? {
+        let draft = match self.allowed(services, context, arguments).await? {
             Ok(draft) => draft,
             Err(refusal) => return Ok(refusal.into_outcome()),
         };
         let organization = context.organization;
-        let agent = async { found(services.agents.get(organization, draft.agent_id).await) };
-        let (agent, account) = try_join!(agent, services.accounts.vapi(organization))?;
-        let Some(agent) = agent else { return Ok(no_agent().into_outcome()) };
+        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else {
+            return Ok(no_agent().into_outcome());
+        };
         let taken = match self.take_room(services, context, &draft.person, attempt).await? {
             Ok(taken) => taken,
             Err(refusal) => return Ok(refusal.into_outcome()),
@@ -255,7 +256,7 @@ impl PlaceCall {
             phone_number_id: &draft.at_vapi,
             assistant_id: &agent.external_assistant_id,
             person: &draft.person,
-            name: &attempt.id.to_string(),
+            name: attempt.claim,
             variables: &draft.variables,
             message: match &self.answering_machine {
                 AnsweringMachine::HangUp => None,
@@ -281,6 +282,34 @@ impl PlaceCall {
         }
     }
 
+    /// The call that an earlier attempt may have placed, if VAPI shows it.
+    pub(super) async fn find_again(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        earlier: &Earlier,
+    ) -> Result<Option<ToolOutcome>> {
+        let Ok(draft) = self.draft(services, context, arguments).await? else { return Ok(None) };
+        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else { return Ok(None) };
+        let (vapi, at) = (&services.vapi, earlier.until);
+        match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, context.deadline).await {
+            Ok(Some(placed)) => {
+                let told = told(&draft, &placed);
+                record(services, &draft, &agent, placed).await;
+                Ok(Some(told))
+            }
+            Ok(None) => Ok(None),
+            Err(cause) => {
+                tracing::warn!(
+                    "VAPI could not be asked for a call that may have been placed: {}",
+                    error::chain(&cause)
+                );
+                Ok(None)
+            }
+        }
+    }
+
     /// The call of [`PlaceCall::run`]: `{"from", "to", "agent_id", "variables", "allowed", "reason"?}`.
     pub(super) async fn preview(
         &self,
@@ -288,7 +317,7 @@ impl PlaceCall {
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<Result<Value, String>> {
-        let draft = match self.draft(services, context, arguments).await? {
+        let draft = match self.allowed(services, context, arguments).await? {
             Ok(draft) => draft,
             Err(refusal) => return Ok(Err(refusal.sentence)),
         };
@@ -302,6 +331,16 @@ impl PlaceCall {
             ("allowed", Some(reason.is_none().into())),
             ("reason", reason),
         ]))))
+    }
+
+    async fn allowed(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Draft, Refusal>> {
+        let draft = self.draft(services, context, arguments).await?;
+        Ok(draft.and_then(|draft| self.may_call(&draft.from, &draft.person, Timestamp::now()).map(|()| draft)))
     }
 
     async fn draft(
@@ -322,8 +361,7 @@ impl PlaceCall {
             return Ok(Err(Refusal::of(Fault::Configuration, sentence)));
         };
         let Some(agent_id) = self.agent_id.or(from.agent_id) else { return Ok(Err(no_agent())) };
-        let may = self.may_call(&from, &person, Timestamp::now());
-        Ok(may.map(|()| Draft { from, at_vapi, agent_id, person, variables }))
+        Ok(Ok(Draft { from, at_vapi, agent_id, person, variables }))
     }
 
     fn merge(
@@ -384,9 +422,9 @@ impl PlaceCall {
         context: &CallContext<'_>,
         person: &E164,
         attempt: Attempt<'_>,
-    ) -> Result<Result<crate::store::Taken, Refusal>> {
+    ) -> Result<Result<Taken, Refusal>> {
         let (organization, id) = (context.organization, attempt.id.to_string());
-        let hash = crate::models::CallerHash::of(organization, person.as_str());
+        let hash = CallerHash::of(organization, person.as_str());
         let wanted = [
             (Counted::PlacedCallsOf(self.phone_number_id), Window::Day, self.per_day),
             (Counted::PlacedCalls, Window::DayOf(hash.as_str()), self.per_person_and_day),
@@ -421,6 +459,16 @@ fn found<T>(row: Result<T>) -> Result<Option<T>> {
     }
 }
 
+async fn agent_and_account(
+    services: &ActionClients,
+    context: &CallContext<'_>,
+    draft: &Draft,
+) -> Result<Option<(Agent, Account)>> {
+    let agent = async { found(services.agents.get(context.organization, draft.agent_id).await) };
+    let (agent, account) = try_join!(agent, services.accounts.vapi(context.organization))?;
+    Ok(agent.map(|agent| (agent, account)))
+}
+
 fn no_agent() -> Refusal {
     Refusal::of(Fault::Configuration, "no agent is set up for the call. Set agent_id in the tool or at the number.")
 }
@@ -446,7 +494,7 @@ async fn record(services: &ActionClients, draft: &Draft, agent: &Agent, placed: 
         agent_id: Some(agent.id),
         direction: CallDirection::Outbound,
         control_url: call.control_url(),
-        status: Some(CallStatus::Queued),
+        status: Some(call.status.unwrap_or(CallStatus::Queued)),
         phone_number_id: Some(draft.from.id),
         ..Call::new(id, draft.from.organization_id, person, number, expires_at)
     };

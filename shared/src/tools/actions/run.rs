@@ -9,6 +9,7 @@ use crate::{
     Result,
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
+    idempotency::Earlier,
     models::ExecutionId,
     store::{Agents, Calls, DoNotCallList, PhoneNumbers, Quotas},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
@@ -41,6 +42,8 @@ pub struct ActionClients {
 pub struct Attempt<'a> {
     /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.
     pub id: ExecutionId,
+    /// Names the claim of the effect at the service, so that an unknown effect can be found again. Empty for a read.
+    pub claim: &'a str,
     /// Outcomes of the recipients that must not be sent to again.
     pub done: &'a Map<String, Value>,
 }
@@ -70,6 +73,23 @@ pub async fn run(
         ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
+}
+
+/// Asks the service for the effect of an earlier attempt with an unknown outcome. `None`: it is not there, or cannot be found.
+///
+/// # Errors
+/// Only for an outage of our own.
+pub async fn find_again(
+    action: &ToolAction,
+    services: &ActionClients,
+    context: &CallContext<'_>,
+    arguments: &Map<String, Value>,
+    earlier: &Earlier,
+) -> Result<Option<ToolOutcome>> {
+    match action {
+        ToolAction::PlaceCall(action) => Box::pin(action.find_again(services, context, arguments, earlier)).await,
+        _ => Ok(None),
+    }
 }
 
 /// The answer for some of the recipients, worded as by [`run`].

@@ -33,6 +33,9 @@ pub(super) async fn calls(world: &World) {
         let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
         world.send("calls", &event).await.expect(200);
     }
+    let said = json!({"messages": [{"role": "user", "message": "Please stop calling me."}]});
+    let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": "call-1"}}});
+    world.send("calls", &Event::post("/api/vapi/events", &report).header("authorization", &bearer)).await.expect(200);
     world.calls("").await.expect(200);
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
     let organization = &world.home.organization_id;
