@@ -1,6 +1,7 @@
 //! Builds the parts of a function from the environment, each on first use. A function needs no configuration of parts
 //! that it does not use.
 
+mod call_events;
 mod console;
 
 use std::{cell::OnceCell, sync::Arc, time::Duration};
@@ -17,9 +18,8 @@ use crate::{
     actions::{ActionClients, ToolTokens, query::Knowledge},
     authoring_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
-        AlertHook, Alerts, AnsweredCallQueue, AnsweredCalls, AutomationReader, Deployment, Dispatch, EndedCallQueue,
-        EndedCalls, EventFilters, EventHooks, EventReplays, FailurePause, PipedreamTriggers, RunQueue, RunStarter,
-        Triggers,
+        AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, EventReplays,
+        FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -40,7 +40,6 @@ use crate::{
     },
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
-    receipts::Receipts,
     store::{
         Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers,
         DoNotCallList, Erasure, Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries,
@@ -302,26 +301,6 @@ impl Platform {
         let waiting = self.scheduled_queue()?;
         let events = Events::new(self.database()?);
         Ok(Dispatch { events, filters: self.event_filters()?, starter: self.run_starter()?, waiting })
-    }
-
-    pub fn receipts(&self) -> Result<Receipts> {
-        self.database().map(Receipts::new)
-    }
-
-    pub fn ended_call_queue(&self) -> Result<EndedCallQueue> {
-        self.scheduled_queue().map(EndedCallQueue::new)
-    }
-
-    pub fn answered_call_queue(&self) -> Result<AnsweredCallQueue> {
-        self.scheduled_queue().map(AnsweredCallQueue::new)
-    }
-
-    pub fn answered_calls(&self) -> Result<AnsweredCalls> {
-        Ok(AnsweredCalls::new(Calls::new(self.database()?), self.dispatch()?, self.history()?))
-    }
-
-    pub fn ended_calls(&self) -> Result<EndedCalls> {
-        Ok(EndedCalls::new(self.receipts()?, self.dispatch()?, self.ended_call_queue()?, self.history()?))
     }
 
     pub fn event_replays(&self) -> Result<EventReplays> {
