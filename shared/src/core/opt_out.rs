@@ -63,8 +63,7 @@ fn has_phrase(text: &str) -> bool {
     text.split(['.', '!', '?', ';', '\n']).map(plain).any(|sentence| {
         let padded = format!(" {sentence} ");
         let has = |phrase: &&str| padded.contains(&format!(" {phrase} "));
-        !has(&"dont stop")
-            && (PHRASES.iter().any(|phrase| has(phrase)) || ENDINGS.iter().any(|end| ends(&sentence, end)))
+        !has(&"dont stop") && (PHRASES.iter().any(has) || ENDINGS.iter().any(|end| ends(&sentence, end)))
     })
 }
 

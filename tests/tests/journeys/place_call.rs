@@ -210,6 +210,11 @@ async fn a_listed_number_is_not_called_also_after_its_erasure() {
     let one = format!("{path}/{}", entry["id"].as_str().unwrap());
     ask(Event::new("DELETE", &one)).await.expect(200);
     ask(Event::new("DELETE", &one)).await.expect(404);
+    let audit = world.aws.rows("audit_entries");
+    let of_list: Vec<_> =
+        audit.iter().filter(|row| row["noun"] == "do_not_call").map(|row| row["action"].clone()).collect();
+    assert_eq!(of_list, ["created", "deleted"], "{audit:?}");
+    assert!(!json!(audit).to_string().contains("5550101"), "{audit:?}");
     assert_eq!(place(&world, &tool, &json!({"to": phone(1)})).await.expect(200)["answer"]["success"], true);
 }
 

@@ -176,9 +176,9 @@ impl Vapi {
         let begun = self.begun(&call, |live| {
             let name = wish.get("name").cloned();
             if bypasses {
-                live.bypass(overrides, name)
+                live.bypass(overrides, name);
             } else {
-                live.dial(overrides, name)
+                live.dial(overrides, name);
             }
             json!(live.object())
         });
