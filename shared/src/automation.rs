@@ -49,6 +49,7 @@ pub use running::run_starter::{Requested, RunCause, RunStarter};
 pub use running::run_view::{ERROR_BUDGET, RunView};
 pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view};
 pub use triggers::Triggers;
+pub use triggers::answered_calls::{AnsweredCallQueue, AnsweredCalls};
 pub use triggers::dispatch::{Dispatch, LARGEST_DATA};
 pub use triggers::ended_calls::{EndedCallQueue, EndedCalls};
 pub use triggers::event_hooks::EventHooks;

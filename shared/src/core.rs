@@ -10,6 +10,8 @@ pub mod fields;
 pub mod invocation;
 pub mod json_schema;
 pub mod models;
+pub mod numbering;
+pub mod opt_out;
 pub mod placeholder;
 pub mod ranking;
 pub mod redaction;

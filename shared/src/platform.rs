@@ -1,7 +1,7 @@
 //! Builds the parts of a function from the environment, each on first use. A function needs no configuration of parts
 //! that it does not use.
 
-mod calls;
+mod call_events;
 mod console;
 
 use std::{cell::OnceCell, sync::Arc, time::Duration};
@@ -41,9 +41,9 @@ use crate::{
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     store::{
-        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, Erasure,
-        Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations,
-        PhoneNumbers, Quotas, Replays, Schedules, Services, Threads, Tools,
+        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers,
+        DoNotCallList, Erasure, Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries,
+        OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays, Schedules, Services, Threads, Tools,
     },
     telemetry,
     tool::CallableTool,
@@ -567,6 +567,9 @@ impl Platform {
                 call_control: CallControl::new(self.http.clone(), self.environment.hosts("CONTROL_HOSTS")),
                 outbound: self.outbound()?.clone(),
                 knowledge: Knowledge::new(KnowledgeBases::new(database), KnowledgeEntries::new(database)),
+                calls_kept: self.calls_kept()?,
+                quotas: Quotas::new(database),
+                do_not_call: DoNotCallList::new(database),
             },
             history: self.history()?,
         })

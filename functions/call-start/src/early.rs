@@ -12,6 +12,7 @@ use shared::{
     Deadline,
     actions::ToolConfig,
     backoff::Backoff,
+    clients::vapi,
     error,
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
 };
@@ -137,7 +138,7 @@ impl Early {
             let json = results.get(&started.execution_id.to_string()).and_then(Option::as_deref);
             let Some(result) = json.and_then(|json| serde_json::from_str(json).ok()) else { continue };
             let name = result_variables::name(&tool.name, &self.variables);
-            self.variables.insert(name.clone(), result_variables::plain(result));
+            self.variables.insert(name.clone(), vapi::variables::plain(result));
             self.named.insert(started.execution_id, name);
         }
     }

@@ -12,7 +12,7 @@ mod transfers;
 mod twilio_request;
 pub mod twiml;
 
-use std::{collections::BTreeMap, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use futures_util::{FutureExt, join};
 use serde_json::{Map, Value};
@@ -398,49 +398,18 @@ fn begun(
     received_at: Timestamp,
     expires_at: i64,
 ) -> Call {
-    let now = Timestamp::now();
+    let (caller, called) = (incoming.caller.clone(), incoming.called.clone());
+    let call = Call::new(stream.call_id, number.organization_id, caller, called, expires_at);
     Call {
-        id: stream.call_id,
-        organization_id: number.organization_id,
         agent_id: number.agent_id,
-        caller_phone_number: incoming.caller.clone(),
-        called_phone_number: incoming.called.clone(),
         control_url: Some(stream.control_url),
         status: Some(CallStatus::Ringing),
         call_sid: Some(incoming.call_sid.clone()),
         phone_number_id: Some(number.id),
-        twiml_at: Some(now),
+        twiml_at: Some(call.created_at),
         on_call_start,
-        results: BTreeMap::new(),
-        variables: Vec::new(),
-        context_taken_at: None,
-        context_injected_at: None,
-        told_later: Vec::new(),
-        to_tell: Vec::new(),
-        background: Vec::new(),
-        background_told: Vec::new(),
-        read_back: None,
-        context_error: None,
-        context_failed_at: None,
-        failed_executions: Vec::new(),
-        ended_at: None,
-        ended_reason: None,
-        duration_seconds: None,
-        cost: None,
-        cost_parts: std::collections::BTreeMap::new(),
-        cost_at: None,
-        connected_at: None,
-        agent_spoke_at: None,
-        caller_spoke_at: None,
-        agent_hung_at: None,
-        transfers: Vec::new(),
-        transfer: None,
-        returned_from: None,
-        preface: None,
-        claim_check: None,
         created_at: received_at,
-        updated_at: now,
-        expires_at: Some(expires_at),
+        ..call
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! The call's row takes status, control URL, end and cost from `status-update` and `end-of-call-report`; the first words of
 //! agent and caller and the agent's first silence from `speech-update` and `hang`; who speaks while a request is read back; time and kind of place from
-//! `transfer-update`. The rest, above all the transcript, is neither stored nor logged; a model of the organization's own may read it in memory. A `speech-update` comes with every
+//! `transfer-update`. A person who says in the report that they want no more calls goes on the do-not-call list. The rest,
+//! above all the transcript, is neither stored nor logged; a model of the
+//! organization's own may read it in memory. A `speech-update` comes with every
 //! sentence, so known facts are not written again. Messages may come twice and in any order. Unusable messages are answered
 //! 200, because VAPI repeats anything else.
 //!
@@ -23,8 +25,10 @@ use shared::{
     error,
     http::{self, Found, Sent, Shown, operation},
     models::{
-        Call, CallId, CallStatus, ControlUrl, FirstTime, OrganizationId, SpeechTurn, Timestamp, Transfer, Unowned,
+        Call, CallDirection, CallId, CallStatus, ControlUrl, DoNotCall, DoNotCallSource, E164, FirstTime,
+        OrganizationId, SpeechTurn, Timestamp, Transfer, Unowned,
     },
+    opt_out,
     store::End,
 };
 
@@ -85,6 +89,11 @@ shared::described!(VapiEvent => {
                 "type": "array",
                 "items": {"type": "object", "properties": {"type": {"type": "string"}, "cost": {"type": "number"}}}
             },
+            "artifact": {"type": "object", "properties": {"messages": {
+                "type": "array",
+                "description": "Searched for a request for no more calls; not kept.",
+                "items": {"type": "object", "properties": {"role": {"type": "string"}, "message": {"type": "string"}}}
+            }}},
             "endedReason": {"type": "string"},
             "startedAt": {"type": "string", "format": "date-time"},
             "endedAt": {"type": "string", "format": "date-time"},
@@ -105,8 +114,8 @@ pub(crate) struct Taken {}
 ///
 /// VAPI's server messages. Of `status-update` and `end-of-call-report` the call takes how far it is and how it ended:
 /// reason, duration, cost. Its timeline also says when agent and caller first spoke (`speech-update`), when the agent
-/// first fell silent (`hang`), and the kind of destination of a transfer (`transfer-update`). Nothing else of a
-/// message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that did
+/// first fell silent (`hang`), and the kind of destination of a transfer (`transfer-update`). A person who says that they want
+/// no more calls goes on the do-not-call list. Nothing else of a message is kept, and no transcript. Messages may come twice and in any order; of other types, and of calls that did
 /// not come in through us, nothing comes.
 ///
 /// It is let in by the bearer of the credential at the VAPI account of the call's organization; for a call that is not known,
@@ -146,6 +155,10 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
         match news(message) {
             Some(CallUpdate::Status(status, url)) => {
                 let at = told_at(message, &call);
+                // Before the status is saved: VAPI repeats a message that failed.
+                if status == CallStatus::InProgress && call.waits_for_answer() {
+                    deps.answered_calls.announce(&call).await?;
+                }
                 deps.calls.note_status(owner, &call.id, (status, at), url.as_ref()).await?;
                 if status == CallStatus::Forwarding {
                     transferred(deps, call, Transfer { at, to: place(message) }).await?;
@@ -170,6 +183,9 @@ pub(crate) async fn take_vapi_event(deps: &Deps, found: &Found<'_>, body: Sent<V
                 // Before the end is saved: VAPI repeats a report that failed.
                 if call.ended_at.is_none() {
                     deps.ended_calls.announce(&call).await?;
+                }
+                if let Some(person) = who_wants_no_calls(message, &call) {
+                    deps.do_not_call.add(&DoNotCall::new(owner, &person, DoNotCallSource::Call)).await?;
                 }
                 deps.calls.close(owner, &call.id, &end).await?;
                 check_claims(deps, &call, message, found.deadline).await;
@@ -228,6 +244,17 @@ async fn transferred(deps: &Deps, mut call: Call, transfer: Transfer) -> Result<
         }
     }
     Ok(())
+}
+
+/// The person on the line, if a sentence in the report of the call's end asks for no more calls.
+fn who_wants_no_calls(message: &Value, call: &Call) -> Option<E164> {
+    let person = call.caller_phone_number.parse::<E164>().ok().filter(|person| !person.is_withheld())?;
+    let placed = call.direction == CallDirection::Outbound;
+    let messages = message.pointer("/artifact/messages").and_then(Value::as_array).into_iter().flatten();
+    let mut said = messages
+        .filter(|sentence| sentence.get("role").is_some_and(|role| role == "user"))
+        .filter_map(|sentence| sentence.get("message")?.as_str());
+    said.any(|said| opt_out::in_speech(said, placed)).then_some(person)
 }
 
 /// The time of a message, kept within the life of the call, because VAPI's clock may differ.

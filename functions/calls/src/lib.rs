@@ -10,13 +10,13 @@ use futures_util::join;
 use shared::{
     Error, Platform, Result,
     accounts::Accounts,
-    automation::EndedCallQueue,
+    automation::{AnsweredCallQueue, EndedCallQueue},
     claims::ClaimChecks,
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
     models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
     receipts::{CallReceipt, Receipts},
-    store::{CallFilter, Calls, Erasure, ExecutionFilter, Executions, Page},
+    store::{CallFilter, Calls, DoNotCallList, Erasure, ExecutionFilter, Executions, Page},
 };
 
 use crate::{
@@ -40,6 +40,8 @@ pub struct Deps {
     pub executions: Executions,
     pub receipts: Receipts,
     pub ended_calls: EndedCallQueue,
+    pub answered_calls: AnsweredCallQueue,
+    pub do_not_call: DoNotCallList,
     pub erasure: Erasure,
     pub claims: ClaimChecks,
     /// For the bearer of VAPI's credential.
@@ -55,6 +57,8 @@ impl Deps {
             executions: Executions::new(database),
             receipts: platform.receipts()?,
             ended_calls: platform.ended_call_queue()?,
+            answered_calls: platform.answered_call_queue()?,
+            do_not_call: DoNotCallList::new(database),
             erasure: platform.erasure()?,
             claims: platform.claim_checks()?,
             accounts: platform.accounts()?,
@@ -64,13 +68,13 @@ impl Deps {
 
 /// List calls
 ///
-/// The calls that came in through us, newest first. Members of the organization see who called: the numbers are shown as they
+/// The calls that came in through us or that our tools placed, newest first. Members of the organization see who called: the numbers are shown as they
 /// are. `failed`: only calls with a tool that did not succeed.
 ///
 /// - 200: A page of calls.
 ///
 /// ```json,200
-/// {"items": [{"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001",
+/// {"items": [{"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001", "direction": "inbound",
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "ended",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": "2026-02-27T10:13:20.000Z",
@@ -109,7 +113,7 @@ async fn list_calls(
 /// - 200: The call.
 ///
 /// ```json,200
-/// {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001",
+/// {"id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "call_sid": "CA00000000000000000000000000000001", "direction": "inbound",
 ///  "agent_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea1", "phone_number_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8ea2",
 ///  "caller_phone_number": "+14155550101", "called_phone_number": "+15005550006", "status": "in-progress",
 ///  "created_at": "2026-02-27T10:10:58.004Z", "ended_at": null, "ended_reason": null, "duration_seconds": null,

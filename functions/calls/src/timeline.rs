@@ -6,8 +6,8 @@ use serde::Serialize;
 use shared::{
     described::Described,
     models::{
-        BackgroundResult, Call, CallId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, StartedTool,
-        Timestamp, ToolId, TransferOutcome,
+        BackgroundResult, Call, CallDirection, CallId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault,
+        StartedTool, Timestamp, ToolId, TransferOutcome,
     },
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct TimelineEntry {
 enum Event {
     /// Twilio's request.
     CallReceived,
+    /// A tool placed the call.
+    CallPlaced,
     /// VAPI's TwiML was ready.
     TwimlAnswered,
     CallConnected,
@@ -126,7 +128,7 @@ impl Run {
 impl Event {
     const fn rank(&self) -> u8 {
         match self {
-            Self::CallReceived => 0,
+            Self::CallReceived | Self::CallPlaced => 0,
             Self::TwimlAnswered => 1,
             Self::CallConnected => 2,
             Self::ToolQueued(_) => 3,
@@ -174,7 +176,11 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
 }
 
 fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
-    add(call.created_at, Event::CallReceived);
+    let begun = match call.direction {
+        CallDirection::Inbound => Event::CallReceived,
+        CallDirection::Outbound => Event::CallPlaced,
+    };
+    add(call.created_at, begun);
     if let Some(at) = call.twiml_at {
         add(at, Event::TwimlAnswered);
     }

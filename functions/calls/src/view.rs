@@ -5,7 +5,7 @@
 use serde::Serialize;
 use shared::{
     described::Described,
-    models::{AgentId, Call, CallId, CallStatus, ClaimCheck, E164, PhoneNumberId, Timestamp},
+    models::{AgentId, Call, CallDirection, CallId, CallStatus, ClaimCheck, E164, PhoneNumberId, Timestamp},
 };
 
 use crate::{events::LONGEST_REASON, timeline::TimelineEntry};
@@ -17,6 +17,8 @@ pub(crate) struct CallView {
     id: CallId,
     /// Twilio's id of it.
     call_sid: Option<String>,
+    /// `outbound`: a tool placed the call.
+    direction: Option<CallDirection>,
     agent_id: Option<AgentId>,
     phone_number_id: Option<PhoneNumberId>,
     /// As Twilio gave it, in full; no number where the caller has none or withholds it (`anonymous`, `sip:…`).
@@ -25,7 +27,7 @@ pub(crate) struct CallView {
     called_phone_number: Option<E164>,
     /// How far it is, in VAPI's words; `other` is a word that is not among these.
     status: Option<CallStatus>,
-    /// When it came in.
+    /// When it came in, or was placed.
     created_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
     /// In VAPI's words.
@@ -61,6 +63,7 @@ impl CallView {
         Self {
             id,
             call_sid: None,
+            direction: None,
             agent_id: None,
             phone_number_id: None,
             caller_phone_number: None,
@@ -81,13 +84,15 @@ impl CallView {
 
 impl From<Call> for CallView {
     fn from(row: Call) -> Self {
+        let (caller, called) = (row.from_number().to_owned(), row.to_number().parse().ok());
         Self {
             id: row.id,
             call_sid: row.call_sid,
+            direction: Some(row.direction),
             agent_id: row.agent_id,
             phone_number_id: row.phone_number_id,
-            caller_phone_number: Some(row.caller_phone_number),
-            called_phone_number: Some(row.called_phone_number),
+            caller_phone_number: Some(caller),
+            called_phone_number: called,
             status: row.status,
             created_at: Some(row.created_at),
             ended_at: row.ended_at,

@@ -31,7 +31,7 @@ test('variants are told apart by a member, and a short form is offered only to i
   assert.equal(variantsOf(member('ApiRequestConfig', 'url'), known, undefined).by, 'mode');
   assert.equal(variantsOf(resolved({ $ref: '#/TransferCallConfig' }, known), known, undefined), null, 'conditions are no choice');
   const tools = variantsOf(resolved({ $ref: '#/ToolConfig' }, known), known, { type: 'apiRequest' });
-  assert.deepEqual(tools.variants.map(({ name }) => name), ['sms', 'api_request', 'pipedream_action', 'transfer_call', 'query']);
+  assert.deepEqual(tools.variants.map(({ name }) => name), ['sms', 'api_request', 'pipedream_action', 'transfer_call', 'place_call', 'query']);
   assert.equal(tools.chosen.name, 'api_request');
   const target = variantsOf(member('TransferCallConfig', 'target'), known, { type: 'sip' });
   assert.deepEqual([target.by, target.chosen.name], ['type', 'sip']);

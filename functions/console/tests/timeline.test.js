@@ -46,5 +46,6 @@ test('something goes on where anybody speaks, a tool runs or the model is told',
 
 test('facts of a call are words', () => {
   assert.deepEqual(['+14155550101', 'anonymous', null].map((caller_phone_number) => callerOf({ caller_phone_number })), ['+14155550101', 'Number withheld', 'Unknown caller']);
+  assert.equal(callerOf({ direction: 'outbound', caller_phone_number: '+15005550006', called_phone_number: '+14155550102' }), '+14155550102');
   assert.deepEqual([null, 0, 0.118, 0.0021, 12.4].map(dollars), ['–', '$0.00', '$0.118', '$0.0021', '$12.40']);
 });

@@ -1,4 +1,4 @@
-//! Phone numbers of an organization, each from a Twilio account.
+//! Phone numbers of an organization, each from a Twilio account, and its do-not-call list.
 //!
 //! Bodies are in `body.rs`. VAPI's id of a number is accepted if VAPI confirms the number. Credentials are tried at Twilio,
 //! which must confirm that the number belongs to the account, and then go to Secrets Manager: they are in no table, no answer
@@ -6,6 +6,7 @@
 //! always names a complete secret. A secret left by a crash is on record as an intent, and settled.
 
 mod body;
+mod do_not_call;
 
 use futures_util::join;
 use serde::Serialize;
@@ -24,7 +25,7 @@ use shared::{
         AgentId, E164, Intent, KeyService, OrganizationId, PhoneNumber, PhoneNumberId, SecretId, SecretOwner, Timestamp,
     },
     platform,
-    store::{Agents, Page, PhoneNumbers},
+    store::{Agents, DoNotCallList, Page, PhoneNumbers},
 };
 
 use uuid::Uuid;
@@ -38,12 +39,16 @@ shared::routes!(
     get_phone_number,
     update_phone_number,
     delete_phone_number,
+    do_not_call::add_do_not_call,
+    do_not_call::list_do_not_call,
+    do_not_call::remove_do_not_call,
 );
 
 pub struct Deps {
     pub access: Access,
     pub agents: Agents,
     pub phone_numbers: PhoneNumbers,
+    pub do_not_call: DoNotCallList,
     pub twilio: Twilio,
     pub vapi: Vapi,
     pub accounts: Accounts,
@@ -59,6 +64,7 @@ impl Deps {
             access: platform.access()?,
             agents: Agents::new(database),
             phone_numbers: PhoneNumbers::new(database),
+            do_not_call: DoNotCallList::new(database),
             twilio: platform.twilio(),
             vapi: platform.vapi(),
             accounts: platform.accounts()?,

@@ -51,6 +51,7 @@ impl Asking<'_> {
             ApprovalEffect::Email => "an e-mail",
             ApprovalEffect::Sms => "an SMS",
             ApprovalEffect::Message => "a message in a chat",
+            ApprovalEffect::Call => "a phone call",
             ApprovalEffect::Payment => "a payment",
             ApprovalEffect::Any => "anything that is changed",
         };

@@ -3,7 +3,7 @@
 //! `EventBridge` Scheduler sends occurrences, and `settle` the missing ones: `{organization_id, automation_id, scheduled_for}`.
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
-//! `calls` sends ended calls: `{organization_id, call_id}`.
+//! `calls` sends ended calls, `{organization_id, call_id}`, and answered ones, `{organization_id, answered_call_id}`.
 //! `EventBridge` Scheduler sends runs whose pause is over: `{organization_id, run_id}`.
 //!
 //! Steps of an occurrence:
@@ -21,8 +21,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailurePause, RunCause, RunStarter,
-        ScheduleRule, Trigger, Triggers,
+        AnsweredCalls, Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailurePause, RunCause,
+        RunStarter, ScheduleRule, Trigger, Triggers,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -40,6 +40,7 @@ pub struct Deps {
     pub dispatch: Dispatch,
     pub event_replays: EventReplays,
     pub ended_calls: EndedCalls,
+    pub answered_calls: AnsweredCalls,
 }
 
 impl Deps {
@@ -55,6 +56,7 @@ impl Deps {
             dispatch: platform.dispatch()?,
             event_replays: platform.event_replays()?,
             ended_calls: platform.ended_calls()?,
+            answered_calls: platform.answered_calls()?,
         })
     }
 }
@@ -65,6 +67,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
+        Scheduled::AnsweredCall(call) => Box::pin(deps.answered_calls.dispatch(&call)).await,
         Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }

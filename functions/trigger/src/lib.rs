@@ -2,6 +2,7 @@
 
 mod candidates;
 mod dispatch;
+mod stop;
 mod throttle;
 
 use std::{net::IpAddr, time::Duration};
@@ -18,7 +19,7 @@ use shared::{
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::{HookChange, Quotas},
+    store::{DoNotCallList, HookChange, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -37,6 +38,7 @@ pub struct Deps {
     pub registry: HookRegistry,
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
+    pub do_not_call: DoNotCallList,
     pub quotas: Quotas,
     /// Under which the services reach us.
     pub public_url: String,
@@ -52,6 +54,7 @@ impl Deps {
             registry: platform.hook_registry()?,
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
+            do_not_call: DoNotCallList::new(platform.database()?),
             quotas: Quotas::new(platform.database()?),
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
@@ -203,6 +206,7 @@ async fn receive_and_dispatch(
         let keys = HookKeys { scheme, secrets: &decoy, google_key: None, own: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
+    stop::list_senders(deps, &received.events).await?;
     dispatch_all(deps, &received.events).await?;
     match received.answer {
         // Anything but TwiML is an error in Twilio's log.

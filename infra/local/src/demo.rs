@@ -11,6 +11,7 @@
 //! 8. An automation reads a web page and returns its contents as JSON ([`automation`]).
 //! 9. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
 //! 10. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
+//! 11. An event makes the agent call a customer; the answered call starts another automation ([`placed_call`]).
 
 mod agent;
 mod automation;
@@ -18,6 +19,7 @@ mod events;
 mod incoming;
 mod lifecycle;
 mod lookup;
+mod placed_call;
 mod returning_transfer;
 mod tools_test;
 mod transfer;
@@ -35,7 +37,7 @@ use crate::{
 };
 
 /// The number of steps that [`play`] prints.
-pub const ACTS: usize = 10;
+pub const ACTS: usize = 11;
 
 #[derive(Debug, Clone)]
 pub struct Played {
@@ -59,6 +61,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     automation::play(&user, progress).await?;
     agent::play(&user, progress).await?;
     events::play(&user, progress).await?;
+    placed_call::play(&user, &sms, progress).await?;
     Ok(played)
 }
 

@@ -5,6 +5,7 @@
 //! occurrence, and messages for any other are stale. A surplus schedule is therefore harmless, and [`Triggers::sweep`] finds a
 //! missing one.
 
+pub(super) mod answered_calls;
 pub(super) mod dispatch;
 pub(super) mod ended_calls;
 pub(super) mod event_hooks;

@@ -8,7 +8,9 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
-use crate::models::{EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent};
+use crate::models::{
+    AnsweredCall, EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent,
+};
 
 /// SQS's limit per request.
 const MOST_AT_ONCE: usize = 10;
@@ -48,6 +50,12 @@ impl QueueMessage for QueuedReplay {
 }
 
 impl QueueMessage for EndedCall {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl QueueMessage for AnsweredCall {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }

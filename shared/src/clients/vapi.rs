@@ -6,9 +6,12 @@
 
 mod assistant_model;
 mod inbound_call;
+mod outbound_call;
+pub mod variables;
 
 pub use assistant_model::AssistantModel;
 pub use inbound_call::InboundCall;
+pub use outbound_call::{NotPlaced, OutboundCall, PlacedCall};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,7 @@ mod call;
 mod claim_check;
 mod control_url;
 mod deployed_trigger;
+mod do_not_call;
 mod event;
 mod execution;
 mod hook;
@@ -63,12 +64,13 @@ pub use automation_run::{
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
-    BackgroundResult, Call, CallId, CallStatus, CallVariable, EndedCall, FirstTime, NotACallStatus, ResultToTell,
-    StartedTool, StartingCall, ToldLater, Transfer,
+    AnsweredCall, BackgroundResult, Call, CallDirection, CallId, CallStatus, CallVariable, EndedCall, FirstTime,
+    NotACallStatus, ResultToTell, StartedTool, StartingCall, ToldLater, Transfer,
 };
 pub use claim_check::{ClaimCheck, ClaimCheckStatus, UnprovenClaim};
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
+pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
@@ -78,8 +80,8 @@ pub use hook::{
     Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,
 };
 pub use ids::{
-    AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
-    OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
+    AgentId, ApprovalId, AutomationId, DoNotCallId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId,
+    NotAUserId, OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,
 };
 pub use intent::{Change, Intent, SecretOwner};
 pub use knowledge::{EntryId, Field, FieldName, FieldType, FieldValue, KnowledgeBase, KnowledgeEntry};

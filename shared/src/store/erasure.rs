@@ -138,9 +138,10 @@ impl Erasure {
     /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
-        // The event of its end has a copy, which a replay would send on.
-        let ended = EventId::of_ended_call(organization, call);
-        erased.events += u64::from(self.events.delete(organization, ended).await?);
+        // Its events have copies, which a replay would send on.
+        for event in [EventId::of_ended_call(organization, call), EventId::of_answered_call(organization, call)] {
+            erased.events += u64::from(self.events.delete(organization, event).await?);
+        }
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
         if erased.calls == 0 && erased.executions > 0 {
             // The call has no row whose transaction could hold the entry.

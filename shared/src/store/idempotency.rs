@@ -10,6 +10,7 @@
 //!              └───────────► released    the effect did not happen; the row is deleted and another claim may try
 //!
 //!  in_progress past its lease: the owner died between effect and record ──► unknown
+//!  unknown, and the service shows the effect of that claim ──► completed
 //! ```
 //!
 //! The claim's token fences: a late owner cannot overwrite an outcome recorded in the meantime.
@@ -93,7 +94,7 @@ pub enum Claim {
     /// The effect happened, with this answer.
     Completed(Value),
     /// The effect may have happened; `done` has the known state of each part.
-    Unknown { answer: Value, done: Map<String, Value> },
+    Unknown { answer: Value, done: Map<String, Value>, earlier: Earlier },
     /// A duplicate is still running.
     Running,
 }
@@ -105,6 +106,16 @@ impl Claim {
             _ => None,
         }
     }
+}
+
+/// A claim that ended with an unknown outcome.
+#[derive(Debug)]
+pub struct Earlier {
+    key: Key,
+    /// [`Ticket::name`] of its ticket.
+    pub name: String,
+    /// The end of its lease, soon after the attempt.
+    pub until: Timestamp,
 }
 
 /// The right to cause an effect and the duty to record its outcome.
@@ -119,6 +130,13 @@ pub struct Ticket {
     delivery: Option<String>,
     /// Earlier deliveries were answered from this row, and must still be if this claim is released.
     answered_before: bool,
+}
+
+impl Ticket {
+    /// Unique among all claims, 36 characters.
+    pub fn name(&self) -> &str {
+        &self.token
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -292,7 +310,15 @@ impl Idempotency {
                 self.remember(key, &record, delivery).await?;
                 Ok(Some(Claim::Completed(record.answer())))
             }
-            Status::Unknown => Ok(Some(Claim::Unknown { answer: record.answer(), done: record.done })),
+            Status::Unknown => {
+                let until = Timestamp::from_millis(record.lease_until);
+                let (answer, key) = (record.answer(), key.clone());
+                Ok(Some(Claim::Unknown {
+                    answer,
+                    done: record.done,
+                    earlier: Earlier { key, name: record.token, until },
+                }))
+            }
             Status::InProgress if record.lease_until < now.as_millis() => {
                 // The owner died. The first caller to mark the row as unknown decides; the next read sees it.
                 let ticket = Ticket {
@@ -353,6 +379,23 @@ impl Idempotency {
                 (":expires", number(until(self.retention))),
                 (":token", text(&ticket.token)),
                 (":in_progress", text("in_progress")),
+            ])
+            .unless_refused()
+            .await
+            .map(drop)
+    }
+
+    /// An unknown effect has happened after all, with this answer.
+    pub async fn found(&self, earlier: Earlier, answer: &Value) -> Result<()> {
+        self.table
+            .update(id(&earlier.key.0), "SET #status = :completed, #answer = :answer, #window_until = :window_until")
+            .when("#token = :token AND #status = :unknown")
+            .with([
+                (":completed", text("completed")),
+                (":answer", text(answer)),
+                (":window_until", number(Timestamp::now().plus(self.window).as_seconds())),
+                (":token", text(&earlier.name)),
+                (":unknown", text("unknown")),
             ])
             .unless_refused()
             .await

@@ -3,7 +3,8 @@
 //! - `quota#<organization>#<what>#call#<conversation>`: per conversation or run;
 //! - `quota#<organization>#<what>#minute#2026-11-20T16:05`: per clock minute, UTC;
 //! - `quota#<organization>#<what>#hour#2026-11-20T16`: per clock hour, UTC;
-//! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC.
+//! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC;
+//! - `quota#<organization>#<what>#day#2026-11-20#<hash>`: per day and person.
 //!
 //! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). Hours are fixed, not sliding: one conditional
 //! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so an
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     Deadline, Result,
     backoff::Backoff,
-    models::{AutomationId, HookId, Limit, Limits, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, HookId, Limit, Limits, OrganizationId, PhoneNumberId, Timestamp, ToolId},
 };
 
 /// Longer than any call lasts.
@@ -49,6 +50,9 @@ pub struct Quotas {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     Tool(ToolId),
+    /// Phone calls that tools place.
+    PlacedCalls,
+    PlacedCallsOf(PhoneNumberId),
     Runs(AutomationId),
     DryRuns(AutomationId),
     /// Actions of an automation with an external effect.
@@ -63,6 +67,8 @@ impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(tool) => tool.fmt(f),
+            Self::PlacedCalls => f.write_str("placed-calls"),
+            Self::PlacedCallsOf(number) => write!(f, "placed-calls:{number}"),
             Self::Runs(automation) => write!(f, "runs:{automation}"),
             Self::DryRuns(automation) => write!(f, "dry-runs:{automation}"),
             Self::Effects(automation) => write!(f, "effects:{automation}"),
@@ -78,6 +84,8 @@ pub enum Window<'a> {
     Minute,
     Hour,
     Day,
+    /// A person's day, by a hash.
+    DayOf(&'a str),
 }
 
 #[derive(Debug)]
@@ -150,6 +158,7 @@ impl Quotas {
                 Window::Minute => (Limit::PerMinute, format!("minute#{}", now.minute()), MINUTE_KEPT),
                 Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
                 Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),
+                Window::DayOf(person) => (Limit::PerPersonAndDay, format!("day#{}#{person}", now.day()), DAY_KEPT),
             };
             Count { id: format!("quota#{organization}#{counted}#{name}"), limit, most, kept }
         };

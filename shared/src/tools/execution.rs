@@ -18,7 +18,7 @@ use crate::{
     Deadline, Error, Result,
     actions::{self, ActionClients, ActionTool, Attempt},
     error,
-    idempotency::{Claim, Idempotency, Key, Outcome, Ticket},
+    idempotency::{Claim, Earlier, Idempotency, Key, Outcome, Ticket},
     models::{
         Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, Limit, OrganizationId,
         Timestamp, ToolId,
@@ -220,7 +220,8 @@ impl Executor {
         if !tool.spec.acts() {
             // Repeated reads are harmless; the claim was made because the tool was unknown.
             self.release(ahead).await;
-            return Ok((self.act(tool, request, context, &arguments, &Map::new()).await?, ignored));
+            let attempt = Attempt { id: request.id, claim: "", done: &Map::new() };
+            return Ok((self.act(tool, request, context, &arguments, attempt).await?, ignored));
         }
         let significant = request.significant.cloned();
         let significant = significant.unwrap_or_else(|| tool.significant(&arguments, context.conversation));
@@ -247,7 +248,10 @@ impl Executor {
                 self.release_tickets(held.into_iter().flatten().filter_map(Claim::mine)).await;
                 match other {
                     Claim::Completed(answer) => replay(answer, ExecutionStatus::Replayed),
-                    Claim::Unknown { answer, .. } => replay(answer, ExecutionStatus::Unknown),
+                    Claim::Unknown { answer, earlier, .. } => {
+                        let found = self.find_again(tool, context, &arguments, earlier).await;
+                        found.unwrap_or_else(|| replay(answer, ExecutionStatus::Unknown))
+                    }
                     Claim::Mine(_) | Claim::Running => under_way(),
                 }
             }
@@ -263,7 +267,8 @@ impl Executor {
         arguments: &Map<String, Value>,
         ticket: Ticket,
     ) -> Result<ToolOutcome> {
-        let acted = self.act(tool, request, context, arguments, &ticket.done).await;
+        let attempt = Attempt { id: request.id, claim: ticket.name(), done: &ticket.done };
+        let acted = self.act(tool, request, context, arguments, attempt).await;
         self.settle(ticket, acted.as_ref().map_or(Outcome::Released, recorded)).await;
         acted
     }
@@ -274,7 +279,7 @@ impl Executor {
         request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-        done: &Map<String, Value>,
+        attempt: Attempt<'_>,
     ) -> Result<ToolOutcome> {
         if let Some(sentence) = request.too_late {
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
@@ -286,7 +291,7 @@ impl Executor {
             Room::Taken(taken) => taken,
             Room::None(limit) => return Ok(limited(tool, limit)),
         };
-        let acted = self.run(tool, request, context, arguments, done).await;
+        let acted = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
         if acted.is_err() {
             // The caller will retry, so an execution that did not start must not count.
             self.give_room_back(taken).await;
@@ -294,16 +299,30 @@ impl Executor {
         acted
     }
 
-    async fn run(
+    /// The answer for an effect that an earlier attempt left unknown, if its service shows that it happened.
+    async fn find_again(
         &self,
         tool: &ActionTool,
-        request: ExecutionRequest<'_>,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
-        done: &Map<String, Value>,
-    ) -> Result<ToolOutcome> {
-        let attempt = Attempt { id: request.id, done };
-        actions::run(&tool.action, &self.services, context, arguments, attempt).await
+        earlier: Earlier,
+    ) -> Option<ToolOutcome> {
+        let found = actions::find_again(&tool.action, &self.services, context, arguments, &earlier).await;
+        let recorded = match found {
+            Ok(None) => return None,
+            Ok(Some(outcome)) => {
+                let answer = Value::Object(outcome.answer);
+                self.idempotency.found(earlier, &answer).await.map(|()| answer)
+            }
+            Err(outage) => Err(outage),
+        };
+        match recorded {
+            Ok(answer) => Some(replay(answer, ExecutionStatus::Replayed)),
+            Err(outage) => {
+                report(&outage, tool.id, context.trigger);
+                None
+            }
+        }
     }
 
     /// Counts the execution under the tool's limits, independent of its outcome. Without limits there is no request.
@@ -463,7 +482,7 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
         Limit::PerCall => {
             "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."
         }
-        Limit::PerMinute | Limit::PerHour | Limit::PerDay => {
+        Limit::PerMinute | Limit::PerHour | Limit::PerDay | Limit::PerPersonAndDay => {
             "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
         }
     };

@@ -12,7 +12,7 @@ mod other_organizations;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shared::models::Role;
+use shared::models::{DoNotCall, DoNotCallId, DoNotCallSource, Role};
 use tests::{Event, Tenant, World, ai_sms, declared, standins::llm::Turn, template::Route};
 
 /// Knowledge bases of the home organization and of the other one.
@@ -43,6 +43,9 @@ const THEIR_EVENT: &str = "01930f5e-0000-7000-8000-0000000000f4";
 pub(super) const REPLAY: &str = "01930f5e-0000-7000-8000-0000000000a8";
 const THEIR_REPLAY: &str = "01930f5e-0000-7000-8000-0000000000a9";
 
+/// On the do-not-call list of both organizations.
+const LISTED: &str = "+14155550178";
+
 /// A member of both organizations.
 const MEMBER: &str = "auth0|7";
 
@@ -52,6 +55,8 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
     let path = path.replace("/agent/{id}", "/agent/default").replace("{thread}", "main");
     let path = path.replace("/knowledge-bases/{id}", &format!("/knowledge-bases/{BASE}")).replace("{entry_id}", "e1");
+    let listed = DoNotCallId::of_number(owner.organization_id.parse().unwrap(), &LISTED.parse().unwrap());
+    let path = path.replace("/do-not-call/{id}", &format!("/do-not-call/{listed}"));
     let path = path.replace("/phone-numbers/{id}", &format!("/phone-numbers/{}", owner.phone_number_id));
     let path = path.replace("{service}", "vapi").replace("/services/{name}", "/services/slack");
     let path = path.replace("/agent-tools/{name}", "/agent-tools/search_tools");
@@ -133,6 +138,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         "POST /api/{slug}/hooks" => json!({"service": "Webhooks"}),
         "PATCH /api/{slug}/hooks/{id}" => json!({"label": "Ours"}),
         "POST /api/hooks/{service}" | "POST /api/hooks/{service}/{hook_id}" => json!({"type": "event_callback"}),
+        "POST /api/{slug}/do-not-call" => json!({"phone_number": "+14155550177"}),
         "POST /api/{slug}/erasures" => json!({"phone_number": "+14155550101"}),
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
@@ -156,6 +162,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "intents",
         "agents",
         "phone_numbers",
+        "do_not_call",
         "calls",
         "tools",
         "agent_tools",
@@ -202,6 +209,9 @@ pub(super) async fn world_with_tools() -> (World, String, String) {
     let ours = id(&world.attached(&ai_sms()).await);
     let theirs = id(&world.create_as(&world.other, &ai_sms()).await.expect(201));
     for (base, owner) in [(BASE, &world.home), (THEIR_BASE, &world.other)] {
+        let listed = LISTED.parse().unwrap();
+        let entry = DoNotCall::new(owner.organization_id.parse().unwrap(), &listed, DoNotCallSource::Member);
+        world.aws.put("do_not_call", &json!(entry));
         world.aws.put("knowledge_bases", &json!({
             "id": base, "organization_id": owner.organization_id, "name": "Homes", "fields": [], "version": 1, "entries": 1,
             "deleting": false, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",

@@ -78,6 +78,9 @@ async fn asked(own: bool) -> Permissions {
 
     let query = json!({"type": "query", "label": "Find a home", "knowledge_base_id": base["id"]});
     let query = world.tool(&query).await;
+    let at_vapi = world.vapi.set_number(&world.home.phone_number, &world.home.assistant_id).unwrap();
+    world.aws.change("phone_numbers", &world.home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    let (place, place_later) = (world.tool(&place_call(&world, 21)).await, world.tool(&place_call(&world, 22)).await);
     let transfer = world.tool(&connect()).await;
     let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
     world.tool(&json!({"type": "transfer_call", "label": "Hand over", "target": target})).await;
@@ -131,7 +134,7 @@ async fn asked(own: bool) -> Permissions {
     note(&mut asked, "list-tools", &mut world);
     calls(&world).await;
     note(&mut asked, "calls", &mut world);
-    for tool in [&specific, &slack, &lookup, &query, &transfer] {
+    for tool in [&specific, &slack, &lookup, &query, &transfer, &place] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);
     }
     let mut later = ai_sms();
@@ -149,6 +152,7 @@ async fn asked(own: bool) -> Permissions {
     world.call_tool(&world.call(&lookup, json!({}))).await.sentence();
     world.call_tool(&world.call(&query, json!({"query": "river"}))).await.result();
     world.call_tool(&world.call(&transfer, json!({}))).await.result();
+    world.call_tool(&world.call(&place, json!({}))).await.result();
     world.twilio.inject(Fault::status(400));
     world.call_tool(&world.call(&sms, json!({"text": "Refused"}))).await.sentence();
     world.function_tool(&sms).await;
@@ -172,15 +176,15 @@ async fn asked(own: bool) -> Permissions {
     }
     note(&mut asked, "execute", &mut world);
     call_start(&mut asked, &mut world).await;
-    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer]).await;
-    automations(&mut asked, &mut world, &[&slack, &query, &lookup]).await;
+    run_tool(&mut asked, &mut world, &[&sms, &specific, &slack, &lookup, &query, &transfer, &place]).await;
+    automations(&mut asked, &mut world, &[&slack, &query, &lookup, &place_later]).await;
 
     let run = deploying(&world, &query, &lookup).await;
     note(&mut asked, "deploy", &mut world);
     approvals(&world, &run).await;
     note(&mut asked, "approvals", &mut world);
     by_the_clock(&mut asked, &mut world, &query, &lookup).await;
-    tools_test(&world, [&specific, &slack, &query, &lookup]).await;
+    tools_test(&world, [&specific, &slack, &query, &lookup, &place]).await;
     note(&mut asked, "tools-test", &mut world);
     agents(&world).await;
     note(&mut asked, "agents", &mut world);
@@ -201,6 +205,14 @@ async fn asked(own: bool) -> Permissions {
 
 fn connect() -> Value {
     json!({"type": "transfer_call", "label": "Connect", "target": {"type": "number", "number": phone(9)}})
+}
+
+/// A tool that calls one person at any time.
+fn place_call(world: &World, person: u32) -> Value {
+    json!({
+        "type": "place_call", "label": "Call", "phone_number_id": world.home.phone_number_id, "agent_id": world.home.agent_id,
+        "to": phone(person), "hours": {"from": "00:00", "until": "24:00"}, "per_person_and_day": 10,
+    })
 }
 
 fn with_secret() -> Value {

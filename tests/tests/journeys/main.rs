@@ -48,6 +48,7 @@ mod organizations;
 mod own_hooks;
 mod phone_numbers;
 mod pipedream;
+mod place_call;
 mod polling;
 mod privacy;
 mod read_back;

@@ -104,6 +104,8 @@ fn every_table_with_something_of_a_person_drops_its_rows() {
         "automation_versions",
         "automations",
         "deployed_triggers",
+        // Digests of numbers, which outlive the numbers.
+        "do_not_call",
         "hooks",
         "intents",
         "knowledge_bases",

@@ -21,6 +21,7 @@ const EVERY = 1_500;
 const OF_RESULTS = ['result_injected', 'result_failed', 'variable_set'];
 const EVENTS = {
   call_received: 'Call received',
+  call_placed: 'Call placed',
   twiml_answered: 'Answered',
   call_connected: 'Connected',
   context_injected: 'The model was told',
@@ -80,8 +81,8 @@ export function CallView({ id, query, api, slug, agents, tools }) {
 function Facts({ slug, call, lanes, agents }) {
   const facts = [
     ['Agent', agents.get(call.agent_id) ?? '–'],
-    ['Number called', call.called_phone_number ?? '–'],
-    ['Came in', call.created_at ? `${exact(call.created_at)}, ${relative(call.created_at)}` : '–'],
+    [call.direction === 'outbound' ? 'Called from' : 'Number called', (call.direction === 'outbound' ? call.caller_phone_number : call.called_phone_number) ?? '–'],
+    [call.direction === 'outbound' ? 'Placed' : 'Came in', call.created_at ? `${exact(call.created_at)}, ${relative(call.created_at)}` : '–'],
     ['Lasted', lanes.ended ? length(call.duration_seconds === null ? lanes.span : call.duration_seconds * 1000) : 'goes on'],
     ['Ended because', call.ended_reason ?? '–'],
     ['Cost', dollars(call.cost)],

@@ -79,7 +79,9 @@ function Beside({ execution, api, role }) {
   const whole = filled(given, values);
   const now = useLive(refused ? null : `${execution.id} ${JSON.stringify(values)}`, async () => {
     // The call's numbers are part of the request; without the call the caller counts as withheld.
-    const { caller_phone_number = null, called_phone_number = null } = call ? await api.read(`calls/${encodeURIComponent(call)}`).catch(() => ({})) : {};
+    const { direction, caller_phone_number: from, called_phone_number: to } = call ? await api.read(`calls/${encodeURIComponent(call)}`).catch(() => ({})) : {};
+    // To a tool, the person on the line is the caller, also in a placed call.
+    const [caller_phone_number, called_phone_number] = direction === 'outbound' ? [to, from] : [from, to];
     const numbers = Object.fromEntries(Object.entries({ caller_phone_number, called_phone_number }).filter(([, number]) => /^\+\d+$/.test(number ?? '')));
     return api.act('POST', 'tools/test', { tool_id, arguments: whole, dry_run: true, ...numbers });
   }, NEVER);

@@ -1,6 +1,6 @@
 // Configurations: of a saved tool, and its arguments for the model.
 
-export const TYPES = [['sms', 'Send an SMS'], ['api_request', 'Call an API'], ['pipedream_action', 'Act at a service'], ['transfer_call', 'Transfer the call'], ['query', 'Search knowledge']];
+export const TYPES = [['sms', 'Send an SMS'], ['api_request', 'Call an API'], ['pipedream_action', 'Act at a service'], ['transfer_call', 'Transfer the call'], ['place_call', 'Call a person'], ['query', 'Search knowledge']];
 /** Parts of a configuration whose members become arguments, with the prefix of their names. */
 const GROUPS = { headers: 'header_', body: 'body_', params: '' };
 const FLAGS = ['async', 'attach_to_agent', 'execute_on_call_start'];

@@ -12,7 +12,7 @@ import { configOf, TYPES } from './configs.js';
 import { Trial } from './trial.js';
 
 const FIRST = ['label', 'description', 'method', 'url', 'from', 'recipients', 'text', 'knowledge_base_id', 'query', 'pipedreamMetadata', 'params', 'target', 'destinations', 'message', 'messageStrategy', 'headers', 'body'];
-const SCHEMAS = { sms: 'SmsConfig', api_request: 'ApiRequestConfig', pipedream_action: 'PipedreamActionConfig', transfer_call: 'TransferCallConfig', query: 'QueryConfig' };
+const SCHEMAS = { sms: 'SmsConfig', api_request: 'ApiRequestConfig', pipedream_action: 'PipedreamActionConfig', transfer_call: 'TransferCallConfig', place_call: 'PlaceCallConfig', query: 'QueryConfig' };
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((value) => ({ value, word: value }));
 /** By type. */
 const SECRETS = ['api_request', 'pipedream_action'];

@@ -1,6 +1,6 @@
 // A tool's facts in words.
 
-const TYPES = { sms: 'Sends SMS', api_request: 'Asks an address', pipedream_action: 'Acts at a service', transfer_call: 'Transfers the call', query: 'Searches knowledge' };
+const TYPES = { sms: 'Sends SMS', api_request: 'Asks an address', pipedream_action: 'Acts at a service', transfer_call: 'Transfers the call', place_call: 'Calls a person', query: 'Searches knowledge' };
 
 export function typeOf({ type }) {
   return TYPES[type] ?? type;

@@ -18,8 +18,8 @@ use crate::{Error, Result, progress::Progress};
 
 /// The limit of one wait; a schedule's queue takes a few seconds.
 const WITHIN: Duration = Duration::from_secs(60);
-const SIGNING_SECRET: &str = "demo-signing-secret";
-const ALERTS: &str = "C0ALERTS";
+pub(super) const SIGNING_SECRET: &str = "demo-signing-secret";
+pub(super) const ALERTS: &str = "C0ALERTS";
 
 pub(super) async fn play(user: &User<'_>, progress: &Progress) -> Result<()> {
     let step =
@@ -139,13 +139,13 @@ fn on_schedule(fingerprints: &Value, at: &Value) -> Value {
 }
 
 /// Sends Slack's message events.
-struct Slack<'a> {
-    user: &'a User<'a>,
-    address: String,
+pub(super) struct Slack<'a> {
+    pub(super) user: &'a User<'a>,
+    pub(super) address: String,
 }
 
 impl Slack<'_> {
-    async fn says(&self, text: &str) -> Result<Value> {
+    pub(super) async fn says(&self, text: &str) -> Result<Value> {
         let now = Timestamp::now().as_seconds();
         let body = json!({
             "team_id": "T061EG9R6", "api_app_id": "A0MDYCDME", "type": "event_callback", "event_time": now,
@@ -162,7 +162,7 @@ impl Slack<'_> {
     }
 }
 
-async fn fingerprints(user: &User<'_>, tools: &[&str]) -> Result<Value> {
+pub(super) async fn fingerprints(user: &User<'_>, tools: &[&str]) -> Result<Value> {
     let query: Vec<String> = tools.iter().map(|tool| format!("name={tool}")).collect();
     let data = user.ask(Method::GET, &format!("/discover/fetch_tool_data?{}", query.join("&")), None).await?;
     let read = data.get("tools").and_then(Value::as_array).into_iter().flatten();
@@ -173,7 +173,7 @@ async fn fingerprints(user: &User<'_>, tools: &[&str]) -> Result<Value> {
 }
 
 /// Saves an automation and activates it; returns its id.
-async fn active(user: &User<'_>, definition: &Value) -> Result<String> {
+pub(super) async fn active(user: &User<'_>, definition: &Value) -> Result<String> {
     let saved = user.ask(Method::POST, "/automations", Some(definition)).await?;
     let id = text(saved.get("automation").unwrap_or(&Value::Null), "id")?;
     user.ask(Method::POST, &format!("/automations/{id}/activate"), Some(&json!({"version": 1}))).await?;
@@ -181,7 +181,7 @@ async fn active(user: &User<'_>, definition: &Value) -> Result<String> {
 }
 
 /// The automation's first run, once it has this status.
-async fn first_run(user: &User<'_>, automation: &str, status: &str) -> Result<Value> {
+pub(super) async fn first_run(user: &User<'_>, automation: &str, status: &str) -> Result<Value> {
     let until = Instant::now() + WITHIN;
     loop {
         let runs = user.ask(Method::GET, &format!("/automations/{automation}/runs"), None).await?;

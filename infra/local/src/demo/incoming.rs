@@ -92,7 +92,7 @@ pub(super) async fn context(user: &User<'_>, call_id: &str) -> Result<String> {
 }
 
 /// Sends VAPI's event about the call.
-async fn tell(user: &User<'_>, call_id: &str, event: Event) -> Result<()> {
+pub(super) async fn tell(user: &User<'_>, call_id: &str, event: Event) -> Result<()> {
     let url = format!("{}/api/vapi/events", user.stack.description.api_url);
     let bearer = format!("Bearer {}", user.stack.data.vapi.webhook_bearer);
     let message = ServerMessage::new(event, &url).with_header("authorization", &bearer);
@@ -101,7 +101,7 @@ async fn tell(user: &User<'_>, call_id: &str, event: Event) -> Result<()> {
     must(taken, &format!("VAPI told how the call goes, and was answered {:?} {:?}", told.response, told.failure))
 }
 
-async fn show_timeline(user: &User<'_>, call_id: &str, progress: &Progress) -> Result<()> {
+pub(super) async fn show_timeline(user: &User<'_>, call_id: &str, progress: &Progress) -> Result<()> {
     let call = user.ask(Method::GET, &format!("/calls/{call_id}"), None).await?;
     let timeline = call.get("timeline").and_then(Value::as_array).cloned().unwrap_or_default();
     must(!timeline.is_empty(), &format!("the call has no timeline: {call}"))?;
@@ -121,7 +121,7 @@ async fn show_timeline(user: &User<'_>, call_id: &str, progress: &Progress) -> R
     Ok(())
 }
 
-async fn show_receipt(user: &User<'_>, call_id: &str, progress: &Progress) -> Result<()> {
+pub(super) async fn show_receipt(user: &User<'_>, call_id: &str, progress: &Progress) -> Result<()> {
     let receipt = user.ask(Method::GET, &format!("/calls/{call_id}/receipt"), None).await?;
     progress.line("\nThe call's receipt:");
     let mut effects = 0;

@@ -5,8 +5,8 @@
 //! while the call's media is connected and is a 404 before and after.
 //!
 //! A call comes in as Twilio's form at `POST /twilio/inbound_call`, without a key, for a number that VAPI knows; a
-//! repeated `CallSid` is the same call. `POST /call` supports only calls that bypass the provider. The media of both
-//! kinds connects by itself a moment later ([`Options::media`]).
+//! repeated `CallSid` is the same call. `POST /call` makes calls that bypass the provider, and dials others. The media of
+//! incoming and bypassing calls connects by itself a moment later ([`Options::media`]), of a dialled one on command.
 //!
 //! Control routes, without credentials:
 //!

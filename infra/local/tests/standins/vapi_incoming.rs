@@ -200,7 +200,10 @@ async fn a_call_that_cannot_be_created_is_refused_in_the_validators_words() {
             with("phoneCallProviderBypassEnabled", json!("true")),
             "phoneCallProviderBypassEnabled must be a boolean value",
         ),
-        (with("phoneCallProviderBypassEnabled", json!(false)), "phoneCallProviderBypassEnabled must be true"),
+        (
+            with("assistantOverrides", json!({"voicemailDetection": {"provider": "ours"}})),
+            "assistantOverrides.voicemailDetection.provider must be one of",
+        ),
         (with("customer", json!({})), "customer.number must be a string"),
         (with("customer", json!({"number": "5550100001"})), "customer.number must be a valid phone number"),
         (with("customer", json!({"number": CALLER, "phone": "x"})), "customer.property phone should not exist"),
@@ -218,6 +221,24 @@ async fn a_call_that_cannot_be_created_is_refused_in_the_validators_words() {
     assert_eq!(json(client().post(&address).json(&wish)).await.0, 401);
     // None of the requests created a call.
     assert_eq!(json(client().get(&address).bearer_auth("vapi-private-key")).await, (200, json!([])));
+}
+
+#[tokio::test]
+async fn a_dialled_call_rings_until_the_person_answers() {
+    let vapi = start(Media::AfterMs(0));
+    let mut wish = fixture!("call_create_bypass.json");
+    wish.as_object_mut().expect("an object").remove("phoneCallProviderBypassEnabled");
+    let (status, call) = create(&vapi, &wish).await;
+    assert_eq!(
+        (status, &call["type"], &call["status"]),
+        (201, &json!("outboundPhoneCall"), &json!("queued")),
+        "{call}"
+    );
+    assert!(call.get("phoneCallProviderDetails").is_none(), "{call}");
+    let id = call["id"].as_str().expect("text");
+    assert_eq!(vapi.call(id).expect("the call")["status"], "queued");
+    assert!(vapi.connect_media(id));
+    assert_eq!(vapi.call(id).expect("the call")["status"], "in-progress");
 }
 
 #[tokio::test]

@@ -12,11 +12,11 @@ use crate::{
     Deadline, Error, Result,
     clients::Queue,
     cut,
-    models::{Call, ClaimCheck, ClaimCheckStatus, EndedCall, Event, EventId, EventStatus, Timestamp},
+    models::{Call, ClaimCheck, ClaimCheckStatus, EndedCall, Event, EventId},
     receipts::{CallReceipt, Receipts},
 };
 
-const SERVICE: &str = "calls";
+pub(super) const SERVICE: &str = "calls";
 const EVENT_TYPE: &str = "call.ended";
 /// Until the executions are recorded and VAPI has reported the cost.
 const AFTER_THE_END: Duration = Duration::from_secs(20);
@@ -80,23 +80,8 @@ impl EndedCalls {
     }
 
     fn event(&self, message: &EndedCall) -> Event {
-        let now = Timestamp::now();
-        Event {
-            id: EventId::of_ended_call(message.organization_id, &message.call_id),
-            organization_id: message.organization_id,
-            hook_id: None,
-            service: SERVICE.to_owned(),
-            event_type: EVENT_TYPE.to_owned(),
-            event_types: vec![EVENT_TYPE.to_owned()],
-            data: String::new(),
-            status: EventStatus::Received,
-            matched: Vec::new(),
-            unmatched: Vec::new(),
-            waiting: Vec::new(),
-            created_at: now,
-            updated_at: now,
-            expires_at: now.plus(self.kept).as_seconds(),
-        }
+        let id = EventId::of_ended_call(message.organization_id, &message.call_id);
+        Event::of_ours(id, message.organization_id, SERVICE, EVENT_TYPE, self.kept)
     }
 }
 
@@ -105,9 +90,10 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
     json!({
         "call": {
             "id": call.id,
+            "direction": call.direction,
             "agent_id": call.agent_id,
-            "caller_phone_number": call.caller_phone_number,
-            "called_phone_number": call.called_phone_number,
+            "caller_phone_number": call.from_number(),
+            "called_phone_number": call.to_number(),
             "created_at": call.created_at,
             "ended_at": call.ended_at,
             "ended_reason": call.ended_reason,

@@ -128,15 +128,18 @@ pub enum ApprovalEffect {
     Email,
     Sms,
     Message,
+    Call,
     Payment,
     Any,
 }
 
 impl ApprovalEffect {
-    pub const NAMES: [&'static str; 5] = ["email", "sms", "message", "payment", "any"];
+    pub const NAMES: [&'static str; 6] = ["email", "sms", "message", "call", "payment", "any"];
 
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Any].into_iter().find(|it| it.as_str() == name)
+        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Any]
+            .into_iter()
+            .find(|it| it.as_str() == name)
     }
 
     pub const fn holds(self, effect: ToolEffect) -> bool {
@@ -147,6 +150,7 @@ impl ApprovalEffect {
             | (Self::Email, ToolEffect::Email)
             | (Self::Sms, ToolEffect::Sms)
             | (Self::Message, ToolEffect::Message)
+            | (Self::Call, ToolEffect::Call)
             | (Self::Payment, ToolEffect::Payment) => true,
             _ => false,
         }
@@ -157,6 +161,7 @@ impl ApprovalEffect {
             Self::Email => "email",
             Self::Sms => "sms",
             Self::Message => "message",
+            Self::Call => "call",
             Self::Payment => "payment",
             Self::Any => "any",
         }

@@ -105,6 +105,7 @@ words! {
     Approval = "approval",
     Automation = "automation",
     Call = "call",
+    DoNotCall = "do_not_call",
     Erasure = "erasure",
     Event = "event",
     Hook = "hook",

@@ -85,15 +85,27 @@ impl CallStatus {
     }
 }
 
-/// A row of `calls`: an incoming call with the numbers that Twilio signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum CallDirection {
+    #[default]
+    Inbound,
+    /// A tool placed it.
+    Outbound,
+}
+
+/// A row of `calls`: an incoming call with the numbers that Twilio signed, or a call that a tool placed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
     pub organization_id: OrganizationId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// May be withheld or no number (`client:…`, `sip:…`), so it is text.
+    #[serde(default)]
+    pub direction: CallDirection,
+    /// The person on the line, also in an outbound call. May be withheld or no number (`client:…`, `sip:…`), so it is text.
     pub caller_phone_number: String,
+    /// The organization's number.
     pub called_phone_number: E164,
     /// A secret: stored in the row until the end of the call, and never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +212,13 @@ pub struct EndedCall {
     pub waits: u32,
 }
 
+/// A queue message: a call that a tool placed was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredCall {
+    pub organization_id: OrganizationId,
+    pub answered_call_id: CallId,
+}
+
 /// The number is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
@@ -296,6 +315,73 @@ impl StartedTool {
 }
 
 impl Call {
+    pub fn new(id: CallId, organization_id: OrganizationId, caller: String, called: E164, expires_at: i64) -> Self {
+        let now = Timestamp::now();
+        Self {
+            id,
+            organization_id,
+            agent_id: None,
+            direction: CallDirection::Inbound,
+            caller_phone_number: caller,
+            called_phone_number: called,
+            control_url: None,
+            status: None,
+            call_sid: None,
+            phone_number_id: None,
+            twiml_at: None,
+            on_call_start: Vec::new(),
+            results: BTreeMap::new(),
+            variables: Vec::new(),
+            context_taken_at: None,
+            context_injected_at: None,
+            told_later: Vec::new(),
+            to_tell: Vec::new(),
+            background: Vec::new(),
+            background_told: Vec::new(),
+            read_back: None,
+            context_error: None,
+            context_failed_at: None,
+            failed_executions: Vec::new(),
+            ended_at: None,
+            ended_reason: None,
+            duration_seconds: None,
+            cost: None,
+            cost_parts: BTreeMap::new(),
+            cost_at: None,
+            connected_at: None,
+            agent_spoke_at: None,
+            caller_spoke_at: None,
+            agent_hung_at: None,
+            transfers: Vec::new(),
+            transfer: None,
+            returned_from: None,
+            preface: None,
+            claim_check: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: Some(expires_at),
+        }
+    }
+
+    pub fn waits_for_answer(&self) -> bool {
+        self.direction == CallDirection::Outbound && self.connected_at.is_none() && !self.is_over()
+    }
+
+    /// Who called: the person, or in an outbound call the organization.
+    pub fn from_number(&self) -> &str {
+        match self.direction {
+            CallDirection::Inbound => &self.caller_phone_number,
+            CallDirection::Outbound => self.called_phone_number.as_str(),
+        }
+    }
+
+    pub fn to_number(&self) -> &str {
+        match self.direction {
+            CallDirection::Inbound => self.called_phone_number.as_str(),
+            CallDirection::Outbound => &self.caller_phone_number,
+        }
+    }
+
     pub fn has_all_results(&self) -> bool {
         self.on_call_start.iter().all(|tool| self.results.contains_key(&tool.execution_id.to_string()))
     }

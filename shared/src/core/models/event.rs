@@ -38,6 +38,33 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event that no service sends.
+    pub fn of_ours(
+        id: EventId,
+        organization_id: OrganizationId,
+        service: &str,
+        event_type: &str,
+        kept: std::time::Duration,
+    ) -> Self {
+        let now = Timestamp::now();
+        Self {
+            id,
+            organization_id,
+            hook_id: None,
+            service: service.to_owned(),
+            event_type: event_type.to_owned(),
+            event_types: vec![event_type.to_owned()],
+            data: String::new(),
+            status: EventStatus::Received,
+            matched: Vec::new(),
+            unmatched: Vec::new(),
+            waiting: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            expires_at: now.plus(kept).as_seconds(),
+        }
+    }
+
     pub fn trigger_keys(&self) -> Vec<String> {
         let names =
             if self.event_types.is_empty() { std::slice::from_ref(&self.event_type) } else { &self.event_types };

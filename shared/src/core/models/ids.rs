@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{CallId, Timestamp};
+use super::{CallId, E164, Timestamp};
 
 #[derive(Debug, thiserror::Error)]
 #[error("must be a UUID")]
@@ -58,6 +58,10 @@ uuid_id!(
 uuid_id!(
     /// `automations.id`
     AutomationId
+);
+uuid_id!(
+    /// `do_not_call.id`
+    DoNotCallId
 );
 uuid_id!(
     /// `events.id`
@@ -180,6 +184,17 @@ impl EventId {
     /// The event that a call ended.
     pub fn of_ended_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} ended")))
+    }
+
+    pub fn of_answered_call(organization: OrganizationId, call: &CallId) -> Self {
+        Self(of_content(&format!("event {organization} call {call} answered")))
+    }
+}
+
+impl DoNotCallId {
+    /// A digest, different in each organization. It does not hide a number from somebody who tries them all.
+    pub fn of_number(organization: OrganizationId, number: &E164) -> Self {
+        Self(of_content(&format!("do not call {organization} {number}")))
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Limit {
     PerMinute,
     PerHour,
     PerDay,
+    /// Of one person.
+    PerPersonAndDay,
 }
 
 impl Limit {
@@ -36,6 +38,7 @@ impl Limit {
             Self::PerMinute => "per_minute",
             Self::PerHour => "per_hour",
             Self::PerDay => "per_day",
+            Self::PerPersonAndDay => "per_person_and_day",
         }
     }
 }

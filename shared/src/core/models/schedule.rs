@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
+use super::{AnsweredCall, AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,7 @@ pub enum Scheduled {
     Event(WaitingEvent),
     Replay(QueuedReplay),
     EndedCall(EndedCall),
+    AnsweredCall(AnsweredCall),
     /// The pause of a run is over.
     Run(QueuedRun),
 }

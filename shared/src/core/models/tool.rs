@@ -24,10 +24,11 @@ pub enum ToolType {
     Sms,
     #[serde(alias = "transferCall")]
     TransferCall,
+    PlaceCall,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("must be one of sms, api_request, pipedream_action, transfer_call, query")]
+#[error("must be one of sms, api_request, pipedream_action, transfer_call, place_call, query")]
 pub struct NotAToolType;
 
 impl ToolType {
@@ -38,6 +39,7 @@ impl ToolType {
             Self::Query => "query",
             Self::Sms => "sms",
             Self::TransferCall => "transfer_call",
+            Self::PlaceCall => "place_call",
         }
     }
 }
@@ -59,7 +61,7 @@ impl fmt::Display for ToolType {
 
 crate::described! {
     Tool => {"$ref": "#/components/schemas/Tool"},
-    ToolType => {"type": "string", "enum": ["sms", "api_request", "pipedream_action", "transfer_call", "query"]},
+    ToolType => {"type": "string", "enum": ["sms", "api_request", "pipedream_action", "transfer_call", "place_call", "query"]},
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -13,6 +13,8 @@ pub enum ToolEffect {
     Sms,
     /// A message in a chat, or a notification.
     Message,
+    /// A phone call to a person.
+    Call,
     /// A charge, a refund, an invoice.
     Payment,
     /// A record is created, changed or deleted; no person gets a message.
@@ -25,11 +27,12 @@ pub enum ToolEffect {
 }
 
 crate::described!(ToolEffect => {
-    "enum": ["none", "email", "sms", "message", "payment", "record", "other", "undeclared"]
+    "enum": ["none", "email", "sms", "message", "call", "payment", "record", "other", "undeclared"]
 });
 
 impl ToolEffect {
-    pub const OF_ACTING: [Self; 6] = [Self::Email, Self::Sms, Self::Message, Self::Payment, Self::Record, Self::Other];
+    pub const OF_ACTING: [Self; 7] =
+        [Self::Email, Self::Sms, Self::Message, Self::Call, Self::Payment, Self::Record, Self::Other];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,6 +40,7 @@ impl ToolEffect {
             Self::Email => "email",
             Self::Sms => "sms",
             Self::Message => "message",
+            Self::Call => "call",
             Self::Payment => "payment",
             Self::Record => "record",
             Self::Other => "other",
@@ -48,13 +52,14 @@ impl ToolEffect {
         !matches!(self, Self::None)
     }
 
+    /// Whether it reaches a person.
     pub const fn is_message(self) -> bool {
-        matches!(self, Self::Email | Self::Sms | Self::Message)
+        matches!(self, Self::Email | Self::Sms | Self::Message | Self::Call)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be one of none, email, sms, message, payment, record, other")]
+#[error("must be one of none, email, sms, message, call, payment, record, other")]
 pub struct NotAnEffect;
 
 impl FromStr for ToolEffect {

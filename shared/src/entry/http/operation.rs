@@ -13,8 +13,8 @@ use crate::{
     Deadline, Error, Result,
     described::{Described, Json, Schemas, reference},
     models::{
-        Actor, AgentId, ApprovalId, AutomationId, CallId, EntryId, EventId, HookId, KeyService, KnowledgeBaseId,
-        Member, OrganizationId, PhoneNumberId, ReplayId, Role, RunId, Slug, ToolId, UserId, acting,
+        Actor, AgentId, ApprovalId, AutomationId, CallId, DoNotCallId, EntryId, EventId, HookId, KeyService,
+        KnowledgeBaseId, Member, OrganizationId, PhoneNumberId, ReplayId, Role, RunId, Slug, ToolId, UserId, acting,
     },
     store::{CreatedAt, Cursor, Page},
 };
@@ -197,6 +197,7 @@ named! {
     ApprovalId: "approval", "The approval's id.";
     AutomationId: "automation", "The automation's id.";
     CallId: "call", "The call's id at VAPI.";
+    DoNotCallId: "do-not-call entry", "The entry's id.";
     EntryId: "entry", "The entry's id within its knowledge base.";
     EventId: "event", "The event's id.";
     HookId: "hook", "The hook's id.";

@@ -10,6 +10,7 @@ use super::{
     api_request::ApiRequest,
     parameters::Place,
     pipedream_action::PipedreamAction,
+    place_call::PlaceCall,
     query::{IndexOperator, Query},
     schema,
     service_request::ServiceRequest,
@@ -97,6 +98,7 @@ pub enum ToolAction {
     Sms(Sms),
     #[serde(alias = "transferCall")]
     TransferCall(TransferCall),
+    PlaceCall(PlaceCall),
     #[serde(skip)]
     ServiceRequest(ServiceRequest),
 }
@@ -145,6 +147,7 @@ impl ToolConfig {
             action if !action.has_effect() => ToolEffect::None,
             ToolAction::Sms(_) => ToolEffect::Sms,
             ToolAction::TransferCall(_) => ToolEffect::Other,
+            ToolAction::PlaceCall(_) => ToolEffect::Call,
             _ => self.declared_effect.filter(|declared| declared.acts()).unwrap_or_default(),
         }
     }
@@ -197,6 +200,7 @@ impl ToolConfig {
             ToolType::Query => Query::read(&mut fields).map(ToolAction::Query),
             ToolType::Sms => Sms::read(&mut fields).map(ToolAction::Sms),
             ToolType::TransferCall => TransferCall::read(&mut fields).map(ToolAction::TransferCall),
+            ToolType::PlaceCall => PlaceCall::read(&mut fields).map(ToolAction::PlaceCall),
         };
         if !attach_to_agent && !execute_on_call_start {
             fields.problem(
@@ -367,6 +371,7 @@ impl ToolAction {
             Self::Query(_) => ToolType::Query,
             Self::Sms(_) => ToolType::Sms,
             Self::TransferCall(_) => ToolType::TransferCall,
+            Self::PlaceCall(_) => ToolType::PlaceCall,
         }
     }
 
@@ -377,6 +382,7 @@ impl ToolAction {
             Self::Query(action) => action.parameters(),
             Self::Sms(action) => action.parameters(),
             Self::TransferCall(action) => action.parameters(),
+            Self::PlaceCall(action) => action.parameters(),
             Self::ServiceRequest(_) => Vec::new(),
         }
     }
@@ -388,6 +394,7 @@ impl ToolAction {
             Self::Query(action) => action.static_config(),
             Self::Sms(action) => action.static_config(),
             Self::TransferCall(action) => action.static_config(),
+            Self::PlaceCall(action) => action.static_config(),
             Self::ServiceRequest(action) => action.static_config(),
         }
     }
@@ -397,7 +404,11 @@ impl ToolAction {
         match self {
             Self::TransferCall(_) => Some("transfers a call"),
             Self::Sms(action) => action.needs_call(),
-            Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => None,
+            Self::ApiRequest(_)
+            | Self::PipedreamAction(_)
+            | Self::PlaceCall(_)
+            | Self::Query(_)
+            | Self::ServiceRequest(_) => None,
         }
     }
 
@@ -417,6 +428,7 @@ impl ToolAction {
         match self {
             Self::Sms(action) => action.normalize(arguments, conversation),
             Self::TransferCall(_) => TransferCall::normalize(arguments),
+            Self::PlaceCall(_) => PlaceCall::normalize(arguments),
             Self::ApiRequest(_) | Self::PipedreamAction(_) | Self::Query(_) | Self::ServiceRequest(_) => {}
         }
     }
@@ -427,6 +439,7 @@ impl ToolAction {
             Self::Sms(action) => action.parts(arguments, conversation),
             Self::ApiRequest(_)
             | Self::PipedreamAction(_)
+            | Self::PlaceCall(_)
             | Self::Query(_)
             | Self::ServiceRequest(_)
             | Self::TransferCall(_) => Vec::new(),
@@ -439,7 +452,7 @@ impl ToolAction {
             Self::ServiceRequest(action) => action.has_effect(),
             Self::Query(_) => false,
             Self::PipedreamAction(action) => action.has_effect(),
-            Self::Sms(_) | Self::TransferCall(_) => true,
+            Self::Sms(_) | Self::TransferCall(_) | Self::PlaceCall(_) => true,
         }
     }
 }

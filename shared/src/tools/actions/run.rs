@@ -1,5 +1,7 @@
 //! Executes an action, or previews its request.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use super::{ToolAction, query::Knowledge, variables};
@@ -7,8 +9,9 @@ use crate::{
     Result,
     accounts::Accounts,
     clients::{CallControl, Outbound, Pipedream, Secrets, Twilio, Vapi},
+    idempotency::Earlier,
     models::ExecutionId,
-    store::{Agents, Calls, PhoneNumbers},
+    store::{Agents, Calls, DoNotCallList, PhoneNumbers, Quotas},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
 
@@ -31,12 +34,18 @@ pub struct ActionClients {
     pub call_control: CallControl,
     pub outbound: Outbound,
     pub knowledge: Knowledge,
+    /// How long a call is kept.
+    pub calls_kept: Duration,
+    pub quotas: Quotas,
+    pub do_not_call: DoNotCallList,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// Id of the execution. Redeliveries share it; a request repeated after a refusal has a new one.
     pub id: ExecutionId,
+    /// Names the claim of the effect at the service, so that an unknown effect can be found again. Empty for a read.
+    pub claim: &'a str,
     /// Outcomes of the recipients that must not be sent to again.
     pub done: &'a Map<String, Value>,
 }
@@ -60,9 +69,29 @@ pub async fn run(
         ToolAction::Query(action) => action.run(services, context, arguments).await?,
         ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
         ToolAction::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
+        ToolAction::PlaceCall(action) => {
+            Box::pin(action.run(services, context, arguments, attempt)).await?.hiding(&hidden)
+        }
         ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
     Ok(outcome.cut_to(LONGEST_RESULT))
+}
+
+/// Asks the service for the effect of an earlier attempt with an unknown outcome. `None`: it is not there, or cannot be found.
+///
+/// # Errors
+/// Only for an outage of our own.
+pub async fn find_again(
+    action: &ToolAction,
+    services: &ActionClients,
+    context: &CallContext<'_>,
+    arguments: &Map<String, Value>,
+    earlier: &Earlier,
+) -> Result<Option<ToolOutcome>> {
+    match action {
+        ToolAction::PlaceCall(action) => Box::pin(action.find_again(services, context, arguments, earlier)).await,
+        _ => Ok(None),
+    }
 }
 
 /// The answer for some of the recipients, worded as by [`run`].
@@ -88,6 +117,7 @@ pub async fn preview(
         ToolAction::Query(action) => action.preview(context, arguments),
         ToolAction::Sms(action) => action.preview(services, context, arguments).await?,
         ToolAction::TransferCall(action) => action.preview(context, arguments),
+        ToolAction::PlaceCall(action) => action.preview(services, context, arguments).await?,
         ToolAction::ServiceRequest(action) => action.preview(services, arguments, "…"),
     };
     // The caller of a preview may see fixed values, but no secrets.

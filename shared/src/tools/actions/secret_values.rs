@@ -186,7 +186,7 @@ impl ToolAction {
             Self::PipedreamAction(action) => action.fixed_values(),
             Self::ServiceRequest(action) => action.fixed_values(),
             // Text messages and queries are not confidential.
-            Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) => Vec::new(),
+            Self::Query(_) | Self::Sms(_) | Self::TransferCall(_) | Self::PlaceCall(_) => Vec::new(),
         }
     }
 

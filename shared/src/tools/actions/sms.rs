@@ -321,7 +321,7 @@ fn check_text(text: &Parameter, fields: &mut Fields<'_>) {
     }
 }
 
-fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
+pub(super) fn check_number(path: &str, value: &Value, fields: &mut Fields<'_>) {
     match value {
         Value::String(text) if text.contains("{{") => {
             let known = super::variables::fill_text(text, &example(), Encoding::Plain);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{ExecutionRequest, Executor, effect_key, lease, recorded, under_way};
 use crate::{
     Result,
-    actions::{self, ActionTool, EffectPart},
+    actions::{self, ActionTool, Attempt, EffectPart},
     idempotency::{Claim, Key, Outcome, Ticket},
     tool::{CallContext, RecipientOutcome, ToolOutcome},
 };
@@ -122,12 +122,13 @@ impl Executor {
                 done.insert(to, state);
             }
         }
+        let attempt = Attempt { id: request.id, claim: whole.name(), done: &done };
         let acted = if mine.is_empty() {
             // Repeating an outcome starts nothing, so no limit applies.
-            let told = self.run(tool, request, context, arguments, &done).await;
+            let told = actions::run(&tool.action, &self.services, context, arguments, attempt).await;
             told.map(|told| ToolOutcome { repeats: true, ..told })
         } else {
-            self.act(tool, request, context, arguments, &done).await
+            self.act(tool, request, context, arguments, attempt).await
         };
         let of_part = |part: &EffectPart| -> Outcome {
             let Ok(outcome) = &acted else { return Outcome::Released };

@@ -151,6 +151,33 @@ impl References {
                 }
                 problems.into_result(Some(()))
             }
+            ToolAction::PlaceCall(call) => {
+                let number = self.phone_numbers.get(organization, call.phone_number_id).await;
+                let agent = match call.agent_id {
+                    Some(agent) => self.agents.get(organization, agent).await.map(drop),
+                    None => Ok(()),
+                };
+                let mut problems = Problems::default();
+                match number {
+                    Ok(number) => {
+                        if number.vapi_phone_number_id.is_none() {
+                            problems.add("phone_number_id", "has no vapi_phone_number_id, which calls from it need");
+                        }
+                        if call.agent_id.or(number.agent_id).is_none() {
+                            problems.add("agent_id", "is required, because the phone number has no agent");
+                        }
+                    }
+                    Err(Error::NotFound(_)) => {
+                        problems.add("phone_number_id", "is not a phone number of this organization");
+                    }
+                    Err(error) => return Err(error),
+                }
+                match agent {
+                    Err(Error::NotFound(_)) => problems.add("agent_id", "is not an agent of this organization"),
+                    other => other?,
+                }
+                problems.into_result(Some(()))
+            }
             ToolAction::ApiRequest(request) => {
                 let mut problems = Problems::default();
                 for (field, address) in request.addresses() {

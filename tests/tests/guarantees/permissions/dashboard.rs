@@ -33,6 +33,9 @@ pub(super) async fn calls(world: &World) {
         let event = Event::post("/api/vapi/events", &message).header("authorization", &bearer);
         world.send("calls", &event).await.expect(200);
     }
+    let said = json!({"messages": [{"role": "user", "message": "Please stop calling me."}]});
+    let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": "call-1"}}});
+    world.send("calls", &Event::post("/api/vapi/events", &report).header("authorization", &bearer)).await.expect(200);
     world.calls("").await.expect(200);
     assert_eq!(world.calls("/call-1").await.expect(200)["status"], "ended");
     let organization = &world.home.organization_id;
@@ -47,7 +50,7 @@ pub(super) async fn calls(world: &World) {
     assert_eq!(world.calls("/call-1/receipt").await.expect(200)["done"][0]["tool"], Value::Null);
 }
 
-pub(super) async fn tools_test(world: &World, saved: [&Value; 4]) {
+pub(super) async fn tools_test(world: &World, saved: [&Value; 5]) {
     let arguments = json!({"text": "Hi", "query": "river"});
     let body = |dry_run: bool| json!({"arguments": arguments, "dry_run": dry_run, "called_phone_number": world.home.phone_number, "caller_phone_number": phone(1)});
     for tool in saved {
@@ -111,6 +114,15 @@ pub(super) async fn phone_numbers(world: &World) {
     let path = format!("phone-numbers/{}", row["id"].as_str().unwrap());
     ask(world, "phone-numbers", "GET", "phone-numbers", &Value::Null).await.expect(200);
     ask(world, "phone-numbers", "GET", &path, &Value::Null).await.expect(200);
+    for number in [1, 2] {
+        let body = json!({"phone_number": phone(number)});
+        for _twice in 0..2 {
+            ask(world, "phone-numbers", "POST", "do-not-call", &body).await;
+        }
+    }
+    let listed = ask(world, "phone-numbers", "GET", "do-not-call", &Value::Null).await.expect(200);
+    let entry = format!("do-not-call/{}", listed["items"][0]["id"].as_str().unwrap());
+    ask(world, "phone-numbers", "DELETE", &entry, &Value::Null).await.expect(200);
     let at_vapi = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
     let change = json!({"agent_id": null, "vapi_phone_number_id": at_vapi, "twilio": body["twilio"]});
     ask(world, "phone-numbers", "PATCH", &path, &change).await.expect(200);
@@ -140,6 +152,7 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     }
     note(asked, "hooks", world);
     let bound = world.pipedream_hook(&automation, "whsk_1").await;
+    let texts = world.hook(&json!({"service": "Twilio", "secret": "of-twilio"})).await;
     world.restart();
     world.aws.clear_operations();
 
@@ -154,6 +167,8 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     }
     world.deliver_signed(&hook, second, &slack_message("Ev2", "lunch?")).await.expect(200);
     world.deliver_signed(&bound, Signer::Pipedream("whsk_1"), &urgent).await.expect(200);
+    let stop = json!({"MessageSid": "SM1", "From": phone(3), "To": world.home.phone_number, "Body": "STOP"});
+    assert_eq!(world.deliver_signed(&texts, Signer::Twilio("of-twilio"), &stop).await.status, 200);
     let token = json!({"verification_token": "secret_of_notion"});
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);

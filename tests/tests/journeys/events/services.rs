@@ -47,7 +47,7 @@ async fn every_event_of_the_catalogue_begins_a_run() {
             let answer = if described.get("deployed_trigger").is_some() {
                 pipedream_brings(&world, &automation, &described["example"]).await
             } else if described["built_in"] == true {
-                a_call_ends(&world).await
+                our_own_event(&world, event_type).await
             } else {
                 let hook = hook_of(&world, service).await;
                 by_hook(&world, &hook, service, event_type, &described["example"]).await
@@ -63,11 +63,13 @@ async fn every_event_of_the_catalogue_begins_a_run() {
     assert!(tried > 15, "{tried}");
 }
 
-/// `call.ended`, the event of our own.
-async fn a_call_ends(world: &World) -> tests::Answer {
+/// `call.answered` or `call.ended`, the events of our own.
+async fn our_own_event(world: &World, event_type: &str) -> tests::Answer {
     world.incoming_call(&world.home, "call-1", &phone(1));
+    world.aws.change("calls", "call-1", json!({"direction": "outbound"}));
+    let status = if event_type == "call.answered" { "in-progress" } else { "ended" };
     let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
-    let message = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": "call-1"}}});
+    let message = json!({"message": {"type": "status-update", "status": status, "call": {"id": "call-1"}}});
     let answer = world.send("calls", &Event::post("/api/vapi/events", &message).header("authorization", &bearer)).await;
     assert_eq!(world.run_scheduled_within(60).await, 0);
     answer

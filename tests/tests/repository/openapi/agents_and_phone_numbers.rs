@@ -1,4 +1,4 @@
-//! Agents and phone numbers against `docs/openapi.yaml`.
+//! Agents, phone numbers and the do-not-call list against `docs/openapi.yaml`.
 
 use std::{thread::JoinHandle, time::Duration};
 
@@ -25,7 +25,8 @@ fn event(tenant: &Tenant, method: &str, path: &str, body: Option<&Value>) -> Eve
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
-    let function = if event.path.contains("/phone-numbers") { "phone-numbers" } else { "agents" };
+    let agents = event.path.split('/').nth(3) == Some("agents");
+    let function = if agents { "agents" } else { "phone-numbers" };
     // Boxed: unoptimized, the futures of all functions are too large for a test's stack.
     Box::pin(world.send(function, event)).await
 }
@@ -101,11 +102,21 @@ async fn successes() -> Given {
     given.note("deleteAgent", 409, &send(&world, &event(home, "DELETE", &agent, None)).await);
     given.note("deletePhoneNumber", 200, &send(&world, &event(home, "DELETE", &path, None)).await);
     given.note("deleteAgent", 200, &send(&world, &event(home, "DELETE", &agent, None)).await);
+
+    for (_, example) in document.request_examples("addDoNotCall") {
+        let listing = event(home, "POST", "do-not-call", Some(&example));
+        given.note("addDoNotCall", 201, &send(&world, &listing).await);
+        given.note("addDoNotCall", 200, &send(&world, &listing).await);
+    }
+    let listed = send(&world, &event(home, "GET", "do-not-call", None)).await;
+    given.note("listDoNotCall", 200, &listed);
+    let entry = format!("do-not-call/{}", text(&listed.body["items"][0]["id"]));
+    given.note("removeDoNotCall", 200, &send(&world, &event(home, "DELETE", &entry, None)).await);
     given
 }
 
 /// A valid request for each operation on the seeded rows.
-fn asked(world: &World) -> [(&'static str, Event); 9] {
+fn asked(world: &World) -> [(&'static str, Event); 12] {
     let home = &world.home;
     let number = json!({
         "number": home.phone_number, "label": "Main line",
@@ -125,6 +136,9 @@ fn asked(world: &World) -> [(&'static str, Event); 9] {
         ("getPhoneNumber", event(home, "GET", &row, None)),
         ("updatePhoneNumber", event(home, "PATCH", &row, Some(&change))),
         ("deletePhoneNumber", event(home, "DELETE", &row, None)),
+        ("addDoNotCall", event(home, "POST", "do-not-call", Some(&json!({"phone_number": "+14155550101"})))),
+        ("listDoNotCall", event(home, "GET", "do-not-call", None)),
+        ("removeDoNotCall", event(home, "DELETE", &format!("do-not-call/{NOBODY}"), None)),
     ]
 }
 
@@ -152,6 +166,9 @@ async fn refusals() -> Given {
                     given.note(operation, 404, &send(&world, &gone).await);
                 }
             }
+        }
+        if operation == "removeDoNotCall" {
+            given.note(operation, 404, &send(&world, &event).await);
         }
         if operation.starts_with("list") {
             given.note(operation, 422, &send(&world, &event.clone().query("limit", "0")).await);

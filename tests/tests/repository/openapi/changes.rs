@@ -256,12 +256,41 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
         (transfer, transfer_changes()),
         (query, query_changes(&usual, &another)),
         (background, background_changes(world).await),
+        (place_call(world), place_call_changes(world)),
     ] {
         let tool = world.tool(&config).await;
         let path = format!("/tools/{}", text(&tool["id"]));
         all.extend(walk(world, validator, ("update-tool", "list-tools"), &path, changes).await);
     }
     all
+}
+
+/// A tool that calls from the home number, which gets VAPI's id.
+fn place_call(world: &World) -> Value {
+    let home = &world.home;
+    let at_vapi = world.vapi.set_number(&home.phone_number, &home.assistant_id).unwrap();
+    world.aws.change("phone_numbers", &home.phone_number_id, json!({"vapi_phone_number_id": at_vapi}));
+    json!({"type": "place_call", "label": "Call back", "phone_number_id": home.phone_number_id, "to": phone(1)})
+}
+
+fn place_call_changes(world: &World) -> Vec<FieldChange> {
+    let written =
+        |prompt: &str| json!({"mode": "ai", "prompt": prompt, "required": true, "schema": {"type": "string"}});
+    let message = json!({"do": "leave_message", "message": "We call again."});
+    let (hours, usual) =
+        (json!({"from": "10:00", "until": "18:00", "days": ["mon"]}), json!({"from": "09:00", "until": "20:00"}));
+    vec![
+        field("phone_number_id", json!(world.home.phone_number_id), "/config_metadata/phone_number_id", Refused),
+        field("agent_id", json!(world.home.agent_id), "/config_metadata/agent_id", GONE),
+        field("to", written("The number"), "/config_metadata/to", Refused),
+        field("reason", written("Why"), "/config_metadata/reason", GONE),
+        field("variables", json!({"order": written("The order")}), "/config_metadata/variables", GONE),
+        field("hours", hours, "/config_metadata/hours", Shows(usual)),
+        field("time_zone", json!("Europe/Lisbon"), "/config_metadata/time_zone", GONE),
+        field("answering_machine", message, "/config_metadata/answering_machine", Shows(json!({"do": "hang_up"}))),
+        field("per_day", json!(9), "/config_metadata/per_day", Shows(json!(50))),
+        field("per_person_and_day", json!(2), "/config_metadata/per_person_and_day", Shows(json!(1))),
+    ]
 }
 
 fn flags() -> Vec<FieldChange> {

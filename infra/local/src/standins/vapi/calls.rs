@@ -106,6 +106,14 @@ impl Live {
         self.object.insert("phoneCallProviderDetails".to_owned(), details);
     }
 
+    /// Marks a call as made through the API and dialled by VAPI.
+    pub(super) fn dial(&mut self, overrides: Option<Value>, name: Option<Value>) {
+        self.object.extend(name.map(|name| ("name".to_owned(), name)));
+        self.object.extend(overrides.map(|overrides| ("assistantOverrides".to_owned(), overrides)));
+        self.object.insert("status".to_owned(), json!("queued"));
+        self.object.insert("type".to_owned(), json!("outboundPhoneCall"));
+    }
+
     /// Applies the changes that are due by now.
     fn up_to_date(&mut self, now: Timestamp) -> &mut Self {
         if self.waits() && self.media_at.is_some_and(|at| at <= now) {

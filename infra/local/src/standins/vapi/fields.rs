@@ -95,6 +95,14 @@ static SERVER: &[Field] = &[
     may("encryptedPaths", Kind::Texts),
     may("staticIpAddressesEnabled", Kind::Boolean),
 ];
+static VOICEMAIL_DETECTION: &[Field] = &[
+    must("provider", Kind::OneOf(&["vapi", "google", "openai", "twilio"])),
+    may("beepMaxAwaitSeconds", Kind::Between(0.0, 30.0)),
+    may("backoffPlan", Kind::Map),
+    may("type", Kind::OneOf(&["audio", "transcript"])),
+    may("enabled", Kind::Boolean),
+    may("voicemailDetectionTypes", Kind::Texts),
+];
 static FUNCTION: &[Field] = &[
     must("name", Kind::Name(64)),
     may("description", Kind::Text),
@@ -313,7 +321,7 @@ static ASSISTANT: &[Field] = &[
             "assistant-waits-for-user",
         ]),
     ),
-    may("voicemailDetection", Kind::Any),
+    may("voicemailDetection", Kind::TextOr(VOICEMAIL_DETECTION)),
     may("voicemailMessage", Kind::TextOf(0, 1000)),
     may("endCallMessage", Kind::TextOf(0, 1000)),
     may("endCallPhrases", Kind::List(&Kind::TextOf(2, 140))),

@@ -1,4 +1,4 @@
-//! Incoming calls: Twilio's form for a known number, or the API with the provider bypassed.
+//! New calls: Twilio's form for a known number, or the API, which dials a person or is bypassed.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -136,19 +136,17 @@ impl Vapi {
         }
     }
 
-    /// `POST /call`. A call that needs dialling is rejected: the stand-in has no telephone.
+    /// `POST /call`: a call that bypasses the provider, or one that VAPI dials.
     pub(super) fn create_call(&self, org_id: &str, request: &Request) -> Answer {
         let wish = match body(request) {
             Ok(body) => body,
             Err(problems) => return bad_request(&problems),
         };
-        let mut problems = fields::call(&wish);
-        if wish.get("phoneCallProviderBypassEnabled") != Some(&json!(true)) {
-            problems.push("phoneCallProviderBypassEnabled must be true: this stand-in dials no number".to_owned());
-        }
+        let problems = fields::call(&wish);
         if !problems.is_empty() {
             return bad_request(&problems);
         }
+        let bypasses = wish.get("phoneCallProviderBypassEnabled") == Some(&json!(true));
         let (assistant_id, number_id) = (text(&wish, "assistantId"), text(&wish, "phoneNumberId"));
         let known = {
             let state = locked(&self.state);
@@ -157,7 +155,7 @@ impl Vapi {
             }
             state.numbers.of(org_id, number_id).map(|record| text(record, "number").to_owned())
         };
-        let Some(called) = known else {
+        let Some(number) = known else {
             return bad_request_saying(&format!(
                 "Couldn't Get Phone Number. `phoneNumberId` {number_id} Does Not Exist."
             ));
@@ -168,14 +166,20 @@ impl Vapi {
         let call = PhoneCall {
             assistant_id: Some(assistant_id.to_owned()),
             customer_number: customer.unwrap_or_default().to_owned(),
-            phone_number: called,
+            phone_number: number,
             phone_number_id: Some(number_id.to_owned()),
             variable_values: values.unwrap_or_default(),
-            media: *locked(&self.media),
+            // A dialled person answers on command.
+            media: if bypasses { *locked(&self.media) } else { Media::Later },
             ..PhoneCall::default()
         };
         let begun = self.begun(&call, |live| {
-            live.bypass(overrides, wish.get("name").cloned());
+            let name = wish.get("name").cloned();
+            if bypasses {
+                live.bypass(overrides, name);
+            } else {
+                live.dial(overrides, name);
+            }
             json!(live.object())
         });
         match begun {

@@ -1,0 +1,504 @@
+//! `place_call`: an agent calls one person from a number of the organization.
+//!
+//! ```json
+//! {"type": "place_call", "phone_number_id": "…", "agent_id"?: "…", "to": Parameter, "reason"?: Parameter,
+//!  "variables"?: {"name": Parameter}, "hours"?: {"from": "09:00", "until": "20:00", "days"?: ["mon", …]},
+//!  "time_zone"?: "Europe/Lisbon", "answering_machine"?: {"do": "hang_up"} | {"do": "leave_message", "message": "…"},
+//!  "per_day"?: 50, "per_person_and_day"?: 1}
+//! ```
+//!
+//! The agent gets `call_reason` and the variables as variables of the call. `hours` are the person's own: they must hold in
+//! every zone in which the number may be ([`numbering::zones`]); `time_zone` stands in where none is known. Days of the quotas
+//! are UTC, and `per_person_and_day` counts the calls of all tools of the organization.
+//!
+//! Not verified against the live service: an empty `voicemailMessage` hangs up.
+
+use std::collections::BTreeMap;
+
+use futures_util::try_join;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    ActionClients, Attempt, Parameter,
+    hours::Hours,
+    parameters::{Place, object, parameter, parameters},
+    sms,
+    variables::{Encoding, Unknown},
+};
+use crate::{
+    Error, Result,
+    clients::vapi::{Account, NotPlaced, OutboundCall, PlacedCall, variables::is_reserved, variables::plain},
+    error,
+    fields::Fields,
+    idempotency::Earlier,
+    models::{
+        Agent, AgentId, Call, CallDirection, CallStatus, CallerHash, E164, ExecutionStatus, Fault, Limit, PhoneNumber,
+        PhoneNumberId, RecipientState, Timestamp,
+    },
+    numbering,
+    store::{Counted, Room, Taken, Window},
+    telemetry,
+    tool::{CallContext, Conversation, Effect, RecipientOutcome, ToolOutcome},
+};
+
+const REASON: &str = "call_reason";
+/// VAPI's limit.
+const LONGEST_MESSAGE: usize = 1_000;
+const LONGEST_VALUE: usize = 1_000;
+const LONGEST_NAME: usize = 40;
+const PER_DAY: u32 = 50;
+const MOST_PER_DAY: u32 = 1_000;
+const PER_PERSON: u32 = 1;
+const MOST_PER_PERSON: u32 = 10;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlaceCall {
+    pub phone_number_id: PhoneNumberId,
+    /// The number's agent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    to: Parameter,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Parameter>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    variables: BTreeMap<String, Parameter>,
+    #[serde(default)]
+    hours: Hours,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time_zone: Option<String>,
+    #[serde(default)]
+    answering_machine: AnsweringMachine,
+    #[serde(default = "per_day")]
+    per_day: u32,
+    #[serde(default = "per_person")]
+    per_person_and_day: u32,
+}
+
+const fn per_day() -> u32 {
+    PER_DAY
+}
+
+const fn per_person() -> u32 {
+    PER_PERSON
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum AnsweringMachine {
+    #[default]
+    HangUp,
+    LeaveMessage {
+        message: String,
+    },
+}
+
+impl AnsweringMachine {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let Some(value) = fields.get("answering_machine") else { return Some(Self::default()) };
+        let path = fields.path("answering_machine");
+        let mut machine = Fields::of(value, path, fields.problems())?;
+        let read = match machine.required_text("do", 40)?.as_str() {
+            "hang_up" => Some(Self::HangUp),
+            "leave_message" => {
+                machine.required_text("message", LONGEST_MESSAGE).map(|message| Self::LeaveMessage { message })
+            }
+            _ => {
+                machine.problem("do", "must be hang_up or leave_message");
+                return None;
+            }
+        };
+        machine.finish();
+        read
+    }
+}
+
+/// A call as it would be placed.
+struct Draft {
+    from: PhoneNumber,
+    at_vapi: String,
+    agent_id: AgentId,
+    person: E164,
+    variables: Map<String, Value>,
+}
+
+/// The reason why nobody is called.
+struct Refusal {
+    sentence: String,
+    status: ExecutionStatus,
+    fault: Fault,
+}
+
+impl Refusal {
+    fn of(fault: Fault, sentence: impl Into<String>) -> Self {
+        Self { sentence: format!("Nobody was called: {}", sentence.into()), status: ExecutionStatus::Failed, fault }
+    }
+
+    /// A rule of the tool or the organization prevents it.
+    fn limited(sentence: impl Into<String>) -> Self {
+        Self { status: ExecutionStatus::Limited, ..Self::of(Fault::Configuration, sentence) }
+    }
+
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::failed(self.sentence).status(self.status).at_fault(self.fault)
+    }
+}
+
+impl PlaceCall {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let phone_number_id = fields.required_parse("phone_number_id");
+        let agent_id = fields.parse("agent_id");
+        let to = parameter(fields, "to");
+        match &to {
+            Some(Parameter::Fixed { value, .. }) => sms::check_number("to.value", value, fields),
+            Some(Parameter::Ai { schema, .. }) if schema.get("type") != Some(&json!("string")) => {
+                fields.problem("to.schema.type", "must be string");
+            }
+            Some(Parameter::ArrayExtendable { .. }) => {
+                fields.problem("to.mode", "must be fixed or ai: a call is to one person");
+            }
+            _ => {}
+        }
+        let reason = fields.get("reason").is_some().then(|| parameter(fields, "reason"));
+        if let Some(Some(Parameter::ArrayExtendable { .. })) = &reason {
+            fields.problem("reason.mode", "must be fixed or ai");
+        }
+        let variables = parameters(fields, "variables", is_variable);
+        for name in variables.keys() {
+            if is_reserved(name) || [REASON, "to", "reason"].contains(&name.as_str()) {
+                fields.problem(&format!("variables.{name}"), "is the name of another value; choose another");
+            }
+        }
+        let hours = match fields.get("hours") {
+            None => Some(Hours::default()),
+            Some(_) => Hours::read(fields, "hours"),
+        };
+        let time_zone = fields.text("time_zone", 60);
+        if time_zone.as_ref().is_some_and(|zone| TimeZone::get(zone).is_err()) {
+            fields.problem("time_zone", "must be the IANA name of a time zone, such as Europe/Lisbon");
+        }
+        let answering_machine = AnsweringMachine::read(fields);
+        let per_day = fields.whole("per_day", 1..=MOST_PER_DAY);
+        let per_person_and_day = fields.whole("per_person_and_day", 1..=MOST_PER_PERSON);
+        Some(Self {
+            phone_number_id: phone_number_id?,
+            agent_id,
+            to: to?,
+            reason: match reason {
+                Some(reason) => Some(reason?),
+                None => None,
+            },
+            variables,
+            hours: hours?,
+            time_zone,
+            answering_machine: answering_machine?,
+            per_day: per_day.unwrap_or(PER_DAY),
+            per_person_and_day: per_person_and_day.unwrap_or(PER_PERSON),
+        })
+    }
+
+    pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, parameter)| (Place { field: format!("variables.{name}"), argument: name.clone() }, parameter));
+        let reason = self.reason.iter().map(|reason| (Place::named("reason"), reason));
+        std::iter::once((Place::named("to"), &self.to)).chain(reason).chain(variables).collect()
+    }
+
+    pub(super) fn static_config(&self) -> Value {
+        json!(self)
+    }
+
+    /// The effect is a call to the person; other words make no other call.
+    pub(super) fn normalize(arguments: &mut Map<String, Value>) {
+        arguments.retain(|name, _| name == "to");
+        if let Some(Value::String(to)) = arguments.get_mut("to")
+            && let Ok(number) = to.parse::<E164>()
+        {
+            *to = number.to_string();
+        }
+    }
+
+    /// Places the call once: after every other check the do-not-call list is read, then VAPI is asked.
+    pub(super) async fn run(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        attempt: Attempt<'_>,
+    ) -> Result<ToolOutcome> {
+        let draft = match self.allowed(services, context, arguments).await? {
+            Ok(draft) => draft,
+            Err(refusal) => return Ok(refusal.into_outcome()),
+        };
+        let organization = context.organization;
+        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else {
+            return Ok(no_agent().into_outcome());
+        };
+        let taken = match self.take_room(services, context, &draft.person, attempt).await? {
+            Ok(taken) => taken,
+            Err(refusal) => return Ok(refusal.into_outcome()),
+        };
+        match services.do_not_call.of_number(organization, &draft.person).await {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                services.quotas.release(taken).await?;
+                return Ok(do_not_call().into_outcome());
+            }
+            Err(outage) => {
+                services.quotas.release(taken).await?;
+                return Err(outage);
+            }
+        }
+        let call = OutboundCall {
+            phone_number_id: &draft.at_vapi,
+            assistant_id: &agent.external_assistant_id,
+            person: &draft.person,
+            name: attempt.claim,
+            variables: &draft.variables,
+            message: match &self.answering_machine {
+                AnsweringMachine::HangUp => None,
+                AnsweringMachine::LeaveMessage { message } => Some(message),
+            },
+        };
+        match services.vapi.place_call(&account, call, context.deadline).await {
+            Ok(placed) => {
+                let told = told(&draft, &placed);
+                record(services, &draft, &agent, placed).await;
+                Ok(told)
+            }
+            Err(NotPlaced::Refused(cause)) => {
+                services.quotas.release(taken).await?;
+                let sentence = "Nobody was called: the phone service did not take the call.";
+                Ok(ToolOutcome::failed(sentence).because(cause))
+            }
+            Err(NotPlaced::Unknown(cause)) => {
+                let sentence = "It is not known whether the person is being called; do not place the call again.";
+                let recipients = vec![RecipientOutcome::new(draft.person.as_str(), RecipientState::Unknown)];
+                Ok(ToolOutcome { recipients, ..ToolOutcome::unknown(sentence).because(cause) })
+            }
+        }
+    }
+
+    /// The call that an earlier attempt may have placed, if VAPI shows it.
+    pub(super) async fn find_again(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+        earlier: &Earlier,
+    ) -> Result<Option<ToolOutcome>> {
+        let Ok(draft) = self.draft(services, context, arguments).await? else { return Ok(None) };
+        let Some((agent, account)) = agent_and_account(services, context, &draft).await? else { return Ok(None) };
+        let (vapi, at) = (&services.vapi, earlier.until);
+        match vapi.find_placed(&account, &draft.at_vapi, &earlier.name, at, context.deadline).await {
+            Ok(Some(placed)) => {
+                let told = told(&draft, &placed);
+                record(services, &draft, &agent, placed).await;
+                Ok(Some(told))
+            }
+            Ok(None) => Ok(None),
+            Err(cause) => {
+                tracing::warn!(
+                    "VAPI could not be asked for a call that may have been placed: {}",
+                    error::chain(&cause)
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// The call of [`PlaceCall::run`]: `{"from", "to", "agent_id", "variables", "allowed", "reason"?}`.
+    pub(super) async fn preview(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Value, String>> {
+        let draft = match self.allowed(services, context, arguments).await? {
+            Ok(draft) => draft,
+            Err(refusal) => return Ok(Err(refusal.sentence)),
+        };
+        let listed = services.do_not_call.of_number(context.organization, &draft.person).await?;
+        let reason = listed.is_some().then(|| Value::from(do_not_call().sentence));
+        Ok(Ok(Value::Object(object([
+            ("from", Some(json!(draft.from.number))),
+            ("to", Some(json!(draft.person))),
+            ("agent_id", Some(json!(draft.agent_id))),
+            ("variables", Some(draft.variables.into())),
+            ("allowed", Some(reason.is_none().into())),
+            ("reason", reason),
+        ]))))
+    }
+
+    async fn allowed(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Draft, Refusal>> {
+        let draft = self.draft(services, context, arguments).await?;
+        Ok(draft.and_then(|draft| self.may_call(&draft.from, &draft.person, Timestamp::now()).map(|()| draft)))
+    }
+
+    async fn draft(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<Draft, Refusal>> {
+        let (person, variables) = match self.merge(context.conversation, arguments) {
+            Ok(merged) => merged,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let Some(from) = found(services.phone_numbers.get(context.organization, self.phone_number_id).await)? else {
+            return Ok(Err(Refusal::of(Fault::Configuration, "the number to call from is no longer set up.")));
+        };
+        let Some(at_vapi) = from.vapi_phone_number_id.clone() else {
+            let sentence = "VAPI's id of the number to call from is not known. Set vapi_phone_number_id at the number.";
+            return Ok(Err(Refusal::of(Fault::Configuration, sentence)));
+        };
+        let Some(agent_id) = self.agent_id.or(from.agent_id) else { return Ok(Err(no_agent())) };
+        Ok(Ok(Draft { from, at_vapi, agent_id, person, variables }))
+    }
+
+    fn merge(
+        &self,
+        conversation: &Conversation,
+        arguments: &Map<String, Value>,
+    ) -> Result<(E164, Map<String, Value>), Refusal> {
+        let unknown = |unknown: Unknown| Refusal::of(Fault::Caller, format!("{unknown}."));
+        let to = self.to.value(arguments.get("to"), conversation, Encoding::Plain).map_err(unknown)?;
+        let to = to.as_ref().and_then(Value::as_str).and_then(|to| to.parse::<E164>().ok());
+        let person = to.filter(|to| !to.is_withheld()).ok_or_else(|| {
+            Refusal::of(Fault::Model, "\"to\" must be a phone number in international form, such as +15550100001.")
+        })?;
+        let mut variables = Map::new();
+        let reason = self.reason.iter().map(|reason| ("reason", REASON, reason));
+        let named = self.variables.iter().map(|(name, parameter)| (name.as_str(), name.as_str(), parameter));
+        for (argument, name, parameter) in reason.chain(named) {
+            let value = parameter.value(arguments.get(argument), conversation, Encoding::Plain).map_err(unknown)?;
+            let Some(value) = value else { continue };
+            if value.to_string().chars().count() > LONGEST_VALUE {
+                let sentence = format!("\"{argument}\" is longer than {LONGEST_VALUE} characters; shorten it.");
+                return Err(Refusal::of(Fault::Model, sentence));
+            }
+            variables.insert(name.to_owned(), plain(value));
+        }
+        Ok((person, variables))
+    }
+
+    /// The rules that need no read: the number's kind, and the person's hours.
+    fn may_call(&self, from: &PhoneNumber, person: &E164, now: Timestamp) -> Result<(), Refusal> {
+        if from.number == *person {
+            return Err(Refusal::of(Fault::Model, "\"to\" is the number to call from."));
+        }
+        numbering::never_called(person)
+            .map_err(|why| Refusal::of(Fault::Model, format!("the number {why}, which is never called.")))?;
+        let known = numbering::zones(person);
+        let named = if known.is_empty() { self.time_zone.as_deref().into_iter().collect() } else { known };
+        let zones: Vec<TimeZone> = named.iter().filter_map(|zone| TimeZone::get(zone).ok()).collect();
+        if zones.is_empty() {
+            let sentence = "the time zone of the number is not known. Set time_zone in the tool.";
+            return Err(Refusal::of(Fault::Configuration, sentence));
+        }
+        match zones.iter().find(|zone| !self.hours.hold(now, zone)) {
+            None => Ok(()),
+            Some(zone) => {
+                let zone = zone.iana_name().unwrap_or_default();
+                let hours = &self.hours;
+                Err(Refusal::limited(format!(
+                    "the person may be in {zone}, and this tool may call {hours} there. Place the call within these hours."
+                )))
+            }
+        }
+    }
+
+    async fn take_room(
+        &self,
+        services: &ActionClients,
+        context: &CallContext<'_>,
+        person: &E164,
+        attempt: Attempt<'_>,
+    ) -> Result<Result<Taken, Refusal>> {
+        let (organization, id) = (context.organization, attempt.id.to_string());
+        let hash = CallerHash::of(organization, person.as_str());
+        let wanted = [
+            (Counted::PlacedCallsOf(self.phone_number_id), Window::Day, self.per_day),
+            (Counted::PlacedCalls, Window::DayOf(hash.as_str()), self.per_person_and_day),
+        ];
+        Ok(match services.quotas.take_each(organization, &wanted, Some(&id), context.deadline).await? {
+            Room::Taken(taken) => Ok(taken),
+            Room::None(limit) => {
+                telemetry::execution_limited("place_call", limit.as_str());
+                Err(Refusal::limited(match limit {
+                    Limit::PerPersonAndDay => format!(
+                        "the person has been called as often as is allowed on one day (per_person_and_day: {}).",
+                        self.per_person_and_day
+                    ),
+                    _ => format!("the calls of this day are used up (per_day: {}).", self.per_day),
+                }))
+            }
+        })
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.len() <= LONGEST_NAME
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn found<T>(row: Result<T>) -> Result<Option<T>> {
+    match row {
+        Ok(row) => Ok(Some(row)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn agent_and_account(
+    services: &ActionClients,
+    context: &CallContext<'_>,
+    draft: &Draft,
+) -> Result<Option<(Agent, Account)>> {
+    let agent = async { found(services.agents.get(context.organization, draft.agent_id).await) };
+    let (agent, account) = try_join!(agent, services.accounts.vapi(context.organization))?;
+    Ok(agent.map(|agent| (agent, account)))
+}
+
+fn no_agent() -> Refusal {
+    Refusal::of(Fault::Configuration, "no agent is set up for the call. Set agent_id in the tool or at the number.")
+}
+
+fn do_not_call() -> Refusal {
+    Refusal::limited("the number is on the organization's do-not-call list.")
+}
+
+fn told(draft: &Draft, placed: &PlacedCall) -> ToolOutcome {
+    let person = draft.person.as_str();
+    let recipient = RecipientOutcome::new(person, RecipientState::Sent);
+    let recipients = vec![RecipientOutcome { sid: Some(placed.id.to_string()), ..recipient }];
+    let result = json!({"call_id": placed.id, "to": person, "summary": format!("{person} is being called.")});
+    ToolOutcome { recipients, ..ToolOutcome::succeeded(result).with(Effect::Done) }
+}
+
+/// Writes the call's row, from which its timeline, receipt and events come. A failed write undoes no call.
+async fn record(services: &ActionClients, draft: &Draft, agent: &Agent, placed: PlacedCall) {
+    let PlacedCall { id, call } = placed;
+    let expires_at = Timestamp::now().plus(services.calls_kept).as_seconds();
+    let (person, number) = (draft.person.to_string(), draft.from.number.clone());
+    let row = Call {
+        agent_id: Some(agent.id),
+        direction: CallDirection::Outbound,
+        control_url: call.control_url(),
+        status: Some(call.status.unwrap_or(CallStatus::Queued)),
+        phone_number_id: Some(draft.from.id),
+        ..Call::new(id, draft.from.organization_id, person, number, expires_at)
+    };
+    if let Err(error) = services.calls.put(&row).await {
+        tracing::error!(call.id = %row.id, "the row of a placed call could not be written: {}", error::chain(&error));
+    }
+}
