@@ -22,7 +22,10 @@ pub use self::core::{
 };
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};
-pub use tools::{accounts, actions, catalogue, connections, discovery, execution, lifecycle, receipts, tool, webhooks};
+pub use tools::{
+    accounts, actions, background_execution, call_variables, catalogue, connections, discovery, execution, lifecycle,
+    receipts, tool, voice_tokens, webhooks,
+};
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};

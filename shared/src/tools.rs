@@ -2,6 +2,8 @@
 
 pub mod accounts;
 pub mod actions;
+pub mod background_execution;
+pub mod call_variables;
 pub mod catalogue;
 pub mod connections;
 pub mod discovery;
@@ -9,4 +11,5 @@ pub mod execution;
 pub mod lifecycle;
 pub mod receipts;
 pub mod tool;
+pub mod voice_tokens;
 pub mod webhooks;

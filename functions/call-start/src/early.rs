@@ -12,11 +12,11 @@ use shared::{
     Deadline,
     actions::ToolConfig,
     backoff::Backoff,
-    error,
+    call_variables, error,
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
 };
 
-use crate::{ASIDE_WITHIN, Deps, incoming::Incoming, queued, set_off, variables};
+use crate::{ASIDE_WITHIN, Deps, incoming::Incoming, queued, set_off};
 
 /// Kept back from the wait, for the row's change at the creation of the call.
 const RESERVE: Duration = Duration::from_millis(50);
@@ -136,8 +136,8 @@ impl Early {
             let Some(started) = self.started.iter().find(|started| started.tool_id == tool.id) else { continue };
             let json = results.get(&started.execution_id.to_string()).and_then(Option::as_deref);
             let Some(result) = json.and_then(|json| serde_json::from_str(json).ok()) else { continue };
-            let name = variables::name(&tool.name, &self.variables);
-            self.variables.insert(name.clone(), variables::plain(result));
+            let name = call_variables::name(&tool.name, &self.variables);
+            self.variables.insert(name.clone(), call_variables::plain(result));
             self.named.insert(started.execution_id, name);
         }
     }

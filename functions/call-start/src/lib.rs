@@ -9,7 +9,6 @@
 mod early;
 mod incoming;
 pub mod twiml;
-mod variables;
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 

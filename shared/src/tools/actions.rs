@@ -17,6 +17,7 @@ mod run;
 mod schema;
 mod secret_values;
 pub mod service_request;
+mod signed;
 pub mod sms;
 pub mod token;
 pub mod transfer_call;

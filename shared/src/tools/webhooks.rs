@@ -40,6 +40,7 @@ use crate::{
 };
 
 pub use google_token::key_id;
+pub use schemes::{is_standard_secret, standard_signature};
 
 /// The service name of the organizations' own programs, [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";

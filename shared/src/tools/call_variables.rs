@@ -4,7 +4,8 @@
 //! so its value holds no delimiter of Liquid or markup.
 
 use serde_json::{Map, Value};
-use shared::models::ToolName;
+
+use crate::models::ToolName;
 
 /// VAPI's own variables. The static parameters of our tools use some of them.
 const OF_VAPI: [&str; 18] = [
@@ -29,7 +30,7 @@ const OF_VAPI: [&str; 18] = [
 ];
 
 /// The name of a tool's variable: letters, digits and `_`, not one of VAPI's, not in use.
-pub(crate) fn name(tool: &ToolName, used: &Map<String, Value>) -> String {
+pub fn name(tool: &ToolName, used: &Map<String, Value>) -> String {
     let mut name = tool.as_str().replace('-', "_");
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         name.insert_str(0, "tool_");
@@ -43,7 +44,7 @@ pub(crate) fn name(tool: &ToolName, used: &Map<String, Value>) -> String {
 }
 
 /// The value without markup: `{{`, `{%`, `<`, `>` and line breaks.
-pub(crate) fn plain(value: Value) -> Value {
+pub fn plain(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(plain_text(&text)),
         Value::Array(items) => items.into_iter().map(plain).collect(),

@@ -1,0 +1,333 @@
+//! The tools of a voice agent as an MCP server, for platforms that call no tool's address: LiveKit, ElevenLabs, Retell.
+//!
+//! The bearer is the agent's voice token, or a token of one call. With the agent's, the platform describes the call in headers,
+//! which no model can set. A tool runs as in a call of VAPI's: its effect happens once in the call, within the tool's limits, and
+//! is in the history of the call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{FutureExt, join};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, Tool as ListedTool, ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use serde_json::Value;
+use shared::{
+    Deadline, Error, Platform, Result,
+    actions::{ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens},
+    agent_tools::AgentToolAnswer,
+    background_execution,
+    clients::Queue,
+    execution::{ExecutionRequest, Executor},
+    http::{self, Found, Reply, Request, operation},
+    models::{Agent, Call, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Queued, Slug, Tool, Unowned},
+    platform,
+    redaction::Unredacted,
+    store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
+    tool::{CallContext, Conversation, Subject, ToolOutcome},
+    voice_tokens::{CallFacts, VoiceToken},
+};
+
+use crate::{Answered, Deps, Message, Nothing, server};
+
+/// For how long a client may keep the list of tools, in milliseconds.
+const LIST_HOLDS: u64 = 60 * 1_000;
+/// Bytes.
+const LONGEST_CALLER: usize = 200;
+
+pub struct VoiceDeps {
+    pub tokens: ToolTokens,
+    pub agents: Agents,
+    pub attached: ToolAttachments,
+    pub tools: Tools,
+    pub calls: Calls,
+    pub phone_numbers: PhoneNumbers,
+    pub executor: Executor,
+    /// Where asynchronous executions wait for `run-tool`.
+    pub executions: Queue<Queued>,
+}
+
+impl VoiceDeps {
+    pub fn new(platform: &Platform) -> platform::Result<Self> {
+        let database = platform.database()?;
+        Ok(Self {
+            tokens: platform.tokens()?,
+            agents: Agents::new(database),
+            attached: ToolAttachments::new(database),
+            tools: Tools::new(database),
+            calls: Calls::new(database),
+            phone_numbers: PhoneNumbers::new(database),
+            executor: platform.executor(platform.idempotency()?)?,
+            executions: platform.executions_queue()?,
+        })
+    }
+
+    /// The agent and its tools, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`Error::Unauthenticated`] if the token was revoked.
+    pub(crate) async fn agent(&self, token: &VoiceToken, deadline: Deadline) -> Result<(Agent, Vec<Tool>)> {
+        let organization = token.organization_id;
+        let tools = async {
+            let rows = self.attached.of_agent(organization, token.agent_id).await?;
+            let ids: Vec<_> = rows.iter().map(|row| row.tool_id).collect();
+            self.tools.get_many(organization, &ids, deadline).await
+        };
+        let (agent, tools) = join!(self.agents.get(organization, token.agent_id), tools);
+        let agent = match agent {
+            Err(Error::NotFound(_)) => return Err(Error::Unauthenticated),
+            agent => agent?,
+        };
+        if !token.is_in_force(&agent) {
+            return Err(Error::Unauthenticated);
+        }
+        let mut tools = tools?;
+        tools.sort_by_key(|tool| tool.id);
+        Ok((agent, tools))
+    }
+}
+
+/// A message of the Model Context Protocol, with the tools of a voice agent
+///
+/// An MCP server over streamable HTTP, without sessions, for voice platforms other than VAPI. Its tools are those that the agent
+/// has, but for `transfer_call` and tools that are read back, which need a call through Switchboard. An effect happens once in
+/// the call, within the tool's limits, as in a call of VAPI's; every call of a tool is in the history of the call.
+///
+/// The bearer is the agent's voice token, or the token of a call that `/api/{slug}/agents/{id}/context` gave. With the agent's
+/// token the headers `X-Call-Id`, `X-Caller-Number` and `X-Called-Number` describe the call. `Accept` must name
+/// `application/json` and `text/event-stream`.
+///
+/// - 400: It is no JSON (code -32700), no message of JSON-RPC (-32600), a message that does not fit the version of the protocol that it names, or a header does not describe a call.
+/// - 403: As text: the host is another than this API's.
+///
+/// ```json,list
+/// {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+/// ```
+/// ```json,call
+/// {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "send_confirmation", "arguments": {"text": "See you at nine."}}}
+/// ```
+#[operation(POST "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcp), tag("mcp"), throttle(Vapi))]
+pub(crate) async fn voice_mcp_message(
+    deps: &Deps,
+    found: &Found<'_>,
+    slug: Slug,
+    _message: Message,
+) -> Result<Answered> {
+    answer(deps, found, &slug).await.map(Answered)
+}
+
+/// No stream of messages
+///
+/// There is none, as clients know from the 405.
+///
+/// - 405: There is no stream.
+#[operation(GET "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpListen), tag("mcp"), throttle(Open))]
+pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
+    answer(deps, found, &slug).await.map(Nothing)
+}
+
+/// The end of a session
+///
+/// There are no sessions, as clients know from the 405.
+///
+/// - 405: There is no session.
+#[operation(DELETE "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpEnd), tag("mcp"), throttle(Open))]
+pub(crate) async fn voice_mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
+    answer(deps, found, &slug).await.map(Nothing)
+}
+
+async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
+    let voice = &deps.voice;
+    let token = bearer(voice, found, slug).await?;
+    let facts = match &token.call {
+        Some(facts) => facts.clone(),
+        None if found.request.method() == "POST" => facts_in_headers(found.request)?,
+        None => CallFacts::default(),
+    };
+    let calls = calls_tool(found.request);
+    let (agent, call, line) =
+        join!(voice.agent(&token, found.deadline), find_call(voice, &facts, calls), find_line(voice, &facts, calls));
+    let (_, tools) = agent?;
+    let history = History::default();
+    let server = Server {
+        organization: token.organization_id,
+        tools: Arc::new(tools.iter().filter_map(offered).collect()),
+        conversation: Arc::new(conversation(token.organization_id, &facts, call?, line?)?),
+        facts,
+        executor: voice.executor.clone(),
+        executions: voice.executions.clone(),
+        deadline: found.deadline.at_most(ANSWER_WITHIN),
+        history: history.clone(),
+    };
+    let reply = server::serve(deps, found.request, server).await?;
+    let executor = voice.executor.clone();
+    Ok(reply.afterwards(async move {
+        let executions = std::mem::take(&mut *history.lock().unwrap_or_else(PoisonError::into_inner));
+        executor.record(&executions).await;
+    }))
+}
+
+/// # Errors
+/// [`Error::Unauthenticated`] for any but a voice token of this organization.
+pub(crate) async fn bearer(voice: &VoiceDeps, found: &Found<'_>, slug: &Slug) -> Result<VoiceToken> {
+    let shown = http::bearer(found.request).ok_or(Error::Unauthenticated)?;
+    VoiceToken::verified(&voice.tokens, slug, shown).await
+}
+
+/// The call that the platform describes. An empty header counts as absent.
+fn facts_in_headers(request: &Request) -> Result<CallFacts> {
+    let header = |name: &str| {
+        let value = request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        value.filter(|value| !value.is_empty())
+    };
+    let wrong = |name: &str, must: &str| Error::Malformed(format!("the header {name} must be {must}"));
+    let id = header("x-call-id").map(str::parse).transpose();
+    let called = header("x-called-number").map(str::parse).transpose();
+    let caller = header("x-caller-number");
+    // A platform that does not know a variable sends its placeholder.
+    if caller.is_some_and(|caller| caller.len() > LONGEST_CALLER || caller.contains(['{', '}'])) {
+        return Err(wrong("X-Caller-Number", "the caller's number, with the platform's variable filled in"));
+    }
+    Ok(CallFacts {
+        id: id.map_err(|why| wrong("X-Call-Id", &format!("the platform's id of the call: {why}")))?,
+        caller: caller.map(str::to_owned),
+        called: called.map_err(|why| wrong("X-Called-Number", &format!("a phone number: {why}")))?,
+    })
+}
+
+/// Whether the message calls a tool; others need nothing of the call.
+fn calls_tool(request: &Request) -> bool {
+    let message: Option<Value> = serde_json::from_slice(http::body(request)).ok();
+    message.is_some_and(|message| message.get("method").is_some_and(|method| method == "tools/call"))
+}
+
+async fn find_call(voice: &VoiceDeps, facts: &CallFacts, wanted: bool) -> Result<Option<Unowned<Call>>> {
+    match facts.id.as_ref().filter(|_| wanted) {
+        Some(id) => voice.calls.find(id).await,
+        None => Ok(None),
+    }
+}
+
+async fn find_line(voice: &VoiceDeps, facts: &CallFacts, wanted: bool) -> Result<Option<Unowned<PhoneNumber>>> {
+    match facts.called.as_ref().filter(|_| wanted) {
+        Some(number) => voice.phone_numbers.by_number(number).await,
+        None => Ok(None),
+    }
+}
+
+/// The platform's word, but for a call that came in through us, whose numbers Twilio signed.
+///
+/// # Errors
+/// [`Error::Forbidden`] for a call of another organization.
+fn conversation(
+    organization: OrganizationId,
+    facts: &CallFacts,
+    call: Option<Unowned<Call>>,
+    line: Option<Unowned<PhoneNumber>>,
+) -> Result<Conversation> {
+    let line = line.and_then(|line| line.for_owner(organization));
+    let Some(call) = call else {
+        return Ok(Conversation { caller: facts.caller.clone(), called: facts.called.clone(), line, call: None });
+    };
+    let call = call.for_owner(organization).ok_or(Error::Forbidden("the call is not of this organization"))?;
+    Ok(Conversation {
+        caller: Some(call.caller_phone_number.clone()),
+        called: Some(call.called_phone_number.clone()),
+        line: line.filter(|line| line.number == call.called_phone_number),
+        call: Some(call),
+    })
+}
+
+/// The tool, if the platform's model may call it.
+fn offered(row: &Tool) -> Option<(Tool, ActionTool)> {
+    let tool = ActionTool::of_row(row).ok().filter(|_| row.attach_to_agent && row.confirms().is_none())?;
+    (!matches!(tool.action, ToolAction::TransferCall(_))).then(|| (row.clone(), tool))
+}
+
+type History = Arc<Mutex<Vec<Unredacted>>>;
+
+/// One request's server.
+#[derive(Clone)]
+struct Server {
+    organization: OrganizationId,
+    tools: Arc<Vec<(Tool, ActionTool)>>,
+    facts: CallFacts,
+    conversation: Arc<Conversation>,
+    executor: Executor,
+    executions: Queue<Queued>,
+    deadline: Deadline,
+    /// Recorded after the answer.
+    history: History,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_server_info(
+            Implementation::new("switchboard-voice", env!("CARGO_PKG_VERSION")).with_title("Switchboard"),
+        )
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.tools.iter().map(|(_, tool)| listed(tool)).collect();
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LIST_HOLDS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some((row, tool)) = self.tools.iter().find(|(_, tool)| tool.spec.name == request.name) else {
+            let known: Vec<&str> = self.tools.iter().map(|(_, tool)| tool.spec.name.as_str()).collect();
+            let message = format!("tool not found; there are {}", known.join(", "));
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let id = ExecutionId::generate();
+        let name = id.to_string();
+        let context = CallContext {
+            organization: self.organization,
+            user: None,
+            subject: Subject::of(self.facts.id.as_ref(), self.conversation.caller.as_deref(), &name),
+            // The message's id is new whenever the model calls again.
+            delivery: None,
+            conversation: &self.conversation,
+            trigger: ExecutionOrigin::Conversation,
+            deadline: self.deadline,
+        };
+        let request = ExecutionRequest::new(id, &arguments);
+        let executed = if row.is_async {
+            background_execution::enqueue(&self.executor, &self.executions, tool, request, &context, None, false)
+                .boxed()
+                .await
+        } else {
+            self.executor.execute(tool, request, &context, None).boxed().await
+        };
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).push(executed.execution);
+        Ok(server::told(said(executed.outcome)).into())
+    }
+}
+
+fn said(outcome: ToolOutcome) -> AgentToolAnswer {
+    let failed = outcome.is_failed();
+    let told = outcome.into_told();
+    let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
+    AgentToolAnswer { failed, text, data: told }
+}
+
+fn listed(tool: &ActionTool) -> ListedTool {
+    let schema = tool.spec.parameters.schema().as_object().cloned().unwrap_or_default();
+    let acts = tool.spec.acts();
+    let annotations = ToolAnnotations::with_title(&tool.label).read_only(!acts).idempotent(!acts).open_world(true);
+    ListedTool::new(tool.spec.name.clone(), tool.spec.description.clone(), Arc::new(schema))
+        .with_title(&tool.label)
+        .with_annotations(annotations)
+}
