@@ -23,7 +23,8 @@ mod linked;
 
 /// The page, and the script and the style sheet that stand in it.
 const PAGE: &str = "index.html";
-const INLINE: [(&str, &str); 2] = [("door.js", "<script type=\"module\"></script>"), ("base.css", "<style></style>")];
+const INLINE: [(&str, &str); 2] =
+    [("sign_in.js", "<script type=\"module\"></script>"), ("base.css", "<style></style>")];
 /// The shell of a signed-in person's console.
 const ENTRY: &str = "app.js";
 /// Of what pages with forms share, a script of its own.
@@ -39,7 +40,7 @@ fn main() -> io::Result<()> {
     let is_module = |path: &str| path != VENDORED && is(path, "js");
     let module = |path: &str| files.get(path).filter(|_| is_module(path)).cloned();
     let mut inline =
-        [linked::door(INLINE[0].0, &module), linked::sheet(files.get(INLINE[1].0).map_or("", String::as_str))];
+        [linked::sign_in(INLINE[0].0, &module), linked::sheet(files.get(INLINE[1].0).map_or("", String::as_str))];
     let mut served = linked::scripts(ENTRY, SHARED, &module);
     for (path, text) in files.iter().filter(|(path, _)| !is_module(path) && path.as_str() != INLINE[1].0) {
         served.insert(path.clone(), if is(path, "css") { linked::sheet(text) } else { text.clone() });

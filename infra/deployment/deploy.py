@@ -29,7 +29,7 @@ import time
 import aws
 import issuer
 import parameters
-import stack
+import stack_state
 import template
 
 class Deployment:
@@ -65,14 +65,14 @@ class Deployment:
         try:
             account, self.region = aws.account()
             aws.say(f"stack {self.name} in account {account}, region {self.region}")
-            self.found = stack.describe(self.name)
+            self.found = stack_state.describe(self.name)
         except aws.Failed as error:
             return [str(error)]
         if self.found:
-            in_the_way = stack.in_the_way(self.name, self.found["StackStatus"])
+            in_the_way = stack_state.in_the_way(self.name, self.found["StackStatus"])
             if in_the_way:
                 return [in_the_way]
-            before = stack.parameters(self.found)
+            before = stack_state.parameters(self.found)
             self.bucket = self.bucket or before.get("CodeBucket")
             self.architecture = self.architecture or before.get("Architecture")
         try:
@@ -97,11 +97,11 @@ class Deployment:
 
     def _of_what_is_left(self):
         """Problems with names of new resources that are already taken."""
-        present = stack.resources(self.name) if self.found else {}
+        present = stack_state.resources(self.name) if self.found else {}
         tables = {logical: name for logical, name in template.named(self.template, self.name, template.TABLE).items() if logical not in present}
-        existing = stack.tables(tables.values()) if tables else []
+        existing = stack_state.tables(tables.values()) if tables else []
         self.left_tables = {logical: name for logical, name in tables.items() if name in existing}
-        secrets = stack.secrets(self.name)
+        secrets = stack_state.secrets(self.name)
         for logical, name in template.named(self.template, self.name, template.SECRET).items():
             if logical not in present and name in secrets:
                 self.left_secrets[logical] = {"name": name, **secrets[name]}
@@ -257,20 +257,20 @@ def run(deployment, steps):
             try:
                 deployment.deploy(folder, values)
             except aws.Failed:
-                stack.show_failures(deployment.name)
+                stack_state.show_failures(deployment.name)
                 sys.exit("Everything is deployed, but the tables are not protected against deletion yet: make deploy does it again.")
     aws.run("cloudformation", "describe-stacks", "--stack-name", deployment.name, "--query", "Stacks[0].Outputs", "--output", "table")
 
 
 def failed(name, error):
     """Ends the program with the failure and the next step."""
-    found = stack.describe(name)
+    found = stack_state.describe(name)
     if not found:
         sys.exit(f"The deployment failed, and nothing was made. {error}")
-    stack.show_failures(name)
+    stack_state.show_failures(name)
     status = found["StackStatus"]
     sys.exit(
-        stack.in_the_way(name, status)
+        stack_state.in_the_way(name, status)
         or f"The deployment failed, and everything is again as it was before ({status}). Mend what is named above and deploy again."
     )
 
@@ -281,7 +281,7 @@ def main():
         return
     deployment = Deployment(os.environ)
     if sys.argv[1:] == ["--failures"]:
-        stack.show_failures(deployment.name)
+        stack_state.show_failures(deployment.name)
         return
     if sys.argv[1:]:
         sys.exit(f"infra/deploy takes no argument '{sys.argv[1]}': infra/deploy --help says what it takes.")

@@ -15,7 +15,7 @@ import os
 import sys
 
 import aws
-import stack
+import stack_state
 import template
 
 # Resource types worth naming to the operator.
@@ -56,16 +56,16 @@ def main():
 
 def destroy(name, with_data):
     account, region = aws.account()
-    found = stack.describe(name)
+    found = stack_state.describe(name)
     if found:
         body = aws.ask("cloudformation", "get-template", "--stack-name", name, "--template-stage", "Original")["TemplateBody"]
         deployed = template.read(body)
     else:
         deployed = template.ours()
-    left_tables = stack.tables(template.kept(deployed, name, template.TABLE).values())
+    left_tables = stack_state.tables(template.kept(deployed, name, template.TABLE).values())
     # The functions create the secrets of organizations and numbers, so no template has them.
     of_stack = set(template.named(deployed, name, template.SECRET).values()) - set(template.kept(deployed, name, template.SECRET).values())
-    left_secrets = [secret for secret, now in stack.secrets(name).items() if secret not in of_stack and not now["waits"]]
+    left_secrets = [secret for secret, now in stack_state.secrets(name).items() if secret not in of_stack and not now["waits"]]
     if not found and not (left_tables or left_secrets):
         sys.exit(f"There is no stack {name} in account {account}, region {region}, and nothing is left of one.")
     in_the_way = problems(name, found, left_tables if with_data else [])
@@ -92,13 +92,13 @@ def problems(name, found, to_delete):
     status = found["StackStatus"] if found else ""
     # Deletion is the way out of every other failed state.
     if status.endswith("_IN_PROGRESS"):
-        in_the_way.append(stack.in_the_way(name, status))
+        in_the_way.append(stack_state.in_the_way(name, status))
     if found and found.get("EnableTerminationProtection"):
         in_the_way.append(
             f"The stack {name} is protected against deletion. To take the protection off:\n"
             f"      aws cloudformation update-termination-protection --stack-name {name} --no-enable-termination-protection"
         )
-    protected = stack.protected(to_delete)
+    protected = stack_state.protected(to_delete)
     if protected:
         off = (
             "      set DeletionProtection=false in infra/deploy.parameters, and make deploy\n"
@@ -117,7 +117,7 @@ def announce(name, found, deployed, left_tables, left_secrets, with_data):
     """Prints the resources to be deleted and kept; returns the bucket of the code."""
     if found:
         kept = {**template.kept(deployed, name, template.TABLE), **template.kept(deployed, name, template.SECRET)}
-        types = collections.Counter(kind for logical, (_, kind) in stack.resources(name).items() if logical not in kept)
+        types = collections.Counter(kind for logical, (_, kind) in stack_state.resources(name).items() if logical not in kept)
         aws.say("\nWill be deleted, and cannot be brought back:")
         for kind, what in NAMES.items():
             if types.get(kind):
@@ -133,7 +133,7 @@ def announce(name, found, deployed, left_tables, left_secrets, with_data):
         _list(left_secrets, "secret")
     if found:
         aws.say("\nFrom then on callers of the numbers at Twilio hear an error: set their voice URLs to something else first.")
-    return stack.parameters(found).get("CodeBucket") if found else None
+    return stack_state.parameters(found).get("CodeBucket") if found else None
 
 
 def _list(names, what):
@@ -155,12 +155,12 @@ def confirm(name):
 def delete_stack(name):
     aws.say(f"\ndeleting the stack {name}; this takes some minutes")
     # After the deletion the name no longer finds the stack, but its id does.
-    stack_id = stack.describe(name)["StackId"]
+    stack_id = stack_state.describe(name)["StackId"]
     aws.run("cloudformation", "delete-stack", "--stack-name", name)
     try:
         aws.run("cloudformation", "wait", "stack-delete-complete", "--stack-name", stack_id)
     except aws.Failed:
-        stack.show_failures(stack_id)
+        stack_state.show_failures(stack_id)
         sys.exit(
             f"Not everything could be deleted. Mend what is named above and do this again: make destroy STACK={name} goes on where it stopped."
         )

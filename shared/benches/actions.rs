@@ -64,7 +64,8 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
     let definition = Definition::read(definition, &mut Diagnostics::default()).expect("a definition");
     let AutomationBody::Actions(actions) = &definition.body else { panic!("it has actions") };
     let output = json!({"items": [{"name": "Ada", "note": "x".repeat(500)}], "total": 1});
-    let mut run = ActionRun::resume(actions, &definition.variables, data, saved).expect("outputs are JSON");
+    let mut run =
+        ActionRun::resume((actions, &definition.catch), &definition.variables, data, saved).expect("outputs are JSON");
     let mut results = saved.to_vec();
     loop {
         let result = match run.next(Timestamp::now()) {
@@ -73,6 +74,7 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
                 return results;
             }
             Next::Settled(result) => *result,
+            Next::Pause(_) => panic!("nothing waits"),
             Next::Call(planned) => {
                 assert_eq!(planned.arguments.len(), 3);
                 planned.finished(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())

@@ -206,6 +206,7 @@ fn run(shape: Shape) -> Measured {
             organization: OrganizationId::generate(),
             user: None,
             subject: Subject::Run(RunId::generate()),
+            automation: None,
             delivery: None,
             conversation: &Conversation::default(),
             trigger: ExecutionOrigin::Automation,

@@ -70,6 +70,7 @@ fn known() -> Known {
         tools: HashMap::from([("post".to_owned(), KnownTool::Here(Box::new(tool)))]),
         trigger_service: KnownService::NotNamed,
         preflight: Preflight::NotAsked,
+        events: Vec::new(),
         earlier: BTreeMap::new(),
         built_in: BuiltInTools::default(),
         ceilings: None,

@@ -16,19 +16,27 @@ pub use definition::diagnostics::{
     CheckReport, CheckResult, Code, Diagnostic, Diagnostics, MOST_DIAGNOSTICS, Severity,
 };
 pub use definition::schedule::ScheduleRule;
-pub use definition::trigger::{AGGREGATION_MODES, DAYS, INTERVALS, MISSED, Missed, Polling, TRIGGER_TYPES, Trigger};
+pub use definition::steps::{
+    Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
+};
+pub use definition::trigger::{
+    AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_CRON_EXPRESSIONS, MOST_EXCLUDED_DAYS, Missed, Polling,
+    TRIGGER_TYPES, Trigger,
+};
 pub use definition::{Action, AutomationBody, Definition, LARGEST_DEFINITION, MOST_ACTIONS, OnError, PROMPT_FIELDS};
 pub use deployment::alerts::{AlertHook, Alerts};
 pub use deployment::automation_view::{AutomationReader, AutomationView};
 pub use deployment::difference::{Difference, DifferenceKind, Differences, differences};
-pub use deployment::watch::{MOST_FAILURES, Watch};
+pub use deployment::failure_pause::{FailurePause, MOST_FAILURES};
 pub use deployment::{Deployed, DeployedAutomation, Deployment, SeenVersion, Switch, at_revision};
-pub use expressions::conditions::{Clause, Condition, Explained, ExplainedClause, Explanation, Operator, Work};
+pub use expressions::conditions::{
+    Clause, Condition, Explained, ExplainedClause, Explanation, MOST_COMPARED, Operator, OverBound, Work,
+};
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
 pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
-pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, Next, PlannedAction};
-pub use running::approval_rules::{Standing, asking_rule, recipients, standing};
+pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction};
+pub use running::approval_rules::{ApprovalVerdict, approval_verdict, asking_rule, recipients};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};
 pub use running::retry::{Retry, RetryAction, RetryRequest, RetryStep, kept_results};

@@ -5,7 +5,7 @@
 
 extern crate self as shared; // the macros of `declare` name it
 
-pub mod agent_tools;
+pub mod authoring_tools;
 pub mod automation;
 pub mod chat;
 pub mod clients;
@@ -23,8 +23,8 @@ pub use self::core::{
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};
 pub use tools::{
-    accounts, actions, background_execution, call_variables, catalogue, connections, discovery, execution, lifecycle,
-    receipts, tool, voice_tokens, webhooks,
+    accounts, actions, background_execution, catalogue, connections, discovery, execution, lifecycle, receipts,
+    result_variables, tool, voice_tokens, webhooks,
 };
 
 pub use deadline::Deadline;

@@ -15,10 +15,10 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use crate::{
     accounts::Accounts,
     actions::{ActionClients, ToolTokens, query::Knowledge},
-    agent_tools::{self, AgentTools, AutomationTools, ToolCaller},
+    authoring_tools::{self, AgentTools, AutomationTools, ToolCaller},
     automation::{
         AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EndedCallQueue, EndedCalls, EventFilters,
-        EventHooks, EventReplays, PipedreamTriggers, RunQueue, RunStarter, Triggers, Watch,
+        EventHooks, EventReplays, FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
     },
     catalogue::Catalogue,
     chat::{TurnSettings, Turns},
@@ -33,15 +33,17 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{LlmAccess, built_in_tools, llm_tools, well_described},
-    lifecycle::{Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, Settling, StoredSecrets},
+    injection::{LlmAccess, built_in_tools, tools_of_runs, well_described},
+    lifecycle::{
+        Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
+    },
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     receipts::Receipts,
     store::{
-        Agents, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events, Executions, Hooks,
-        Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays,
-        Schedules, Services, Threads, Tools,
+        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Database, DeployedTriggers, Erasure, Events,
+        Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations, PhoneNumbers,
+        Quotas, Replays, Schedules, Services, Threads, Tools,
     },
     telemetry,
     tool::CallableTool,
@@ -223,15 +225,8 @@ impl Platform {
     }
 
     pub fn references(&self) -> Result<References> {
-        Ok(References {
-            agents: Agents::new(self.database()?),
-            phone_numbers: PhoneNumbers::new(self.database()?),
-            knowledge_bases: KnowledgeBases::new(self.database()?),
-            pipedream: self.pipedream(),
-            pipedream_secret: self.pipedream_secret()?,
-            secrets: self.secrets().clone(),
-            outbound: self.outbound()?.clone(),
-        })
+        let pipedream = (self.pipedream(), self.pipedream_secret()?);
+        Ok(References::new(self.database()?, pipedream, self.secrets().clone(), self.outbound()?.clone()))
     }
 
     pub fn stored_secrets(&self) -> Result<StoredSecrets> {
@@ -280,7 +275,7 @@ impl Platform {
 
     /// Watches the ends of runs. With `ALERT_HOOK_URL` owners hear of a pause there, signed with the key in
     /// `ALERT_SECRET`.
-    pub fn watch(&self) -> Result<Watch> {
+    pub fn watch(&self) -> Result<FailurePause> {
         let hook = match self.environment.optional("ALERT_HOOK_URL") {
             Some(url) => Some(AlertHook { url, secret: self.environment.required("ALERT_SECRET")? }),
             None => None,
@@ -288,12 +283,12 @@ impl Platform {
         let alerts = Alerts { outbound: self.outbound()?.clone(), secrets: self.secrets().clone(), hook };
         let database = self.database()?;
         let intents = Intents::new(database);
-        Ok(Watch { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
+        Ok(FailurePause { automations: Automations::new(database), alerts, intents, settling: self.settling()? })
     }
 
     /// The queue that wakes `settle` before its schedule (`SETTLE_QUEUE_URL`).
-    pub fn settling(&self) -> Result<Settling> {
-        Ok(Settling::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
+    pub fn settling(&self) -> Result<SettleWaker> {
+        Ok(SettleWaker::new(Queue::new(&self.aws, self.environment.required("SETTLE_QUEUE_URL")?)))
     }
 
     /// The queue of `schedule` (`SCHEDULED_QUEUE_URL`).
@@ -412,17 +407,17 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`] with the tools that runs may name: tools that ask a model, and the tools of agents that
-    /// build automations.
+    /// [`Platform::catalogue`] with the tools that runs may name, also those of agents that build automations.
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
         let access =
             LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
-        self.catalogue_and_by_name(llm_tools(Some(&access)), self.agent_tools(None, None)?.for_runs())
+        let tools = tools_of_runs(Some(&access), Some(&AutomationMemory::new(self.database()?)));
+        self.catalogue_and_by_name(tools, self.agent_tools(None, None)?.for_runs())
     }
 
     /// The same for a function that offers these tools without calling them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(llm_tools(None), agent_tools::described())
+        self.catalogue_and_by_name(tools_of_runs(None, None), authoring_tools::described())
     }
 
     fn catalogue_and_by_name(
@@ -505,7 +500,7 @@ impl Platform {
     /// The tools offered to runs. Tools that ask a model are described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(llm_tools(None))?),
+            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(tools_of_runs(None, None))?),
             tools: Tools::new(self.database()?),
             services: Services::new(self.database()?),
             connections: self.connections()?.clone(),
@@ -531,7 +526,7 @@ impl Platform {
             self.catalogue()?,
             self.executor(self.idempotency()?)?,
             self.organizations()?.clone(),
-            self.event_hooks()?,
+            (self.event_hooks()?, Events::new(self.database()?)),
             OrganizationMembers::new(self.database()?),
             self.run_ceilings()?,
         ))

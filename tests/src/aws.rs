@@ -8,6 +8,7 @@ mod queues;
 mod relay;
 mod schedules;
 mod secrets;
+mod start_keys;
 
 use std::{
     net::SocketAddr,
@@ -319,6 +320,14 @@ impl Aws {
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
         row.extend(attributes.into_iter().map(|(name, value)| (name, items::typed(&value))));
         self.database.put_item(read(json!({"TableName": full(table), "Item": row}))).expect("the row can be written");
+    }
+
+    /// Deletes a part of the row with this `id`, in a table whose sort key is `part`.
+    pub fn delete_part(&self, table: &str, id: &str, part: &str) {
+        let key = json!({"id": {"S": id}, "part": {"S": part}});
+        self.database
+            .delete_item(read(json!({"TableName": full(table), "Key": key})))
+            .expect("the part can be deleted");
     }
 
     pub fn delete(&self, table: &str, id: &str) {

@@ -34,6 +34,8 @@ const ARGUMENTS: [&str; 11] = [
 
 pub const ENTER: &str = "\u{E007}";
 pub const TAB: &str = "\u{E004}";
+pub const ESCAPE: &str = "\u{E00C}";
+pub const CONTROL: &str = "\u{E009}";
 
 /// A browser with one page and its own profile; it ends on drop.
 pub struct Browser {
@@ -118,6 +120,14 @@ impl Browser {
             .chars()
             .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()})));
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": presses.collect::<Vec<_>>()});
+        self.session.post("/actions", &json!({"actions": [keyboard]})).await.unwrap();
+    }
+
+    /// Presses a key while another one is held down.
+    pub async fn press_with(&self, held: &str, key: &str) {
+        let presses = [("keyDown", held), ("keyDown", key), ("keyUp", key), ("keyUp", held)]
+            .map(|(kind, key)| json!({"type": kind, "value": key}));
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": presses});
         self.session.post("/actions", &json!({"actions": [keyboard]})).await.unwrap();
     }
 

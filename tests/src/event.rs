@@ -20,6 +20,8 @@ pub struct Event {
     pub body: Option<String>,
     /// The `sub` of the JWT, if the authorizer accepted one.
     pub user: Option<String>,
+    /// The sender's address.
+    pub source: String,
     /// The function's remaining time.
     pub time: Duration,
     /// The stage variables of a REST API.
@@ -38,6 +40,7 @@ impl Event {
             headers: BTreeMap::from([("host".to_owned(), "api.switchboard.example".to_owned())]),
             body: None,
             user: None,
+            source: "192.0.2.7".to_owned(),
             time: Duration::from_secs(28),
             stage: BTreeMap::new(),
         }
@@ -75,6 +78,12 @@ impl Event {
         self
     }
 
+    #[must_use]
+    pub fn from_address(mut self, source: &str) -> Self {
+        source.clone_into(&mut self.source);
+        self
+    }
+
     /// Sets the function's remaining time.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
@@ -100,7 +109,7 @@ impl Event {
                     "method": self.method,
                     "path": self.path,
                     "protocol": "HTTP/1.1",
-                    "sourceIp": "192.0.2.7",
+                    "sourceIp": self.source,
                     "userAgent": "tests",
                 },
                 "requestId": REQUEST_ID,

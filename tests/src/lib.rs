@@ -12,8 +12,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
-pub mod agreement;
-pub mod agui;
+pub mod agui_client;
 pub mod automation;
 pub mod aws;
 pub mod browser;
@@ -27,11 +26,12 @@ pub mod logs;
 pub mod metrics;
 pub mod paced_model;
 mod process;
-pub mod published;
 pub mod secret_names;
+pub mod sequential_round_trips;
 pub mod streamed;
 pub mod template;
-pub mod waves;
+pub mod vapi_differences;
+pub mod vapi_openapi;
 pub mod webhooks;
 mod world;
 

@@ -62,8 +62,12 @@ pub struct Process {
     pub run_starter: RunStarter,
 }
 
-/// The functions' environment variables.
-fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: [&String; 4]) -> Environment {
+/// The functions' environment variables, without AWS's own.
+pub(crate) fn variables(
+    options: &Options,
+    aws: &Aws,
+    [vapi, twilio, pipedream, issuer]: [&String; 4],
+) -> BTreeMap<&'static str, String> {
     let mut variables = BTreeMap::from([
         ("AWS_ENDPOINT_URL", aws.url.clone()),
         ("TABLE_PREFIX", TABLE_PREFIX.to_owned()),
@@ -94,13 +98,15 @@ fn environment(options: &Options, aws: &Aws, [vapi, twilio, pipedream, issuer]: 
         ("JWT_AUDIENCE", format!("another,{AUDIENCE}")),
     ]);
     variables.extend(options.variables.iter().cloned());
-    Environment::new(move |name| variables.get(name).cloned())
+    variables
 }
 
 impl Process {
     pub(crate) fn connect(options: &Options, aws: &Aws, others: [&String; 4]) -> Box<Self> {
         let (region, credentials) = identity();
-        let platform = Platform::new(environment(options, aws, others), region, credentials);
+        let variables = variables(options, aws, others);
+        let environment = Environment::new(move |name| variables.get(name).cloned());
+        let platform = Platform::new(environment, region, credentials);
         let process = platform.and_then(|platform| Self::on(&platform));
         Box::new(process.expect("the environment is complete"))
     }

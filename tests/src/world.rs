@@ -19,7 +19,7 @@ mod tool_calls;
 mod tool_configs;
 mod tools;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use lambda_http::Request;
 use local::standins::{
@@ -41,7 +41,12 @@ use seed::seed;
 pub use stream::run_input;
 pub use tool_configs::{ai_sms, api_request, preemptive_sms, slack_action, sms_without_call};
 
-use crate::{Answer, Aws, Event, Template, event, issuer::Issuer, logs, process::Process};
+use crate::{
+    Answer, Aws, Event, Template, event,
+    issuer::Issuer,
+    logs,
+    process::{self, Process},
+};
 
 /// The public address in the tools of a world.
 const PUBLIC_URL: &str = "https://api.switchboard.example";
@@ -232,18 +237,22 @@ impl World {
 
     /// Replaces the process by one with empty caches and new connections, as after a cold start.
     pub fn restart(&mut self) {
-        self.process = Process::connect(
-            &self.options,
-            &self.aws,
-            [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url],
-        );
+        self.process = self.another_process();
     }
 
     /// Another process over the same tables, secrets and vendors. Swapped with [`World::process`], it handles the
     /// requests.
     pub fn another_process(&self) -> Box<Process> {
-        let others = [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url];
-        Process::connect(&self.options, &self.aws, others)
+        Process::connect(&self.options, &self.aws, self.others())
+    }
+
+    /// The functions' environment variables, without AWS's own, for programs that run beside the tests.
+    pub fn variables(&self) -> BTreeMap<&'static str, String> {
+        process::variables(&self.options, &self.aws, self.others())
+    }
+
+    fn others(&self) -> [&String; 4] {
+        [&self.vapi.url, &self.twilio.url, &self.pipedream.url, &self.issuer.url]
     }
 
     /// Sends an event to a function by its name, and waits for the work after the answer.

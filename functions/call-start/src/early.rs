@@ -12,11 +12,12 @@ use shared::{
     Deadline,
     actions::ToolConfig,
     backoff::Backoff,
-    call_variables, error,
+    error,
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
+    result_variables,
 };
 
-use crate::{ASIDE_WITHIN, Deps, incoming::Incoming, queued, set_off};
+use crate::{ASIDE_WITHIN, Deps, queued, set_off, twilio_request::Incoming};
 
 /// Kept back from the wait, for the row's change at the creation of the call.
 const RESERVE: Duration = Duration::from_millis(50);
@@ -136,8 +137,8 @@ impl Early {
             let Some(started) = self.started.iter().find(|started| started.tool_id == tool.id) else { continue };
             let json = results.get(&started.execution_id.to_string()).and_then(Option::as_deref);
             let Some(result) = json.and_then(|json| serde_json::from_str(json).ok()) else { continue };
-            let name = call_variables::name(&tool.name, &self.variables);
-            self.variables.insert(name.clone(), call_variables::plain(result));
+            let name = result_variables::name(&tool.name, &self.variables);
+            self.variables.insert(name.clone(), result_variables::plain(result));
             self.named.insert(started.execution_id, name);
         }
     }

@@ -7,7 +7,7 @@
 //! there is such a number.
 
 mod early;
-mod incoming;
+mod twilio_request;
 pub mod twiml;
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
@@ -31,7 +31,7 @@ use shared::{
     telemetry,
 };
 
-use crate::{early::Early, incoming::Incoming};
+use crate::{early::Early, twilio_request::Incoming};
 
 shared::routes!(Deps, "calls": incoming_call);
 
@@ -125,8 +125,8 @@ async fn answer(deps: &Deps, found: &Found<'_>, id: Result<Id<PhoneNumberId>>) -
     let (received_at, deadline) = (Timestamp::now(), found.deadline.at_most(ANSWER_WITHIN));
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);
-    let id = incoming::signature(request).and(id);
-    let Ok(Id(id)) = id else { return refuse(incoming::refused(), refused_at).await };
+    let id = twilio_request::signature(request).and(id);
+    let Ok(Id(id)) = id else { return refuse(twilio_request::refused(), refused_at).await };
     let incoming = match Incoming::read(request) {
         Ok(incoming) => incoming,
         // Only the signer hears the problems of a form.
@@ -261,8 +261,8 @@ async fn admitted(
     incoming: &Incoming,
     request: &Request,
 ) -> Result<PhoneNumber> {
-    let number = number?.ok_or_else(incoming::refused)?.for_its_owner();
-    incoming::verify(deps, &number, incoming, request).await?;
+    let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
+    twilio_request::verify(deps, &number, incoming, request).await?;
     Ok(number)
 }
 
@@ -271,8 +271,8 @@ async fn signed(
     number: Result<Option<Unowned<PhoneNumber>>>,
     request: &Request,
 ) -> Result<clients::twilio::Account> {
-    let number = number?.ok_or_else(incoming::refused)?.for_its_owner();
-    incoming::signed(deps, &number, request).await
+    let number = number?.ok_or_else(twilio_request::refused)?.for_its_owner();
+    twilio_request::signed(deps, &number, request).await
 }
 
 /// Refuses an unauthorized request, not before `at`. An outage of ours is nothing the caller should hear as silence.
@@ -448,6 +448,7 @@ fn queued(
         before_call: false,
         significant: None,
         tool_call_id: None,
+        sends_result_of: None,
         queued_at: Timestamp::now(),
     }
 }

@@ -151,8 +151,9 @@ async fn get_call_receipt(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Res
 
 /// Delete a call
 ///
-/// Deletes the call and the executions in it. Later events of a live call create new records. A 409 says that there
-/// was too little time for all of it: send the request again.
+/// Deletes the call, the executions in it and the event of its end. Runs that this event began stay: delete them, or erase the
+/// caller's number. Later events of a live call create new records. A 409 says that there was too little time for all of it: send the
+/// request again.
 ///
 /// - 204: It is gone.
 #[operation(DELETE "/api/{slug}/calls/{id}", Admin, also(409), tag("privacy"))]

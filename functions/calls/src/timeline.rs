@@ -63,6 +63,8 @@ enum Event {
         #[serde(flatten)]
         run: Run,
         reason: String,
+        /// The execution that sends it instead (`if_call_over`); null without one.
+        sent_by: Option<ExecutionId>,
     },
     /// The call did not accept the results of its call-start tools.
     ContextFailed {
@@ -209,13 +211,14 @@ fn of_result(call: &Call, execution: &Execution, add: &mut impl FnMut(Timestamp,
     let run = Run { execution_id: execution.id, tool_id: execution.tool_id, label: None, trigger: execution.trigger };
     match call.background_told.iter().find(|told| told.execution_id == execution.id) {
         Some(BackgroundResult { at, error: None, .. }) => add(*at, Event::ResultInjected(run)),
-        Some(BackgroundResult { at, error: Some(reason), .. }) => {
-            add(*at, Event::ResultFailed { run, reason: reason.clone() });
+        Some(BackgroundResult { at, error: Some(reason), sent_by, .. }) => {
+            add(*at, Event::ResultFailed { run, reason: reason.clone(), sent_by: *sent_by });
         }
         None => {
             if let Some(ended) = call.ended_at {
                 let done = execution.started_at.plus(Duration::from_millis(execution.duration_ms));
-                add(done.max(ended), Event::ResultFailed { run, reason: "the call is over".to_owned() });
+                let reason = "the call is over".to_owned();
+                add(done.max(ended), Event::ResultFailed { run, reason, sent_by: None });
             }
         }
     }

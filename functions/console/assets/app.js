@@ -1,4 +1,4 @@
-// The console for a signed-in person begins here: settings, the parts, and the view of their state.
+// The start of a signed-in person's console: settings, the parts, and the view of their state.
 
 import { Api } from './shell/api.js';
 import { BEGINNING, Entrance } from './shell/entrance.js';
@@ -13,7 +13,7 @@ import { store } from './shell/store.js';
 const root = document.getElementById('app');
 
 async function begin() {
-  // Its script comes while the person's organization is asked for.
+  // While the person's organization is asked for.
   PLACES.find(({ page }) => page === (route(location.hash)?.page ?? 'home'))?.open().catch(() => {});
   const given = await settings();
   if (!given.stream_url) {
@@ -28,7 +28,7 @@ async function begin() {
   await entrance.start();
 }
 
-/** A sentence in the place of a page. */
+/** In the place of a page. */
 function alone(sentence) {
   render(html`<main class="alone"><h1>Switchboard</h1><p role="alert">${sentence}</p></main>`, root);
 }

@@ -66,7 +66,7 @@ struct ConsoleSettingsView {
     #[schema(format = "uri")]
     openid_configuration: String,
     client_id: String,
-    /// Address of the streaming door; null where none is known.
+    /// Address of the streaming API; null where none is known.
     #[schema(format = "uri")]
     stream_url: Option<String>,
     /// Separated by blanks.

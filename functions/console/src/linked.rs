@@ -23,7 +23,7 @@ pub(crate) fn scripts(entry: &str, share: &str, module: &impl Fn(&str) -> Option
 }
 
 /// The script in the page itself, from where the others are below `console/`.
-pub(crate) fn door(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
+pub(crate) fn sign_in(entry: &str, module: &impl Fn(&str) -> Option<String>) -> String {
     let text = linked(entry, &[], false, module).text;
     let script = text.rsplit_once("export ").map_or(&*text, |(script, _)| script);
     script.replace("import('./", "import('./console/")
@@ -51,7 +51,6 @@ pub(crate) fn versioned(text: &str, names: &[String], version: &str) -> String {
     })
 }
 
-/// A script and its modules.
 struct Linked {
     text: String,
     /// The paths of the modules in it.
@@ -190,7 +189,6 @@ fn without_comments(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name that a declaration declares.
 fn declared(declaration: &str) -> Option<String> {
     let rest = declaration.strip_prefix("async ").unwrap_or(declaration);
     let rest =
@@ -231,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn the_door_opens_the_shell_below_console_and_exports_nothing() {
-        let text = door("in/door.js", &|path| match path {
-            "in/door.js" => Some("import { ONE } from '../one.js';\nimport('../app.js', ONE);\n".to_owned()),
+    fn the_sign_in_opens_the_shell_below_console_and_exports_nothing() {
+        let text = sign_in("in/sign_in.js", &|path| match path {
+            "in/sign_in.js" => Some("import { ONE } from '../one.js';\nimport('../app.js', ONE);\n".to_owned()),
             path => module(path),
         });
         assert!(

@@ -136,7 +136,7 @@ test('a card that was decided elsewhere closes and says how', async () => {
   assert.match(looked.state.get().notice.text, /decided in another window/);
 });
 
-test('who may only read is told why, and reads without the streaming door', async () => {
+test('who may only read is told why, and reads without the streaming API', async () => {
   const page = { items: [{ number: 2, role: 'assistant', content: 'Hello', tools: [{ tool: 'look_up', outcome: 'succeeded' }], widget: null, metadata: { receipt } }, { number: 1, role: 'user', content: 'Hi', tools: [], widget: null }], next_cursor: null };
   const { state, asked, shown } = await opened({ readOnly: 'This needs the role member.', messages: { newest: page } });
   assert.equal(state.get().readOnly, 'This needs the role member.');

@@ -4,7 +4,7 @@ import test from 'node:test';
 import { mostUrgent, recipientsIn, titleOf } from '../assets/approvals/asked.js';
 import { callsByHour, needsOf } from '../assets/home/needs.js';
 import { stepsOf, waitOf } from '../assets/runs/words.js';
-import { keys } from '../assets/shell/keys.js';
+import { keys } from '../assets/shell/shortcuts.js';
 import { may, whyNot } from '../assets/shell/roles.js';
 import { addressOf, route } from '../assets/shell/route.js';
 import { NO_ROWS, revealed, withNewest, withOlder } from '../assets/shell/rows.js';

@@ -4,7 +4,7 @@ use shared::{
     Platform, Result,
     described::{Schemas, json, reference},
     http::{Access, Answers, Asked, Id, Operation, Reply, operation},
-    lifecycle::{Lifecycle, Settling, ToolDeletion},
+    lifecycle::{Lifecycle, SettleWaker, ToolDeletion},
     models::ToolId,
     platform,
 };
@@ -14,7 +14,7 @@ shared::routes!(Deps, "tools": delete_tool);
 pub struct Deps {
     pub access: Access,
     pub lifecycle: Lifecycle,
-    pub settling: Settling,
+    pub settling: SettleWaker,
 }
 
 impl Deps {

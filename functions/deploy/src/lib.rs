@@ -246,7 +246,7 @@ impl Part for IfMatch {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let doc = "The `ETag` of the automation that was read; a change of another one is a 409.";
-        operation.may_say("If-Match", doc, json!({"type": "string"}));
+        operation.request_header("If-Match", doc, json!({"type": "string"}));
     }
 }
 
@@ -308,7 +308,6 @@ impl<const NEW: bool> Answers for Verdict<NEW> {
     }
 }
 
-/// The refusal of a body that is not read at all.
 fn refused_unread(request: &Request) -> Option<Deployed> {
     let body = http::body(request);
     Deployment::refuse_size(body.len()).or_else(|| Deployment::refuse_duplicates(body))

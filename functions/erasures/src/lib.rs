@@ -75,7 +75,7 @@ struct NumberErasedView {
 /// {"phone_number": "+14155550101", "cursor": "runs"}
 /// ```
 /// ```json,200
-/// {"phone_number": "+…01", "deleted": {"calls": 3, "executions": 7, "runs": 1, "events": 2, "threads": 1},
+/// {"phone_number": "+…01", "deleted": {"calls": 3, "executions": 7, "runs": 1, "events": 2, "threads": 1, "remembered": 0},
 ///  "runs_under_way": [], "complete": true, "next_cursor": null}
 /// ```
 #[operation(POST "/api/{slug}/erasures", Admin, resource(Erasures))]
@@ -90,6 +90,7 @@ async fn erase_number(deps: &Deps, asked: &Asked<'_>, body: Sent<ErasureOfNumber
         erased.runs = erased.runs,
         erased.events = erased.events,
         erased.threads = erased.threads,
+        erased.remembered = erased.remembered,
         complete,
         "the data about a phone number was deleted"
     );

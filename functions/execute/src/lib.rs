@@ -157,6 +157,7 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             organization,
             user: None,
             subject: invocation.subject(requested),
+            automation: None,
             delivery: requested.tool_call_id(),
             conversation,
             trigger: ExecutionOrigin::Conversation,

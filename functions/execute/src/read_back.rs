@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use shared::{
-    Result,
+    Error, Result,
     actions::ActionTool,
     cut::fit,
     error,
@@ -16,6 +16,7 @@ use crate::Deps;
 
 /// Bytes of the arguments in the sentence.
 const ARGUMENTS_BUDGET: usize = 2 * 1024;
+const MOST_ATTEMPTS: usize = 5;
 
 /// The answer instead of an execution; `None` if the tool may act.
 pub(crate) async fn answer(
@@ -35,31 +36,52 @@ pub(crate) async fn answer(
     };
     let significant = tool.significant(&checked.arguments, context.conversation);
     let key = Key::new(&["read_back", &tool.id.to_string()], &Value::Object(significant));
-    match second(deps, call, key.as_str(), context).await {
-        Ok(SecondRequest::Acts | SecondRequest::Repeats) => None,
-        Ok(SecondRequest::SameRequest) => Some(read_back(row, &checked.arguments)),
-        Ok(SecondRequest::ReadsBackAnew) => {
-            let asked = ReadBack::new(key.as_str().to_owned(), context.delivery);
-            match deps.calls.read_back(context.organization, &call.id, &asked).await {
-                Ok(true) => Some(read_back(row, &checked.arguments)),
-                Ok(false) => Some(ToolOutcome::failed("Nothing was done: the call is over.")),
-                Err(outage) => Some(unavailable(row, &outage)),
-            }
+    match decide(deps, call, key.as_str(), context).await {
+        Ok(Decision::Acts) => None,
+        Ok(Decision::ReadsBack) => Some(read_back(row, &checked.arguments)),
+        Ok(Decision::CallIsOver) => Some(ToolOutcome::failed("Nothing was done: the call is over.")),
+        Err(outage) => {
+            tracing::error!(tool.id = %row.id, "a confirmation could not be recorded: {}", error::chain(&outage));
+            Some(execution::unavailable())
         }
-        Err(outage) => Some(unavailable(row, &outage)),
     }
 }
 
-async fn second(deps: &Deps, call: &Call, key: &str, context: &CallContext<'_>) -> Result<SecondRequest> {
-    let Some(asked) = &call.read_back else { return Ok(SecondRequest::ReadsBackAnew) };
-    let window = deps.executor.idempotency.window();
-    match asked.second(key, context.delivery, window) {
-        SecondRequest::Acts => {
-            let taken = deps.calls.take_answer(context.organization, &call.id, asked, context.delivery).await?;
-            Ok(if taken { SecondRequest::Acts } else { SecondRequest::ReadsBackAnew })
+enum Decision {
+    Acts,
+    ReadsBack,
+    CallIsOver,
+}
+
+/// Each write holds only for the request that was read. After a refusal the row is read anew: another request of the same message, or
+/// words of the caller, came between.
+async fn decide(deps: &Deps, call: &Call, key: &str, context: &CallContext<'_>) -> Result<Decision> {
+    let (organization, window) = (context.organization, deps.executor.idempotency.window());
+    let mut latest = call.read_back.clone();
+    for _ in 0..MOST_ATTEMPTS {
+        let meaning =
+            latest.as_ref().map_or(SecondRequest::ReadsBackAnew, |asked| asked.second(key, context.delivery, window));
+        let decided = match (meaning, &latest) {
+            (SecondRequest::Repeats, _) => return Ok(Decision::Acts),
+            (SecondRequest::SameRequest, _) => return Ok(Decision::ReadsBack),
+            (SecondRequest::Acts, Some(asked)) => {
+                deps.calls.take_answer(organization, &call.id, asked, context.delivery).await?.then_some(Decision::Acts)
+            }
+            (SecondRequest::Acts | SecondRequest::ReadsBackAnew, asked) => deps
+                .calls
+                .read_back(organization, &call.id, asked.as_ref(), &ReadBack::new(key.to_owned(), context.delivery))
+                .await?
+                .then_some(Decision::ReadsBack),
+        };
+        if let Some(decided) = decided {
+            return Ok(decided);
         }
-        other => Ok(other),
+        let Some(now) = deps.calls.current(organization, &call.id).await?.filter(|call| call.ended_at.is_none()) else {
+            return Ok(Decision::CallIsOver);
+        };
+        latest = now.read_back;
     }
+    Err(Error::Conflict("The caller's confirmation changed with each attempt.".into()))
 }
 
 fn read_back(row: &Tool, arguments: &Map<String, Value>) -> ToolOutcome {
@@ -74,9 +96,4 @@ fn read_back(row: &Tool, arguments: &Map<String, Value>) -> ToolOutcome {
          caller has said yes, call this tool again with the same arguments, before anything else."
     );
     ToolOutcome::succeeded(told).status(ExecutionStatus::ReadBack)
-}
-
-fn unavailable(row: &Tool, outage: &shared::Error) -> ToolOutcome {
-    tracing::error!(tool.id = %row.id, "a confirmation could not be recorded: {}", error::chain(outage));
-    execution::unavailable()
 }

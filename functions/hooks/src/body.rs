@@ -4,11 +4,14 @@
 //! {"service": "Slack", "secret": "…", "tenant": "A0MDYCDME#T061EG9R6", "label": "Our workspace"}
 //! {"service": "Gmail", "service_account": "push@project.iam.gserviceaccount.com", "audience": "…"}
 //! {"service": "Webhooks"}
+//! {"service": "acme", "scheme": "hmac", "header": "X-Acme-Signature"}
 //! ```
 //!
 //! `tenant` names the owner of events where a service sends those of all organizations to one address: the parts in `tenant_of`,
 //! joined by `#`. We generate a secret for services that accept one, unless the body has one. Services with a secret of their
 //! own (Slack, Stripe, `HubSpot`, Notion, Twilio, Linear) leave the hook pending until it is known.
+
+mod own;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -18,7 +21,7 @@ use shared::{
     Error, Result,
     error::Problems,
     fields::Fields,
-    models::{Hook, SecretId, folded_name},
+    models::{Hook, OwnHook, SecretId, folded_name},
     webhooks::{HookSecret, Scheme},
 };
 
@@ -29,11 +32,16 @@ const LONGEST_SECRET: usize = 1_000;
 const LONGEST_ID: usize = 500;
 /// Characters of Telegram's `secret_token`.
 const LONGEST_TELEGRAM_TOKEN: usize = 256;
+/// Characters of a given secret of an own hook.
+const SHORTEST_OWN_SECRET: usize = 16;
 /// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
 pub(crate) struct NewBody {
     pub(crate) service: String,
+    pub(crate) scheme: Scheme,
+    /// Given settings of an organization's own hook.
+    pub(crate) own: Option<OwnHook>,
     pub(crate) label: String,
     pub(crate) tenant_key: Option<String>,
     pub(crate) secret: Secret,
@@ -66,7 +74,15 @@ const fn tenant_of(scheme: Scheme) -> Option<(&'static str, &'static [&'static s
         Scheme::MicrosoftGraph => Some(("microsoft_graph", &["id of the subscription"])),
         Scheme::Linear => Some(("linear", &["id of the workspace"])),
         // Any owner of a service account could claim anybody's mailbox.
-        Scheme::GooglePubsub | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => None,
+        Scheme::GooglePubsub
+        | Scheme::StandardWebhooks
+        | Scheme::Twilio
+        | Scheme::Telegram
+        | Scheme::Pipedream
+        | Scheme::Hmac
+        | Scheme::Bearer
+        | Scheme::Basic
+        | Scheme::Unsigned => None,
     }
 }
 
@@ -79,25 +95,20 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
         let tenant = fields.text("tenant", LONGEST_ID);
         let account = fields.text("service_account", LONGEST_ID);
         let audience = fields.text("audience", LONGEST_ID);
+        let own = own::settings(&mut fields, service.as_deref());
+        let scheme_of = |service: &str| own.as_ref().map_or_else(|| Scheme::of_service(service), |(scheme, _)| *scheme);
         let service = service.filter(|service| {
-            check_members(
-                &mut fields,
-                Scheme::of_service(service),
-                given.is_some(),
-                account.is_some(),
-                audience.is_some(),
-            )
+            check_members(&mut fields, scheme_of(service), given.is_some(), account.is_some(), audience.is_some())
         });
-        let scheme = service.as_deref().map(Scheme::of_service);
+        let scheme = service.as_deref().map(scheme_of);
         let tenant_key = scheme.and_then(|scheme| tenant_key(&mut fields, scheme, tenant.as_deref()));
         if let (Some(scheme), Some(given)) = (scheme, &given) {
             check_secret(&mut fields, scheme, given);
         }
         fields.finish();
-        Some((service?, label, given, tenant, account, audience, tenant_key))
+        Some((service?, scheme?, own, label, given, tenant, account, audience, tenant_key))
     });
-    let (service, label, given, tenant, account, audience, tenant_key) = problems.into_result(read)?;
-    let scheme = Scheme::of_service(&service);
+    let (service, scheme, own, label, given, tenant, account, audience, tenant_key) = problems.into_result(read)?;
     let (secret, shown) = match given {
         Some(given) => (Some(given), None),
         None if scheme.has_generated_secret() => {
@@ -114,7 +125,8 @@ pub(crate) fn new_hook(body: &Value) -> Result<NewBody> {
         email: account,
         ..HookSecret::of(secret.unwrap_or_default())
     });
-    Ok(NewBody { service, label, tenant_key, secret: Secret { content, shown } })
+    let own = own.map(|(_, own)| own);
+    Ok(NewBody { service, scheme, own, label, tenant_key, secret: Secret { content, shown } })
 }
 
 pub(crate) fn change(body: &Value, hook: &Hook) -> Result<Change> {
@@ -218,6 +230,15 @@ fn tenant_key(fields: &mut Fields<'_>, scheme: Scheme, tenant: Option<&str>) -> 
 fn check_secret(fields: &mut Fields<'_>, scheme: Scheme, secret: &str) {
     if scheme == Scheme::GooglePubsub {
         fields.problem("secret", "is for services that sign with one; this one shows tokens of Google's");
+    }
+    if scheme == Scheme::Unsigned {
+        fields.problem("secret", "is for hooks whose scheme proves requests with one");
+    }
+    if matches!(scheme, Scheme::Bearer | Scheme::Basic | Scheme::Hmac) && secret.len() < SHORTEST_OWN_SECRET {
+        fields.problem(
+            "secret",
+            format!("must have at least {SHORTEST_OWN_SECRET} characters; leave it out to get one of ours"),
+        );
     }
     if scheme == Scheme::Telegram {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

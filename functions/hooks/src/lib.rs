@@ -4,8 +4,8 @@
 
 mod body;
 mod events;
-mod replay;
-mod replays;
+mod replay_plans;
+mod single_replay;
 
 use futures_util::try_join;
 use secrecy::{ExposeSecret, SecretString};
@@ -17,10 +17,10 @@ use shared::{
     discovery::{ArrivesBy, arrivals, did_you_mean, nearest_services},
     http::{Access, Asked, Created, Deleted, Id, Paged, Sent, Shown, operation},
     lifecycle::{HookRegistry, NewHook},
-    models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, Timestamp},
+    models::{AutomationId, Hook, HookId, HookSecretRef, HookStatus, OrganizationId, OwnHook, Timestamp},
     platform,
     store::{Events, HookChange, Page, Services},
-    webhooks::{HookSecret, Scheme},
+    webhooks::{HookSecret, LearnedPayload, Scheme, learn, own_name, own_service},
 };
 
 use crate::body::{Change, NewBody, Secret};
@@ -34,13 +34,13 @@ shared::routes!(
     delete_hook,
     events::list_events,
     // Before the events: their ids would match "replays".
-    replays::plan_event_replay,
-    replays::list_event_replays,
-    replays::get_event_replay,
-    replays::start_event_replay,
-    replays::cancel_event_replay,
+    replay_plans::plan_event_replay,
+    replay_plans::list_event_replays,
+    replay_plans::get_event_replay,
+    replay_plans::start_event_replay,
+    replay_plans::cancel_event_replay,
     events::get_event,
-    replay::replay_event,
+    single_replay::replay_event,
 );
 
 pub struct Deps {
@@ -75,6 +75,15 @@ struct HookView {
     service: String,
     /// How its requests are proven.
     scheme: Scheme,
+    /// The name of an own hook, for the `hook` of triggers.
+    hook: Option<String>,
+    /// How the requests of an own hook are proven and read.
+    settings: Option<OwnHook>,
+    /// The danger of a hook without a secret.
+    warning: Option<&'static str>,
+    /// Requests of an own hook that were refused because more than 300 came in a minute.
+    throttled: u64,
+    throttled_at: Option<Timestamp>,
     /// Instructions for setting the hook up at the service.
     set_up: &'static str,
     label: String,
@@ -95,7 +104,13 @@ struct HookView {
     /// Shown this once.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
+    /// The fields of the events that came in the last days, when a single hook is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<LearnedPayload>,
 }
+
+const UNPROVEN: &str = "Requests are not signed: everybody who learns the hook's url and can send from an allowed address can start runs \
+                        with any data. Let no automation of this hook act on that data unchecked.";
 
 impl HookView {
     fn new(deps: &Deps, hook: Hook) -> Self {
@@ -105,6 +120,11 @@ impl HookView {
             organization_id: hook.organization_id,
             scheme: Scheme::of_hook(&hook),
             set_up: Scheme::of_hook(&hook).set_up(),
+            hook: own_name(&hook.service).map(str::to_owned),
+            settings: hook.own.clone(),
+            warning: (Scheme::of_hook(&hook) == Scheme::Unsigned).then_some(UNPROVEN),
+            throttled: hook.throttled.unwrap_or_default(),
+            throttled_at: hook.throttled_at,
             service: hook.service,
             label: hook.label,
             url,
@@ -116,6 +136,7 @@ impl HookView {
             created_at: hook.created_at,
             updated_at: hook.updated_at,
             secret: None,
+            payload: None,
         }
     }
 
@@ -136,8 +157,11 @@ shared::described! {
 /// Webhooks says) get one of ours, shown this once, unless `secret` gives one. Services that create the secret (Slack,
 /// Stripe, `HubSpot`, Notion, Linear; for Twilio it is the account's auth token) leave the hook `pending` until it is
 /// known: now, by a change of the hook, or from Notion itself. Gmail shows tokens of Google's for `service_account`. A
-/// service that is unknown, or that calls no hook (Airtable, Google Sheets, Oura), is refused with the way in which
-/// its events arrive.
+/// service that calls no hook (Airtable, Google Sheets, Oura) is refused with the way in which its events arrive.
+///
+/// Any other name is a hook of the organization's own, for `"trigger_config": {"hook": "acme"}`. Its `scheme` is
+/// `standard_webhooks` unless given; `hmac` signs the body into `header`, `bearer` shows a token, `basic` a user and
+/// password, and `none` proves nothing, so it needs `allowed_addresses`. A name that resembles a service's needs a `scheme`.
 ///
 /// `tenant` is whose events they are where a service sends those of all organizations to one address, `/api/hooks/{service}`:
 /// `<app>#<workspace>` for Slack, the id of the installation for GitHub, of the connected account for Stripe,
@@ -154,6 +178,12 @@ shared::described! {
 /// ```json,own: A program of the organization
 /// {"service": "Webhooks", "label": "Our shop"}
 /// ```
+/// ```json,signed: An own hook, signed as a shop does it
+/// {"service": "acme", "scheme": "hmac", "header": "X-Acme-Signature", "encoding": "base64", "event_field": "topic"}
+/// ```
+/// ```json,unsigned: A device without secrets
+/// {"service": "doorbell", "scheme": "none", "allowed_addresses": ["203.0.113.0/24"]}
+/// ```
 /// ```json,gmail
 /// {"service": "Gmail", "service_account": "push@project.iam.gserviceaccount.com"}
 /// ```
@@ -162,12 +192,17 @@ shared::described! {
 /// ```
 #[operation(POST "/api/{slug}/hooks", Admin, also(409, 502))]
 async fn create_hook(deps: &Deps, asked: &Asked<'_>, body: Sent<NewBody>) -> Result<Created<HookView>> {
-    let new = body::new_hook(&body.json()?)?;
-    must_call_hooks(deps, &new.service, asked.deadline).await?;
+    let mut new = body::new_hook(&body.json()?)?;
+    if is_own(deps, &new, asked.deadline).await? {
+        new.service = own_service(&new.service);
+        new.own.get_or_insert_default();
+    }
     let Secret { content, shown } = new.secret;
     let new = NewHook {
         id: HookId::generate(),
         service: new.service,
+        scheme: new.scheme,
+        own: new.own,
         label: new.label,
         tenant_key: new.tenant_key,
         automation_id: None,
@@ -194,7 +229,8 @@ async fn list_hooks(deps: &Deps, asked: &Asked<'_>, page: Paged) -> Result<Page<
 #[operation(GET "/api/{slug}/hooks/{id}", Viewer)]
 async fn get_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<Shown<HookView>> {
     let hook = deps.registry.hooks.get(asked.organization(), id.0).await?;
-    Ok(Shown(HookView::new(deps, hook)))
+    let events = deps.events.samples(asked.organization(), &hook.service, None).await?;
+    Ok(Shown(HookView { payload: learn(&events), ..HookView::new(deps, hook) }))
 }
 
 /// Change a hook, or its secret
@@ -225,23 +261,34 @@ async fn delete_hook(deps: &Deps, asked: &Asked<'_>, id: Id<HookId>) -> Result<D
     Ok(Deleted)
 }
 
-/// Refuses a hook for an unknown service, or for a service whose events arrive in another way.
-async fn must_call_hooks(deps: &Deps, written: &str, deadline: Deadline) -> Result<()> {
+/// Whether a hook is the organization's own. Refuses a name that may be a misspelt service, and a service whose events arrive in
+/// another way.
+async fn is_own(deps: &Deps, new: &NewBody, deadline: Deadline) -> Result<bool> {
+    let written = new.service.as_str();
     if Scheme::known(written).is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let names = [written.to_owned()];
     let (services, mut capabilities) =
         try_join!(deps.services.named(&names, deadline), deps.services.capabilities(&names, deadline))?;
     let Some(service) = services.first() else {
-        let near = did_you_mean(&nearest_services(written, &deps.services.all().await?));
-        let near = if near.is_empty() { near } else { format!("{near} ") };
-        let problem = format!("is not a service with known events; {near}For a program of your own write Webhooks");
+        let near = if new.own.is_some() { Vec::new() } else { nearest_services(written, &deps.services.all().await?) };
+        if near.is_empty() {
+            return Ok(true);
+        }
+        let problem = format!(
+            "is not a service with known events; {} For a hook of your own with this name give its scheme too",
+            did_you_mean(&near)
+        );
         return Err(Error::invalid("service", problem));
     };
+    if new.own.is_some() {
+        let problem = "is for hooks of your own; a service of the catalogue has the scheme that it signs with";
+        return Err(Error::invalid("scheme", problem));
+    }
     let arrivals = arrivals(&service.name, capabilities.remove(written).as_ref());
     if arrivals.iter().any(|arrival| arrival.by == ArrivesBy::Hook) {
-        return Ok(());
+        return Ok(false);
     }
     let ways: Vec<String> =
         arrivals.iter().map(|arrival| format!("{} ({})", arrival.next_step, arrival.events.join(", "))).collect();

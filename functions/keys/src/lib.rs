@@ -170,7 +170,7 @@ async fn store(
     let left = before.own_keys.get(service).map(|old| secret_intent(deps, before.id, service, old.id, deadline));
     let write = deps.organizations.set_own_key(before, service, Some(key), Some(made.id), left.as_ref());
     deps.secrets.store(&made, content, write).await?;
-    deps.organizations.index_follows(before, |row| row.own_keys.get(service) == Some(key)).await;
+    deps.organizations.wait_for_index(before, |row| row.own_keys.get(service) == Some(key)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
@@ -191,7 +191,7 @@ async fn remove(deps: &Deps, organization: OrganizationId, service: KeyService, 
             return Err(error);
         }
     }
-    deps.organizations.index_follows(&before, |row| row.own_keys.get(service).is_none()).await;
+    deps.organizations.wait_for_index(&before, |row| row.own_keys.get(service).is_none()).await;
     deps.secrets.discard(&left).await;
     Ok(())
 }

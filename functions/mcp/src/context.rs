@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Result,
     actions::ActionTool,
-    call_variables,
     cut::fit,
     described::{Described, Json, Schemas},
     error::Problems,
@@ -20,6 +19,7 @@ use shared::{
     fields::Fields,
     http::{Answers, Found, Id, Operation, Reply, Sent, operation},
     models::{AgentId, CallId, E164, ExecutionId, ExecutionOrigin, Slug, Tool, ToolName},
+    result_variables,
     tool::{CallContext, Conversation, Subject},
     voice_tokens::{CallFacts, VoiceToken},
 };
@@ -162,8 +162,8 @@ pub(crate) async fn agent_context(
         let result = answer.filter(|answer| answer.get("success") == Some(&Value::Bool(true)));
         match result.and_then(|answer| answer.get("result")) {
             Some(result) => {
-                let variable = call_variables::name(&name, &variables);
-                variables.insert(variable, call_variables::plain(fit(result.clone(), LONGEST_RESULT)));
+                let variable = result_variables::name(&name, &variables);
+                variables.insert(variable, result_variables::plain(fit(result.clone(), LONGEST_RESULT)));
             }
             None => missing.push(name),
         }
@@ -200,6 +200,7 @@ async fn run(
         organization: token.organization_id,
         user: None,
         subject: Subject::of(call.facts.id.as_ref(), call.facts.caller.as_deref(), &name),
+        automation: None,
         delivery: None,
         conversation,
         trigger: ExecutionOrigin::CallStart,

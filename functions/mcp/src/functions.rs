@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    agent_tools::{AgentToolAnswer, Format, InWhoseName},
+    authoring_tools::{AgentToolAnswer, Format, InWhoseName},
     described::{Described, Json, Schemas, json},
     fields::kind,
     http::{Asked, Asks, Found, Operation, Part, Repeated, Sent, Shown, Wanted, operation},

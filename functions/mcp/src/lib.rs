@@ -1,15 +1,15 @@
 //! The tools for building automations, for clients of the Model Context Protocol (MCP) and for function calling; and the
 //! tools of a voice agent, for other voice platforms.
 
+mod authentication;
 mod context;
-mod door;
 mod functions;
 mod server;
 mod voice;
 
 use shared::{
     Platform, Result,
-    agent_tools::AgentTools,
+    authoring_tools::AgentTools,
     described::{Schemas, json, reference},
     http::{Access, Answers, Found, Operation, Part, Reply, TokenVerifier, operation},
     models::Slug,
@@ -38,7 +38,7 @@ pub struct Deps {
     pub access: Access,
     pub tokens: TokenVerifier,
     pub tools: AgentTools,
-    pub door: door::Settings,
+    pub authentication: authentication::Settings,
     pub voice: voice::VoiceDeps,
 }
 
@@ -48,7 +48,10 @@ impl Deps {
             access: platform.access()?,
             tokens: platform.token_verifier()?,
             tools: platform.agent_tools_for_clients()?,
-            door: door::Settings { public_url: platform.public_url()?, mcp: platform.mcp_settings()? },
+            authentication: authentication::Settings {
+                public_url: platform.public_url()?,
+                mcp: platform.mcp_settings()?,
+            },
             voice: voice::VoiceDeps::new(platform)?,
         })
     }
@@ -178,7 +181,7 @@ async fn mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> 
 
 /// No authorizer stands before the server: its 401 would not say where tokens are given.
 async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
-    let shown = door::headers(deps, found.request)?;
+    let shown = authentication::headers(deps, found.request)?;
     // The same headers stand at a refusal: a client in a browser must be able to read it.
     match Box::pin(server::answer(deps, found, slug)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
@@ -191,7 +194,7 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
 #[operation(OPTIONS "/api/{slug}/mcp", open, also(403), when(HasNoDashboardOrigins), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
-    door::preflight(deps, found.request).map(Preflight)
+    authentication::preflight(deps, found.request).map(Preflight)
 }
 
 /// Where tokens for the MCP server are given
@@ -200,7 +203,7 @@ async fn mcp_preflight(deps: &Deps, found: &Found<'_>) -> Result<Preflight> {
 #[operation(GET "/.well-known/oauth-protected-resource/api/{slug}/mcp", open, also(404), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Metadata> {
-    door::metadata(deps, Some(&slug)).map(Metadata)
+    authentication::metadata(deps, Some(&slug)).map(Metadata)
 }
 
 /// Where tokens for this API are given
@@ -209,5 +212,5 @@ async fn mcp_metadata(deps: &Deps, _found: &Found<'_>, slug: Slug) -> Result<Met
 #[operation(GET "/.well-known/oauth-protected-resource", open, resource(McpRootMetadata), throttle(Open))]
 #[expect(clippy::unused_async, reason = "handlers have one form, and this one waits for nothing")]
 async fn root_metadata(deps: &Deps, _found: &Found<'_>) -> Result<Metadata> {
-    door::metadata(deps, None).map(Metadata)
+    authentication::metadata(deps, None).map(Metadata)
 }

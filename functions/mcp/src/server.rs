@@ -18,14 +18,14 @@ use rmcp::{
 use serde_json::{Value, json};
 use shared::{
     Deadline, Error, Result,
-    agent_tools::{AgentTool, AgentToolAnswer, AgentTools, InWhoseName},
+    authoring_tools::{AgentTool, AgentToolAnswer, AgentTools, InWhoseName},
     error,
     http::{self, Found, Reply, Request},
     models::{Member, Slug},
     tool::NotBound,
 };
 
-use crate::{Deps, door};
+use crate::{Deps, authentication};
 
 /// For how long a client may keep the list of tools, in milliseconds: it changes with the program.
 const LIST_HOLDS: u64 = 5 * 60 * 1_000;
@@ -39,14 +39,14 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
 
 /// Answers a request of a member who shows a good token, as `rmcp` does.
 pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
-    let member = door::member(deps, found, slug).await?;
+    let member = authentication::member(deps, found, slug).await?;
     serve(deps, found.request, Server { tools: deps.tools.clone(), member, deadline: found.deadline }).await
 }
 
 /// Has `rmcp` answer a request with this server's tools.
 pub(crate) async fn serve<S: ServerHandler + Clone>(deps: &Deps, request: &Request, server: S) -> Result<Reply> {
     // The second is the gateway's own host name, if this API has another one.
-    let hosts = std::iter::once(door::host(deps)).chain(door::gateway_host(request));
+    let hosts = std::iter::once(authentication::host(deps)).chain(authentication::gateway_host(request));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

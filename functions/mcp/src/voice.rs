@@ -19,7 +19,7 @@ use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::{ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens},
-    agent_tools::AgentToolAnswer,
+    authoring_tools::AgentToolAnswer,
     background_execution,
     clients::Queue,
     execution::{ExecutionRequest, Executor},
@@ -297,6 +297,7 @@ impl ServerHandler for Server {
             organization: self.organization,
             user: None,
             subject: Subject::of(self.facts.id.as_ref(), self.conversation.caller.as_deref(), &name),
+            automation: None,
             // The message's id is new whenever the model calls again.
             delivery: None,
             conversation: &self.conversation,
@@ -318,7 +319,7 @@ impl ServerHandler for Server {
 
 fn said(outcome: ToolOutcome) -> AgentToolAnswer {
     let failed = outcome.is_failed();
-    let told = outcome.into_told();
+    let told = outcome.into_model_value();
     let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
     AgentToolAnswer { failed, text, data: told }
 }

@@ -276,7 +276,7 @@ async fn update(
     after.credentials_secret.clone_from(&name);
     let write = deps.phone_numbers.update(organization, &before, &mut after, Some(made.id), left.as_ref());
     deps.secrets.store(&made, &account.to_secret(), write).await.map_err(no_agent)?;
-    deps.phone_numbers.index_follows(&before.number, Some(&name)).await;
+    deps.phone_numbers.wait_for_index(&before.number, Some(&name)).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }
@@ -292,7 +292,7 @@ async fn remove(deps: &Deps, organization: OrganizationId, id: PhoneNumberId, de
             return Err(error);
         };
     }
-    deps.phone_numbers.index_follows(&row.number, None).await;
+    deps.phone_numbers.wait_for_index(&row.number, None).await;
     if let Some(left) = left {
         deps.secrets.discard(&left).await;
     }

@@ -11,7 +11,7 @@ use shared::{
     error,
     injection::{Ended, Ending, LLM_AGENT},
     models::{ActionResult, ExecutionOrigin, OfferedTool, RunId, RunStatus, Spent, Timestamp},
-    store::{Saved, Step},
+    store::{Saved, SavedStep, Waits},
     tool::{CallContext, Conversation, NotBound, Offered, RECORDING, Subject, ToolOutcome, Toolbox, Unavailable},
 };
 
@@ -58,6 +58,7 @@ impl Actions<'_> {
                 Next::Over(ending) if actions.failed_by_outages() => return Ok(Ended::Stopped(Stop::GivenUp(ending))),
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
+                Next::Pause(pause) => return Ok(Ended::Stopped(Stop::Waits(Waits::ForTime(pause)))),
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
                     Ok(Came::Continue(result)) => *result,
                     Ok(Came::Break(ended)) => return Ok(ended),
@@ -69,7 +70,7 @@ impl Actions<'_> {
                     Err(outage) => return Err(outage),
                 },
             };
-            match deps.runs.save(run, lease, Step::Action(&result), spent).await? {
+            match deps.runs.save(run, lease, SavedStep::Action(&result), spent).await? {
                 Saved::Yes => {}
                 Saved::CancelRequested => {
                     return Ok(Ended::Stopped(Stop::CancelRequested(UnsavedStep::Action(Box::new(result)))));
@@ -193,6 +194,7 @@ impl Actions<'_> {
             organization: run.organization_id,
             user: run.user_id.as_ref(),
             subject: Subject::Action { run: run.id, claimed_by: self.claimed_by(planned), action: &planned.id },
+            automation: run.automation_id,
             delivery: Some(&planned.id),
             conversation: &NOBODY,
             trigger: ExecutionOrigin::Automation,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use shared::{
     Error, Result,
-    automation::{PlannedAction, Standing, asking_rule, recipients, standing},
+    automation::{ApprovalVerdict, PlannedAction, approval_verdict, asking_rule, recipients},
     injection::Ended,
     models::{
         ActionResult, ActionStatus, Approval, ApprovalEffect, ApprovalId, ApprovalRequest, ApprovalRule,
@@ -77,14 +77,14 @@ impl Asking<'_> {
             Err(Error::NotFound(_)) => approvals.ask(&self.approval(planned, id, &hash, asked, redact, now)).await?,
             approval => approval?,
         };
-        let why = match standing(&approval, &hash, now) {
-            Standing::Waits => {
+        let why = match approval_verdict(&approval, &hash, now) {
+            ApprovalVerdict::Waits => {
                 let waits = Waits::ForApproval(id, approval.valid_until);
                 return Ok(Some(Came::Break(Ended::Stopped(Stop::Waits(waits)))));
             }
-            Standing::GoesOn if approvals.take_up(&approval).await? => return Ok(None),
-            Standing::GoesOn => "Its approval was not for this.".to_owned(),
-            Standing::Refused(why) => {
+            ApprovalVerdict::GoesOn if approvals.take_up(&approval).await? => return Ok(None),
+            ApprovalVerdict::GoesOn => "Its approval was not for this.".to_owned(),
+            ApprovalVerdict::Refused(why) => {
                 match approval.status {
                     ApprovalStatus::Pending => approvals.end(organization, id, ApprovalStatus::Expired).await?,
                     _ => drop(approvals.take_up(&approval).await?),

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     automation::{
-        Action, ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, drifted, kept_results,
-        pinned_tools,
+        ActionRun, AutomationBody, Definition, Outputs, RunData, RunRequest, Step as DefinedStep, drifted,
+        kept_results, pinned_tools,
     },
     injection::Ended,
     models::{AutomationRun, OfferedTool, RunPlan, RunPrompt, Spent, WholeRun},
-    store::{Saved, Step},
+    store::{Saved, SavedStep},
 };
 
 use crate::{
@@ -82,7 +82,7 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
 async fn carry_out(
     held: Held<'_>,
     Planned { definition, data, tools: pinned }: &Planned,
-    actions: &[Action],
+    actions: &[DefinedStep],
     whole: &WholeRun,
     spent: &mut Spent,
 ) -> Result<Ended<Stop>> {
@@ -92,7 +92,8 @@ async fn carry_out(
         Some(plan) => kept_results(&deps.runs, run, plan).await?,
         None => Vec::new(),
     };
-    let left = ActionRun::resume(actions, &definition.variables, data, &whole.actions)?.keeping(kept);
+    let left =
+        ActionRun::resume((actions, &definition.catch), &definition.variables, data, &whole.actions)?.keeping(kept);
     let used = |tool: &&OfferedTool| left.left_to_call().any(|action| action.tool.as_ref() == Some(&tool.name));
     let used: Vec<OfferedTool> = pinned.iter().filter(used).cloned().collect();
     let toolbox = deps.catalogue.toolbox(run.organization_id, &used, &deps.executor, run.dry_run, deadline);
@@ -120,7 +121,7 @@ async fn begin_prompt(
         Briefing::Drifted(reason) => return Ok(ControlFlow::Break(Ended::Stopped(Stop::Drifted(reason)))),
     };
     let run = AutomationRun { model: request.model, limits: request.limits, ..held.run.clone() };
-    Ok(match held.deps.runs.save(&run, held.lease, Step::Prompt(&prompt), &run.spent).await? {
+    Ok(match held.deps.runs.save(&run, held.lease, SavedStep::Prompt(&prompt), &run.spent).await? {
         Saved::Yes => ControlFlow::Continue((run, prompt)),
         Saved::CancelRequested => ControlFlow::Break(Ended::Over(cancelled())),
         Saved::Lost => ControlFlow::Break(Ended::Stopped(Stop::LeaseLost)),

@@ -5,9 +5,9 @@ use std::time::Duration;
 use shared::{
     Deadline, Platform,
     accounts::Accounts,
-    automation::Watch,
+    automation::FailurePause,
     catalogue::Catalogue,
-    clients::{Llm, Queue},
+    clients::{Llm, Queue, Scheduler},
     execution::Executor,
     idempotency::Idempotency,
     models::{AutomationRun, QueuedRun, RunCeilings},
@@ -36,9 +36,11 @@ pub struct Deps {
     /// Ceilings of a run on the platform's key.
     pub ceilings: RunCeilings,
     /// Counts failed runs of automations.
-    pub watch: Watch,
+    pub watch: FailurePause,
     pub approvals: Approvals,
     pub automations: Automations,
+    /// Wakes runs after long pauses.
+    pub scheduler: Scheduler,
     /// The least time left for a step to begin; tests need less.
     pub step_needs: Duration,
     /// The pause before an action's first retry; it doubles each time. Tests need none.
@@ -60,6 +62,7 @@ impl Deps {
             watch: platform.watch()?,
             approvals: Approvals::new(database),
             automations: Automations::new(database),
+            scheduler: platform.scheduler()?,
             step_needs: STEP_NEEDS,
             retry_pause: RETRY_PAUSE,
         })

@@ -10,7 +10,7 @@ use shared::{
     models::{
         ActionResult, AutomationRun, AutomationStatus, BudgetUse, OrganizationId, RunAnswer, RunReply, Timestamp,
     },
-    store::{AutomationRuns, Automations, Budgets, Lease, Saved, Step, Waits, over},
+    store::{AutomationRuns, Automations, Budgets, Lease, Saved, SavedStep, Waits, over},
 };
 
 /// The run's items in the table, written under its lease.
@@ -79,11 +79,11 @@ pub(crate) enum UnsavedStep {
 }
 
 impl UnsavedStep {
-    pub(crate) const fn step(&self) -> Step<'_> {
+    pub(crate) const fn step(&self) -> SavedStep<'_> {
         match self {
-            Self::Answer(answer) => Step::Answer(answer),
-            Self::Reply(reply) => Step::Reply(reply),
-            Self::Action(action) => Step::Action(action),
+            Self::Answer(answer) => SavedStep::Answer(answer),
+            Self::Reply(reply) => SavedStep::Reply(reply),
+            Self::Action(action) => SavedStep::Action(action),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Journal for RunJournal<'_> {
     }
 
     async fn answered(&mut self, answer: &RunAnswer, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
-        let saved = self.runs.save(self.run, self.lease, Step::Answer(answer), dialogue.spent());
+        let saved = self.runs.save(self.run, self.lease, SavedStep::Answer(answer), dialogue.spent());
         // The cost counts even if the answer cannot be saved.
         let (saved, ()) = join!(saved, self.meter.add(answer.cost));
         Ok(match stop(saved?, || UnsavedStep::Answer(answer.clone())) {
@@ -109,7 +109,7 @@ impl Journal for RunJournal<'_> {
     }
 
     async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
-        let saved = self.runs.save(self.run, self.lease, Step::Reply(reply), dialogue.spent()).await?;
+        let saved = self.runs.save(self.run, self.lease, SavedStep::Reply(reply), dialogue.spent()).await?;
         Ok(stop(saved, || UnsavedStep::Reply(reply.clone())))
     }
 }

@@ -1,12 +1,14 @@
-//! Whether a waiting run's approval or agent is over.
+//! Whether the wait of a run is over: its approval, its agent or its pause.
 //!
 //! Messages of a waiting run are dropped; a run waiting for an agent gets a delayed message, in case the agent cannot
 //! wake it.
 
+use std::time::Duration;
+
 use shared::{
     Error, Result,
     injection::Ending,
-    models::{ApprovalStatus, AutomationRun, QueuedRun, Spent, Timestamp},
+    models::{ApprovalStatus, AutomationRun, QueuedRun, RunPause, Spent, Timestamp},
     store::{Lease, Saved, Waits},
 };
 
@@ -25,7 +27,10 @@ pub(crate) async fn wait(
     message: &QueuedRun,
     spent: &Spent,
 ) -> Result<()> {
-    match deps.runs.wait(run, &lease, what).await? {
+    if let Waits::ForTime(pause) = &what {
+        wake_at(deps, message, pause).await?;
+    }
+    match deps.runs.wait(run, &lease, &what).await? {
         Saved::Yes => {
             // The event may have happened just before, and its message found the run still leased.
             let waiting = deps.runs.get(run.organization_id, run.id).await?;
@@ -38,6 +43,7 @@ pub(crate) async fn wait(
             let (waits_for_approval, waits_for_run) = match what {
                 Waits::ForApproval(approval, _) => (Some(approval), None),
                 Waits::ForRun(child, _) => (None, Some(child)),
+                Waits::ForTime(_) => (None, None),
             };
             let run = AutomationRun { waits_for_approval, waits_for_run, ..run.clone() };
             end(deps, &run, lease, &cancelled(), None, spent, false).await?;
@@ -45,6 +51,16 @@ pub(crate) async fn wait(
         Saved::Lost => report_lost(run),
     }
     Ok(())
+}
+
+/// Has a run woken at the end of its pause. A short pause needs no schedule: see [`is_over`].
+async fn wake_at(deps: &Deps, message: &QueuedRun, pause: &RunPause) -> Result<()> {
+    if pause.until <= Timestamp::now().plus(LONGEST_PAUSE) {
+        return Ok(());
+    }
+    // Schedules live in one group, and a run may pause many times.
+    let name = format!("run-{}-{}", message.run_id, pause.until.as_seconds());
+    Ok(deps.scheduler.send_at(&name, pause.until, message).await?)
 }
 
 /// The verdict on an agent whose parent run is over: its result has no taker.
@@ -59,9 +75,22 @@ pub(crate) async fn parent_run_over(deps: &Deps, run: &AutomationRun) -> Result<
     Ok(Some(Verdict::End(Ending { error, ..cancelled() }, None)))
 }
 
+/// The rest of a pause, in whole seconds; `None` at its end.
+fn left_of(pause: &RunPause, now: Timestamp) -> Option<Duration> {
+    let left = u64::try_from(pause.until.as_millis() - now.as_millis()).ok().filter(|left| *left > 0)?;
+    Some(Duration::from_secs(left.div_ceil(1_000)))
+}
+
 /// Also true for a run that waits for nothing.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {
     let organization = run.organization_id;
+    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now())) {
+        // A message that comes early comes again at the end. Until then a schedule keeps the run.
+        if left <= LONGEST_PAUSE {
+            deps.queue.send_later(message, left).await?;
+        }
+        return Ok(false);
+    }
     if let Some(approval) = run.waits_for_approval {
         return match deps.approvals.get(organization, approval).await {
             Ok(approval) => Ok(approval.status_at(Timestamp::now()) != ApprovalStatus::Pending),

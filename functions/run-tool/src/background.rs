@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use shared::{
     Deadline, Result, error,
@@ -9,7 +10,11 @@ use shared::{
     store::AddedToCall,
 };
 
-use crate::{Deps, context};
+use crate::{
+    Deps,
+    after_call::{self, AfterCall},
+    context,
+};
 
 const HEADING: &str = "Results of tools that ran in the background:";
 /// Longer than the attempts to tell one message.
@@ -18,11 +23,12 @@ const LEASE: Duration = Duration::from_secs(40);
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// # Errors
-/// Only if the result could not be added: then the message may be redelivered, and the tool answers from the record.
+/// Only if the result could be neither added nor sent after the call: then the message may be redelivered, and the tool answers
+/// from the record.
 pub(crate) async fn tell(
     deps: &Deps,
     tool: &Tool,
-    call: &CallId,
+    call: &Call,
     execution: ExecutionId,
     answer: &Map<String, Value>,
     deadline: Deadline,
@@ -32,14 +38,19 @@ pub(crate) async fn tell(
         execution_id: execution,
         text: text(&tool.label, answer),
         speaks: tool.async_result() == AsyncResult::Speak,
+        if_call_over: after_call::of_result(tool, answer),
     };
-    match deps.calls.add_background(organization, call, &result).await? {
+    match deps.calls.add_background(organization, &call.id, &result).await? {
         // An earlier delivery may have died before it told the call.
         AddedToCall::Waits | AddedToCall::Before => {}
-        AddedToCall::Over | AddedToCall::NoCall => return Ok(()),
+        AddedToCall::Over => {
+            let missed = missed(after_call::send(deps, call, &result, deadline).await?, &result, context::OVER);
+            return deps.calls.miss_background(organization, &call.id, &missed).await;
+        }
+        AddedToCall::NoCall => return Ok(()),
     }
-    if let Err(error) = tell_all(deps, tool, call, &execution.to_string(), deadline).await {
-        tracing::error!(call.id = %call, "results could not all be told to a call: {}", error::chain(&error));
+    if let Err(error) = tell_all(deps, tool, &call.id, &execution.to_string(), deadline).await {
+        tracing::error!(call.id = %call.id, "results could not all be told to a call: {}", error::chain(&error));
     }
     Ok(())
 }
@@ -64,16 +75,46 @@ async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadli
     let lines = results.iter().map(|result| result.text.as_str());
     let message = std::iter::once(HEADING).chain(lines).collect::<Vec<_>>().join("\n");
     let speaks = results.iter().any(|result| result.speaks);
-    let error = if call.is_over() {
-        Some(context::OVER.to_owned())
+    let (why, uncertain) = if call.is_over() {
+        (context::OVER.to_owned(), false)
     } else {
-        context::add_result_to_live_call(deps, call, &message, speaks, deadline).await.err()
+        match context::add_result_to_live_call(deps, call, &message, speaks, deadline).await {
+            Ok(()) => {
+                let at = Timestamp::now();
+                let told = |result: &ResultToTell| BackgroundResult {
+                    execution_id: result.execution_id,
+                    at,
+                    error: None,
+                    sent_by: None,
+                };
+                return results.iter().map(told).collect();
+            }
+            Err(untold) => (untold.words, untold.uncertain),
+        }
     };
-    let at = Timestamp::now();
-    results
-        .iter()
-        .map(|result| BackgroundResult { execution_id: result.execution_id, at, error: error.clone() })
-        .collect()
+    let send = async |result: &ResultToTell| {
+        let sent = if uncertain {
+            // The caller would have the same news twice.
+            Ok(AfterCall::Nothing)
+        } else {
+            after_call::send(deps, call, result, deadline).await
+        };
+        let sent = sent.unwrap_or_else(|error| {
+            tracing::error!(call.id = %call.id, "a result could not be sent after its call: {}", error::chain(&error));
+            AfterCall::Not("it could not be sent after the call either".to_owned())
+        });
+        missed(sent, result, &why)
+    };
+    join_all(results.iter().map(send)).await
+}
+
+fn missed(sent: AfterCall, result: &ResultToTell, why: &str) -> BackgroundResult {
+    let (sent_by, error) = match sent {
+        AfterCall::Nothing => (None, why.to_owned()),
+        AfterCall::Queued(id) => (Some(id), why.to_owned()),
+        AfterCall::Not(reason) => (None, format!("{why}; {reason}")),
+    };
+    BackgroundResult { execution_id: result.execution_id, at: Timestamp::now(), error: Some(error), sent_by }
 }
 
 /// The results of each message, in order.
@@ -111,6 +152,7 @@ mod tests {
             execution_id: ExecutionId::generate(),
             text: "x".repeat(length),
             speaks: false,
+            if_call_over: None,
         };
         let results: Vec<_> = [3_000, 3_000, 3_000, 9_000, 10].map(result).into();
         let lengths: Vec<usize> = messages(&results).iter().map(|some| some.len()).collect();

@@ -154,28 +154,28 @@ pub(crate) async fn send_results(
 /// yet, and records the outcome.
 async fn tell(deps: &Deps, call: &Call, message: Message<'_>, executions: &[String], deadline: Deadline) {
     let told = add_result_to_live_call(deps, call, message.text, false, deadline).await;
-    note(deps, call, executions, message.late, told.as_ref().copied().map_err(String::as_str)).await;
+    let told = told.as_ref().copied().map_err(|untold| untold.words.as_str());
+    note(deps, call, executions, message.late, told).await;
 }
 
 /// Sends a system message into the conversation, with retries while the call does not take it yet. `answers`: the model answers
 /// at once.
 ///
 /// # Errors
-/// The reason, for people who look at the call.
+/// The reason.
 pub(crate) async fn add_result_to_live_call(
     deps: &Deps,
     call: &Call,
     message: &str,
     answers: bool,
     deadline: Deadline,
-) -> Result<(), String> {
+) -> Result<(), Untold> {
     let told = match &call.control_url {
         Some(url) => insist(deps, call, url, (message, answers), deadline.at_most(TOLD_WITHIN)).await,
         None => Err(Untold::because("VAPI gave no address at which the call takes messages")),
     };
-    told.map_err(|untold| {
+    told.inspect_err(|untold| {
         tracing::error!(call.id = %call.id, "a message could not be sent to a call: {}", untold.chain);
-        untold.words
     })
 }
 
@@ -186,18 +186,20 @@ struct Message<'a> {
 }
 
 /// The reason why a call did not get a message: for people who look at the call, and for the log.
-struct Untold {
-    words: String,
+pub(crate) struct Untold {
+    pub(crate) words: String,
     chain: String,
+    /// The call may have taken it.
+    pub(crate) uncertain: bool,
 }
 
 impl Untold {
     fn because(words: &str) -> Self {
-        Self { words: words.to_owned(), chain: words.to_owned() }
+        Self { words: words.to_owned(), chain: words.to_owned(), uncertain: false }
     }
 
     fn of(error: &upstream::Error) -> Self {
-        Self { words: error.public(), chain: error::chain(error) }
+        Self { words: error.public(), chain: error::chain(error), uncertain: false }
     }
 }
 
@@ -222,7 +224,7 @@ async fn insist(
             // The control URL answers 5xx while the call is being set up.
             Err(NotAccepted::Unknown(error)) if error.status().is_none_or(|status| status < 500) => {
                 // It may have been taken, and sending it twice would be worse than not at all.
-                return Err(Untold::of(&error));
+                return Err(Untold { uncertain: true, ..Untold::of(&error) });
             }
             Err(NotAccepted::Declined(error)) => return Err(Untold::of(&error)),
             Err(NotAccepted::NotThere(error) | NotAccepted::Unknown(error)) => Untold::of(&error),

@@ -4,6 +4,7 @@
 //! An execution that could not begin because of a fault of ours is redelivered; everything else is an outcome, and the history
 //! has it under the message's execution id.
 
+mod after_call;
 mod background;
 mod context;
 
@@ -14,6 +15,7 @@ use serde_json::Map;
 use shared::{
     Deadline, Error, Platform, Result,
     actions::ActionTool,
+    clients::Queue,
     error,
     execution::{ExecutionRequest, Executor},
     models::{
@@ -36,6 +38,8 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub executor: Executor,
+    /// Where tools wait that send results after a call.
+    pub executions: Queue<Queued>,
 }
 
 impl Deps {
@@ -45,6 +49,7 @@ impl Deps {
             tools: Tools::new(database),
             calls: Calls::new(database),
             executor: platform.executor(platform.idempotency()?)?,
+            executions: platform.executions_queue()?,
         })
     }
 }
@@ -79,6 +84,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         organization,
         user: None,
         subject,
+        automation: None,
         delivery: Some(&name),
         conversation: &conversation,
         trigger: queued.trigger,
@@ -105,8 +111,13 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         Some(call) if queued.trigger == ExecutionOrigin::CallStart => {
             context::add(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
         }
-        Some(call) if conversation.call.is_some() && row.async_result() != AsyncResult::None => {
-            background::tell(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
+        Some(_) if row.async_result() != AsyncResult::None && queued.sends_result_of.is_none() => {
+            match &conversation.call {
+                Some(call) => {
+                    background::tell(deps, &row, call, queued.execution_id, &executed.outcome.answer, deadline).await
+                }
+                None => Ok(()),
+            }
         }
         _ => Ok(()),
     };

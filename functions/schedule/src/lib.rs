@@ -4,15 +4,16 @@
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
 //! `calls` sends ended calls: `{organization_id, call_id}`.
+//! `EventBridge` Scheduler sends runs whose pause is over: `{organization_id, run_id}`.
 //!
 //! Steps of an occurrence:
 //!
 //! 1. The schedule's row names the next occurrence; any other is stale and ignored.
-//! 2. The run is started, once, because its id is derived from the occurrence. A polled source is asked for its items instead,
-//!    each of which starts a run (`poll.rs`).
+//! 2. The run is started, once, because its id is derived from the occurrence. A polled source is asked for items instead, each
+//!    of which starts a run (`poll.rs`).
 //! 3. The rule gives the next occurrence. One-time schedules have none, even if their run fails.
 //!
-//! After a crash, the message's redelivery or the sweep repeats the steps.
+//! A redelivery or the sweep repeats the steps after a crash.
 
 mod poll;
 
@@ -20,8 +21,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, RunCause, RunStarter, ScheduleRule,
-        Trigger, Triggers, Watch,
+        Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailurePause, RunCause, RunStarter,
+        ScheduleRule, Trigger, Triggers,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -33,9 +34,9 @@ pub struct Deps {
     pub schedules: Schedules,
     pub triggers: Triggers,
     pub starter: RunStarter,
-    /// Asks sources.
+    /// For polls.
     pub deployment: Deployment,
-    pub watch: Watch,
+    pub watch: FailurePause,
     pub dispatch: Dispatch,
     pub event_replays: EventReplays,
     pub ended_calls: EndedCalls,
@@ -64,6 +65,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Event(event) => Box::pin(deps.dispatch.go_on(&event, deadline)).await,
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
+        Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }
 
@@ -85,8 +87,8 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
         automation.status == AutomationStatus::Active && automation.active_version == Some(schedule.automation_version)
     };
     let Some(automation) = automation.filter(runs) else {
-        // The automation was paused, changed or deleted, and its schedule does not show it yet.
-        return Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await;
+        // Its schedule does not show the change of the automation yet.
+        return Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await;
     };
     let version = deps.automations.version(organization_id, automation_id, schedule.automation_version).await?;
     let definition = definition_of(&version)?;
@@ -96,14 +98,14 @@ async fn carry_out(deps: &Deps, occurrence: Occurrence, deadline: Deadline) -> R
             start(deps, &automation, trigger, scheduled_for).await?;
             let next = rule.next_after(now.max(scheduled_for));
             let schedule = Schedule { last_run_at: Some(scheduled_for), ..schedule };
-            // A concurrent change of the automation updates the occurrences itself.
+            // It updates the occurrences itself.
             deps.triggers.arm(schedule, next, now).await.map(drop)
         }
         (Trigger::Polling(polling), None) => {
             let source = poll::Source { automation: &automation, version: &version, definition: &definition, polling };
             Box::pin(poll::poll(deps, &source, schedule, now, deadline)).await
         }
-        _ => Box::pin(deps.triggers.schedule_follows(organization_id, automation_id)).await,
+        _ => Box::pin(deps.triggers.update_schedule(organization_id, automation_id)).await,
     }
 }
 

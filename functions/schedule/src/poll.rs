@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use shared::{
     Deadline, Result,
     automation::{
-        Data, Definition, Lowered, Outputs, PolledItem, Polling, RunCause, SourceAnswer, items_together, next_poll,
+        Data, Definition, Lowered, MOST_COMPARED, Outputs, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
+        items_together, next_poll,
     },
     models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp},
 };
@@ -52,7 +53,7 @@ pub(crate) async fn poll(
             let run = RunId::of_cause(organization, automation.id, &due);
             let version = (automation.id, automation.active_version);
             deps.watch.pause_for(organization, version, &reason, run).await?;
-            Box::pin(deps.triggers.schedule_follows(organization, automation.id)).await
+            Box::pin(deps.triggers.update_schedule(organization, automation.id)).await
         }
         SourceAnswer::Failed(sentence) => {
             let failures = schedule.failures.saturating_add(1);
@@ -92,7 +93,14 @@ async fn take(
     let latest = polling.aggregation_mode == "latest";
     let all = if latest && !begun { items.clone() } else { Vec::new() };
     let mut poll = if begun { cursor.poll_pending(items) } else { cursor.poll(items, first) };
-    let wanted: Vec<&PolledItem> = poll.new.iter().filter(|item| holds(source, person, &item.value, now)).collect();
+    let (mut wanted, mut undecided): (Vec<&PolledItem>, usize) = (Vec::new(), 0);
+    for item in &poll.new {
+        match holds(source, person, &item.value, now) {
+            Ok(true) => wanted.push(item),
+            Ok(false) => {}
+            Err(OverBound) => undecided += 1,
+        }
+    }
     match polling.aggregation_mode {
         _ if wanted.is_empty() => {}
         "per_item" if !begun => {
@@ -123,10 +131,7 @@ async fn take(
             start(deps, automation, (&pending.key_of_pending(), &together), scheduled_for).await?;
         }
     }
-    let last_error = (poll.too_large > 0).then(|| {
-        let count = poll.too_large;
-        format!("{count} of the new items had more than 200 KB and were left out.")
-    });
+    let last_error = left_out(poll.too_large, undecided);
     let polled = Schedule {
         cursor: Some(poll.cursor),
         last_poll: Some(now),
@@ -140,9 +145,22 @@ async fn take(
     deps.triggers.arm(polled, Some(next), now).await.map(drop)
 }
 
+/// The new items that start no run, in words.
+fn left_out(too_large: usize, undecided: usize) -> Option<String> {
+    let large = format!("{too_large} of the new items had more than 200 KB and were left out.");
+    let most = MOST_COMPARED / 1_000_000;
+    let slow = format!(
+        "{undecided} of the new items were left out: the filter compares more than {most} MB with each of them. Use fewer clauses or values."
+    );
+    let sentences = [(too_large, large), (undecided, slow)];
+    let told: Vec<String> =
+        sentences.into_iter().filter(|(count, _)| *count > 0).map(|(_, sentence)| sentence).collect();
+    (!told.is_empty()).then(|| told.join(" "))
+}
+
 /// Whether the automation's filter accepts the item.
-fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> bool {
-    let Some(filter) = &source.polling.filter else { return true };
+fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> Result<bool, OverBound> {
+    let Some(filter) = &source.polling.filter else { return Ok(true) };
     let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
     let data = Data {
         variables: &source.definition.variables,
@@ -153,7 +171,7 @@ fn holds(source: &Source<'_>, person: &Value, item: &Value, now: Timestamp) -> b
         zone: zone.unwrap_or(TimeZone::UTC),
         item: None,
     };
-    data.explain(filter).holds
+    data.explain(filter).map(|explained| explained.holds)
 }
 
 async fn start(

@@ -10,7 +10,7 @@ use shared::{
     Deadline, Platform, Result,
     automation::{RunQueue, Triggers},
     error,
-    lifecycle::{Lifecycle, Report, Settling},
+    lifecycle::{Lifecycle, Report, SettleWaker},
     platform,
     store::Approvals,
     telemetry,
@@ -18,7 +18,7 @@ use shared::{
 
 pub struct Deps {
     pub lifecycle: Lifecycle,
-    pub settling: Settling,
+    pub settling: SettleWaker,
     pub triggers: Triggers,
     pub approvals: Approvals,
     pub runs: RunQueue,

@@ -89,7 +89,6 @@ enum Outcome<'a> {
     Interrupt { interrupts: [&'a Value; 1] },
 }
 
-/// A run that is told to a client.
 pub struct Run {
     frames: Frames,
     thread: String,
@@ -170,7 +169,6 @@ impl Run {
         }
     }
 
-    /// Ends the run.
     pub fn finish(&mut self) {
         self.end_message();
         self.end_step();
@@ -213,7 +211,6 @@ impl Run {
         }
     }
 
-    /// Ends the message whose words were coming.
     fn end_message(&mut self) {
         if let Some(Message { id, .. }) = self.open.take() {
             self.frames.data(&Written::TextMessageEnd { message_id: &id });

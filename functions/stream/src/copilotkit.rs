@@ -9,7 +9,7 @@ use shared::{
     http::{Answers, Found, Operation, Part, Person, Reply, Sent, operation},
 };
 
-use crate::{Deps, EventStream, RunAgentInput, answers_events, door, history, run};
+use crate::{Deps, EventStream, RunAgentInput, answers_events, authentication, history, run};
 
 const AGENT: &str = "default";
 
@@ -128,7 +128,7 @@ impl Answers for Called {
 /// - 200: There is one, `default`.
 #[operation(GET "/copilotkit/info", verified(Member), throttle(StreamShort))]
 pub(crate) async fn copilot_kit_info(deps: &'static Deps, found: &Found<'_>) -> Result<Info> {
-    door::person(deps, found).await?;
+    authentication::person(deps, found).await?;
     info().map(Info)
 }
 
@@ -147,7 +147,7 @@ pub(crate) async fn copilot_kit_run(
     agent: Result<AgentName>,
     body: Sent<RunAgentInput>,
 ) -> Result<EventStream> {
-    let person = door::person(deps, found).await?;
+    let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
         return Ok(EventStream(refused));
     }
@@ -172,7 +172,7 @@ pub(crate) async fn copilot_kit_connect(
     agent: Result<AgentName>,
     body: Sent<Connected>,
 ) -> Result<EventStream> {
-    let person = door::person(deps, found).await?;
+    let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
         return Ok(EventStream(refused));
     }
@@ -196,7 +196,7 @@ pub(crate) async fn copilot_kit_stop(
     thread: Result<ThreadName>,
     _body: Ignored,
 ) -> Result<Stopped> {
-    let person = door::person(deps, found).await?;
+    let person = authentication::person(deps, found).await?;
     if let Some(refused) = refused(&agent?.0)? {
         return Ok(Stopped(refused));
     }
@@ -226,7 +226,7 @@ pub(crate) async fn copilot_kit_call(
     found: &Found<'_>,
     body: Sent<CopilotKitCall>,
 ) -> Result<Called> {
-    let person = door::person(deps, found).await?;
+    let person = authentication::person(deps, found).await?;
     call(deps, &person, &body.json()?, found.deadline).await.map(Called)
 }
 

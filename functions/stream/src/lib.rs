@@ -1,12 +1,12 @@
 //! Conversations with the planner, told while they happen. The function stands behind a REST API, which streams and
-//! has no authorizer: it verifies the token and sends the CORS headers itself (`door.rs`).
+//! has no authorizer: it verifies the token and sends the CORS headers itself (`authentication.rs`).
 //!
 //! Every refusal comes before the first event, with a status; later failures are events. Lambda does not say that a
 //! caller has left, so a turn goes on without: `stop` ends it, and its limits do.
 
 pub mod agui;
+mod authentication;
 mod copilotkit;
-mod door;
 mod history;
 mod input;
 mod sse;
@@ -62,7 +62,7 @@ impl Deps {
 
 /// `deps` outlive the answer, which goes on after this has returned.
 pub async fn handle(deps: &'static Deps, request: Request) -> Result<Reply> {
-    let shown = door::headers(&request);
+    let shown = authentication::headers(&request);
     // A refusal has the same: a page must be able to read it.
     match Box::pin(routes::handle(deps, request)).await {
         Ok(reply) => Ok(reply.with_headers(shown)),
@@ -118,7 +118,7 @@ async fn chat_stream(
     body: Sent<ChatRequest>,
     key: Result<Repeated>,
 ) -> Result<EventStream> {
-    let (person, deadline) = (door::person(deps, found).await?, found.deadline);
+    let (person, deadline) = (authentication::person(deps, found).await?, found.deadline);
     let asked = ChatInput::of_chat(&body.json()?, key?.0)?;
     let open = Box::pin(deps.turns.open(&person.member, person.email, asked, deadline)).await?;
     let frames = Frames::default();
@@ -146,7 +146,7 @@ async fn chat_stream(
 /// ```
 #[operation(POST "/copilotkit/stream", verified(Member), also(409 = ChatConflict, 429 = OverBudget), throttle(StreamTurn))]
 async fn ag_ui_run(deps: &'static Deps, found: &Found<'_>, body: Sent<RunAgentInput>) -> Result<EventStream> {
-    let person = door::person(deps, found).await?;
+    let person = authentication::person(deps, found).await?;
     run(deps, &person, &body.json()?, "", found.deadline).await.map(EventStream)
 }
 

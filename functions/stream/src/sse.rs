@@ -54,7 +54,6 @@ enum Written<'a> {
     },
 }
 
-/// A turn that is told to a client.
 #[derive(Default)]
 pub(crate) struct Stream {
     frames: Frames,
@@ -87,7 +86,6 @@ impl Stream {
     }
 }
 
-/// The end of a stream whose turn failed.
 pub(crate) fn failed(frames: &Frames, error: &Error) {
     frames.data(&Written::Error { message: &error.to_string(), code: error.code() });
 }

@@ -122,6 +122,7 @@ async fn test_tool(deps: &Deps, asked: &Asked<'_>, key: Repeated, body: Sent<Tri
         organization,
         user: None,
         subject: Subject::Request(&name),
+        automation: None,
         delivery: Some(&name),
         conversation: &conversation,
         trigger: ExecutionOrigin::Test,
@@ -167,7 +168,7 @@ async fn find_tool(deps: &Deps, organization: OrganizationId, which: TestedTool,
 async fn has_room(deps: &Deps, organization: OrganizationId, dry_run: bool, deadline: Deadline) -> Result<()> {
     if !dry_run {
         deps.executor.budgets.usage(organization, deadline).await?;
-        deps.executor.budgets.has_executions(organization)?;
+        deps.executor.budgets.check_execution_budget(organization)?;
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ const MOST_UNPROVEN: usize = 100;
 
 pub(crate) type Candidate = (Hook, Vec<HookSecret>);
 
-/// How the hooks of a request are found.
 pub(crate) enum Claims {
     Hook(Option<HookId>),
     Tenants(Vec<String>),

@@ -2,11 +2,12 @@
 
 mod candidates;
 mod dispatch;
+mod throttle;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
-use lambda_http::RequestExt;
+use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
     Deadline, Error, Platform, Result,
     automation::Dispatch,
@@ -17,7 +18,7 @@ use shared::{
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::HookChange,
+    store::{HookChange, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -36,6 +37,7 @@ pub struct Deps {
     pub registry: HookRegistry,
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
+    pub quotas: Quotas,
     /// Under which the services reach us.
     pub public_url: String,
     /// How long events are kept.
@@ -50,6 +52,7 @@ impl Deps {
             registry: platform.hook_registry()?,
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
+            quotas: Quotas::new(platform.database()?),
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
             answer_within: None,
@@ -167,6 +170,7 @@ async fn receive_and_dispatch(
         url: &url,
         headers: request.headers(),
         body: http::body(request),
+        source: sender(request),
     };
     let claims = Claims::of(scheme, hook, &asked);
     let mut received = Received { answer: Err(Rejection::Unauthentic), events: Vec::new() };
@@ -176,9 +180,18 @@ async fn receive_and_dispatch(
         let google_key = google_key(deps, scheme, &found, &asked, deadline).await?;
         for (candidate, secrets) in found {
             none = false;
-            let keys =
-                HookKeys { scheme: Scheme::of_hook(&candidate), secrets: &secrets, google_key: google_key.as_ref() };
+            let keys = HookKeys {
+                scheme: Scheme::of_hook(&candidate),
+                secrets: &secrets,
+                google_key: google_key.as_ref(),
+                own: candidate.own.as_ref(),
+            };
             let delivered = receive(keys, &asked, Timestamp::now());
+            if let Ok(Delivery::Events(events)) = &delivered
+                && let Some(refusal) = throttle::refusal(deps, &candidate, events, deadline).await?
+            {
+                return Ok(refusal);
+            }
             if let Some(reply) = received.take(deps, (candidate, hook.is_none()), delivered, deadline).await? {
                 return Ok(reply);
             }
@@ -187,7 +200,7 @@ async fn receive_and_dispatch(
     if none {
         // As much is computed for a hook that is not there.
         let decoy = [HookSecret::of("decoy")];
-        let keys = HookKeys { scheme, secrets: &decoy, google_key: None };
+        let keys = HookKeys { scheme, secrets: &decoy, google_key: None, own: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
     dispatch_all(deps, &received.events).await?;
@@ -280,7 +293,6 @@ fn is_for(hook: &Hook, tenant: Option<&String>) -> bool {
     hook.tenant_key.is_none() || hook.tenant_key.as_ref() == tenant
 }
 
-/// The hook takes nothing any more.
 async fn end(deps: &Deps, hook: &Hook) -> Result<()> {
     let hook = deps.registry.hooks.get(hook.organization_id, hook.id).await?;
     let change = HookChange { status: HookStatus::Ended, ..HookChange::none(&hook) };
@@ -305,6 +317,12 @@ async fn google_key(
         }
         _ => Ok(None),
     }
+}
+
+/// The address that the request came from.
+fn sender(request: &Request) -> Option<IpAddr> {
+    let RequestContext::ApiGatewayV2(context) = request.request_context_ref()? else { return None };
+    context.http.source_ip.as_ref()?.parse().ok()
 }
 
 /// The address as the service called it.

@@ -8,7 +8,7 @@ use shared::{
     Error, Platform, Result,
     described::{Described, Schemas},
     http::{Access, Answers, Asked, Found, Id, Operation, Part, Reply, Sent, operation},
-    lifecycle::{self, Lifecycle, References, Settling},
+    lifecycle::{self, Lifecycle, References, SettleWaker},
     models::{Tool, ToolId},
     platform,
 };
@@ -19,7 +19,7 @@ pub struct Deps {
     pub access: Access,
     pub references: References,
     pub lifecycle: Lifecycle,
-    pub settling: Settling,
+    pub settling: SettleWaker,
 }
 
 impl Deps {
@@ -49,7 +49,7 @@ impl Part for IfMatch {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "string", "pattern": r#"^(\*|(W/)?("[0-9]+"|[0-9]+))$"#});
         let doc = "The `version` that was read, as it is or quoted like an entity tag; `*` for any.";
-        operation.may_say("If-Match", doc, schema);
+        operation.request_header("If-Match", doc, schema);
     }
 }
 

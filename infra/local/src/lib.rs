@@ -8,7 +8,7 @@ pub mod arguments;
 pub mod catalogue;
 pub mod cors;
 pub mod demo;
-pub mod front_door;
+pub mod http_api;
 pub mod ports;
 pub mod report;
 pub mod stack;

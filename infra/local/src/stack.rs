@@ -13,8 +13,8 @@ use crate::{
     aws::{Aws, REGION},
     catalogue,
     deploy::{self, Deployed, STACK},
-    front_door::FrontDoor,
     function_logs::{FunctionLogs, LogFile},
+    http_api::HttpApi,
     identity::{PASSWORD, UserPool},
     llm_service::LlmService,
     lock::Lock,
@@ -28,7 +28,7 @@ use crate::{
         self, Standin, crm::Crm, google::Google, llm::Llm, pipedream::Pipedream, site::Site, twilio::Twilio, vapi::Vapi,
     },
     state_files,
-    streaming::{self, StreamingDoor},
+    streaming::{self, StreamingApi},
     workspace::Workspace,
 };
 
@@ -66,8 +66,8 @@ pub struct Stack {
     pub(crate) data: Data,
     pub(crate) http: reqwest::Client,
     state_dir: PathBuf,
-    _front_door: FrontDoor,
-    _streaming: Option<StreamingDoor>,
+    _http_api: HttpApi,
+    _streaming: Option<StreamingApi>,
     _function_logs: FunctionLogs,
     ministack: Ministack,
     // Dropped last: the directory is released after everything has ended.
@@ -212,12 +212,12 @@ impl Stack {
         seed::write(&aws, &deployed, &data, &assistant_id, &users).await?;
         seed::load_catalogue(&aws, files).await?;
         let cors = deploy::cors(&aws, &deployed.api_id).await?;
-        let front_door = FrontDoor::open(listener, http.clone(), aws.endpoint(), &deployed.api_id, cors)?;
+        let http_api = HttpApi::open(listener, http.clone(), aws.endpoint(), &deployed.api_id, cors)?;
         let functions = packages.iter().map(|package| package.function.clone()).collect();
         let log = state_dir.join("functions.log");
         let function_logs = FunctionLogs::follow(&aws, functions, log.clone())?;
         let directory = state_dir.join(streaming::FUNCTION);
-        let streaming = StreamingDoor::open(stream_listener, &aws, &packages, &directory, LogFile::new(log)).await?;
+        let streaming = StreamingApi::open(stream_listener, &aws, &packages, &directory, LogFile::new(log)).await?;
         let environment = deploy::environment(&aws, &packages).await?;
         let description = Description {
             llm_url: llm_service.url,
@@ -239,7 +239,7 @@ impl Stack {
             data,
             http,
             state_dir,
-            _front_door: front_door,
+            _http_api: http_api,
             _streaming: streaming,
             _function_logs: function_logs,
             ministack,

@@ -24,11 +24,11 @@ mod client;
 mod clock;
 mod exchange;
 mod fault;
-mod record;
+mod request_log;
 mod server;
 
 pub use fault::{DropAt, Effect, Fault};
-pub use record::Recorded;
+pub use request_log::Recorded;
 pub use server::Standin;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

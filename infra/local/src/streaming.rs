@@ -51,24 +51,24 @@ const FARTHEST_READ: usize = 64 * 1024 * 1024;
 
 pub(crate) const SERVICE: &str = "the streamed answers";
 
-/// A running streaming door. Dropping it closes it and ends the function's processes.
-pub(crate) struct StreamingDoor {
+/// A running streaming API. Dropping it closes it and ends the function's processes.
+pub(crate) struct StreamingApi {
     tasks: [JoinHandle<()>; 2],
     environments: Arc<Environments>,
 }
 
-impl std::fmt::Debug for StreamingDoor {
+impl std::fmt::Debug for StreamingApi {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StreamingDoor").finish_non_exhaustive()
+        f.debug_struct("StreamingApi").finish_non_exhaustive()
     }
 }
 
-struct Door {
+struct Gateway {
     function: Arc<Function>,
     environments: Arc<Environments>,
 }
 
-impl StreamingDoor {
+impl StreamingApi {
     /// Serves the streaming function on `listener` from its package, unpacked into `directory`. `None` if the
     /// template has no REST API for it.
     pub(crate) async fn open(
@@ -93,14 +93,14 @@ impl StreamingDoor {
         let environments = Environments::new(launch, function.time_out, address, log);
         let runtime_api =
             runtime_api::router(Api { environments: Arc::clone(&environments), arn: function.arn.as_str().into() });
-        let door = Arc::new(Door { function, environments: Arc::clone(&environments) });
-        let door = Router::new().fallback(receive).with_state(door);
-        let tasks = [serve(listener, door).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
+        let gateway = Arc::new(Gateway { function, environments: Arc::clone(&environments) });
+        let gateway = Router::new().fallback(receive).with_state(gateway);
+        let tasks = [serve(listener, gateway).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
         Ok(Self { tasks, environments })
     }
 }
 
-impl Drop for StreamingDoor {
+impl Drop for StreamingApi {
     fn drop(&mut self) {
         for task in &self.tasks {
             task.abort();
@@ -118,16 +118,16 @@ fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()
     }))
 }
 
-async fn receive(State(door): State<Arc<Door>>, request: Request) -> Response {
+async fn receive(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let request_id = Uuid::new_v4().to_string();
-    let mut response = door.route(request, &request_id).await;
+    let mut response = gateway.route(request, &request_id).await;
     if let Ok(request_id) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("x-amzn-requestid", request_id);
     }
     response
 }
 
-impl Door {
+impl Gateway {
     async fn route(&self, request: Request, request_id: &str) -> Response {
         let (parts, body) = request.into_parts();
         let within = parts.uri.path().strip_prefix('/').and_then(|path| path.strip_prefix(STAGE));

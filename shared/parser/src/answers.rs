@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{
     Malformed,
+    collector::Collector,
     cursor::{Cursor, Parse},
     fences::{Behind, Fences, behind},
     quotations::without_thoughts,
-    report::Report,
     work::look_at,
 };
 
@@ -31,7 +31,7 @@ pub struct Block<'t> {
 
 /// All blocks of a text in sequence, including quoted ones.
 pub fn blocks(text: &str) -> Vec<Block<'_>> {
-    let (mut fences, mut places, mut blocks, mut from) = (Fences::new(text), Report::new(text), Vec::new(), 0);
+    let (mut fences, mut places, mut blocks, mut from) = (Fences::new(text), Collector::new(text), Vec::new(), 0);
     while let Some(fence) = fences.opening(from) {
         let line = text.get(fence.end..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let begin = fence.end + line.len();
@@ -69,9 +69,9 @@ pub enum Place {
 /// to functions other than `answers`. If the whole text is a value, it is the only one.
 pub fn values(text: &str, answers: &str) -> (Vec<Found>, Option<Malformed>) {
     let seen = without_thoughts(text);
-    let mut search = Search { text: &seen, answers, report: Report::new(text), found: Vec::new(), problem: None };
+    let mut search = Search { text: &seen, answers, report: Collector::new(text), found: Vec::new(), problem: None };
     // If the raw text is a value, `</think>` can only be a part of a string.
-    let as_it_stands = Search { text, answers, report: Report::new(text), found: Vec::new(), problem: None };
+    let as_it_stands = Search { text, answers, report: Collector::new(text), found: Vec::new(), problem: None };
     if let Ok(value) = as_it_stands.whole(0, text.len()).or_else(|_| search.whole(0, seen.len())) {
         search.found.push(Found { value, place: Place::Whole, line: 1 });
         return (search.found, None);
@@ -95,14 +95,14 @@ pub fn values(text: &str, answers: &str) -> (Vec<Found>, Option<Malformed>) {
     }
     let malformed = search
         .problem
-        .map(|problem| Report::new(text).malformed(problem.at, text.len(), problem.expected, None, false));
+        .map(|problem| Collector::new(text).malformed(problem.at, text.len(), problem.expected, None, false));
     (search.found, malformed)
 }
 
 struct Search<'t> {
     text: &'t str,
     answers: &'t str,
-    report: Report<'t>,
+    report: Collector<'t>,
     found: Vec<Found>,
     problem: Option<Box<crate::cursor::Problem>>,
 }

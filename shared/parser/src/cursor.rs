@@ -11,7 +11,6 @@ use crate::{
 
 pub(crate) type Parse<T> = Result<T, Box<Problem>>;
 
-/// A syntax error.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) at: usize,
@@ -233,7 +232,6 @@ impl<'t, 'f> Cursor<'t, 'f> {
         self.expected("`*/` at the end of the comment")
     }
 
-    /// The identifier here, if any.
     #[inline]
     pub(crate) fn identifier(&mut self) -> Option<&'t str> {
         let start = self.at;

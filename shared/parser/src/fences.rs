@@ -153,7 +153,6 @@ impl<'t> Fences<'t> {
         closed.unwrap_or(self.bytes.len())
     }
 
-    /// Records a skipped tool block.
     pub(crate) fn pass(&mut self, start: usize) {
         let first = self.passed.get_or_insert(start);
         *first = start.min(*first);
@@ -202,7 +201,6 @@ impl<'t> Fences<'t> {
         (!behind.trim_ascii().is_empty()).then(|| marks::closes(behind, mark))
     }
 
-    /// Whether only blanks follow.
     pub(crate) fn is_last(&self, end: usize) -> bool {
         self.is_blank(end, self.bytes.len())
     }

@@ -30,6 +30,7 @@
 //! Time is linear in the input, and the stack is bounded by [`DEEPEST`] nested values.
 
 mod answers;
+mod collector;
 mod cursor;
 mod elements;
 mod fences;
@@ -38,7 +39,6 @@ mod numbers;
 mod place;
 mod quotations;
 mod reading;
-mod report;
 mod statements;
 mod strings;
 mod values;

@@ -142,7 +142,6 @@ impl<'t> Cursor<'t, '_> {
         if separated { digits.replace('_', "").into() } else { digits.into() }
     }
 
-    /// Reports the whole number as wrong.
     #[cold]
     fn expected_in_number<T>(&mut self, start: usize, expected: &'static str) -> Parse<T> {
         self.at = start;

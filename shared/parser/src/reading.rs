@@ -6,8 +6,8 @@ use memchr::memmem;
 
 use crate::{
     Parsed,
+    collector::Collector,
     fences::{Fence, Fences, Outer},
-    report::Report,
     statements,
     work::look_at,
 };
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
     let mut reading = Reading {
         text,
         fences,
-        report: Report::new(text),
+        report: Collector::new(text),
         thought: Thought::Unknown(first.start),
         searched: 0,
         first: None,
@@ -37,14 +37,14 @@ pub(crate) fn parse(text: &str) -> Parsed {
         }
     }
     let Reading { fences, mut report, .. } = reading;
-    report.parsed.quoted = fences.passed.map(|start| Report::new(text).line(start));
+    report.parsed.quoted = fences.passed.map(|start| Collector::new(text).line(start));
     report.parsed
 }
 
 struct Reading<'t> {
     text: &'t str,
     fences: Fences<'t>,
-    report: Report<'t>,
+    report: Collector<'t>,
     thought: Thought,
     /// The offset searched so far for `<think`.
     searched: usize,
@@ -154,7 +154,7 @@ impl Reading<'_> {
     /// Discards all results before the end of a thought, and continues there.
     fn forget(&mut self, end: usize) -> usize {
         let passed = self.fences.passed.into_iter().chain(self.first).min();
-        self.report = Report::new(self.text);
+        self.report = Collector::new(self.text);
         self.fences = Fences::new(self.text);
         self.fences.passed = passed;
         (self.thought, self.doubled, self.marked) = (Thought::None, None, None);

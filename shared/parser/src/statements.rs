@@ -8,9 +8,9 @@ use memchr::{memchr_iter, memchr2, memmem};
 
 use crate::{
     Entry, ToolCall,
+    collector::Collector,
     cursor::{Cursor, Parse},
     fences::{Fence, Fences},
-    report::Report,
     values::short,
     work::look_at,
 };
@@ -39,7 +39,7 @@ pub(crate) fn block<'t>(
     fences: &mut Fences<'t>,
     opening: &Fence,
     calls: usize,
-    report: &mut Report<'t>,
+    report: &mut Collector<'t>,
 ) -> Option<usize> {
     let line = report.line(opening.start);
     report.parsed.blocks += 1;
@@ -76,7 +76,7 @@ struct Block<'t, 'f> {
 
 impl<'t> Block<'t, '_> {
     /// All statements. Returns the end of closing marks on a statement's line.
-    fn statements(&mut self, report: &mut Report<'t>) -> Parse<Option<usize>> {
+    fn statements(&mut self, report: &mut Collector<'t>) -> Parse<Option<usize>> {
         let mut is_first = true;
         loop {
             self.name = None;
@@ -115,7 +115,7 @@ impl<'t> Block<'t, '_> {
     }
 
     /// A list of calls separated by commas, usually one.
-    fn statement(&mut self, report: &mut Report<'t>) -> Parse<()> {
+    fn statement(&mut self, report: &mut Collector<'t>) -> Parse<()> {
         let start = self.cursor.at;
         if self.cursor.identifier() == Some("return") {
             // In JavaScript a `return` ends with its line.
@@ -137,7 +137,7 @@ impl<'t> Block<'t, '_> {
     }
 
     /// A call, perhaps in parentheses or with a TypeScript type. Returns whether a line ended after it.
-    fn call(&mut self, report: &mut Report<'t>) -> Parse<bool> {
+    fn call(&mut self, report: &mut Collector<'t>) -> Parse<bool> {
         self.name = None;
         let cursor = &mut self.cursor;
         let (mut parentheses, mut awaited) = (0, false);

@@ -7,6 +7,7 @@ pub(super) mod diagnostics;
 pub(super) mod fields;
 pub(super) mod limits;
 pub(super) mod schedule;
+pub(super) mod steps;
 pub(super) mod trigger;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use self::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     fields::{Members, wrong_type},
+    steps::{Step, StepReader, all_actions},
     trigger::Trigger,
 };
 use super::expressions::{conditions::Condition, data};
@@ -59,13 +61,15 @@ pub struct Definition {
     pub quotas: AutomationQuotas,
     /// Rules that require approval, for all actions.
     pub approvals: Vec<ApprovalRule>,
+    /// Run if an action failed.
+    pub catch: Vec<Step>,
     /// Pointers of fields with errors: mistakes that only follow from these are not reported.
     pub(super) unreadable: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum AutomationBody {
-    Actions(Vec<Action>),
+    Actions(Vec<Step>),
     /// The body of `POST /api/{slug}/runs`: `prompt`, `system_prompt`, `tools`, `schema`, `model` and `limits`.
     Prompt(Map<String, Value>),
 }
@@ -87,6 +91,8 @@ pub struct Action {
     pub on_error: OnError,
     /// Further attempts after a failure without effect.
     pub retries: u32,
+    /// Run if it failed.
+    pub catch: Vec<Step>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +126,7 @@ impl Definition {
         let trigger = Trigger::read(&mut members);
         let variables = variables(&mut members);
         let fingerprints = fingerprints(&mut members);
-        let body = body(&mut members, &variables);
+        let (body, catch) = body(&mut members, &variables);
         let quotas = limits::quotas(&mut members);
         let approvals = limits::approvals(&mut members, matches!(body, AutomationBody::Prompt(_)));
         // An option of the request, not stored.
@@ -128,7 +134,7 @@ impl Definition {
         members.finish();
         let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
         let unreadable = errors.map(|error| error.pointer.clone()).collect();
-        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, unreadable })
+        Some(Self { name, description, trigger, body, variables, fingerprints, quotas, approvals, catch, unreadable })
     }
 
     /// Parses a saved version.
@@ -163,17 +169,8 @@ impl Definition {
                 items.iter_mut().for_each(drop_nulls);
             }
         }
-        if let Some(actions) = value.get_mut("actions").and_then(Value::as_array_mut) {
-            actions.iter_mut().for_each(drop_nulls);
-            for action in actions.iter_mut().filter_map(Value::as_object_mut) {
-                action.get_mut("condition").into_iter().for_each(without_nulls);
-                action.get_mut("approval").into_iter().for_each(drop_nulls);
-                for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
-                    if let Some(value) = action.remove(alias) {
-                        action.entry(name).or_insert(value);
-                    }
-                }
-            }
+        for name in ["actions", "catch"] {
+            value.get_mut(name).into_iter().for_each(canonical_steps);
         }
         if let Some(members) = value.as_object_mut() {
             members.remove("dry_run");
@@ -189,8 +186,8 @@ impl Definition {
             tools.insert(polling.source_tool.clone(), "/trigger_config/source_tool".to_owned());
         }
         match &self.body {
-            AutomationBody::Actions(actions) => {
-                for action in actions {
+            AutomationBody::Actions(steps) => {
+                for action in all_actions(steps).chain(all_actions(&self.catch)) {
                     if let Some(tool) = &action.tool {
                         tools.entry(tool.clone()).or_insert_with(|| child(&action.pointer, "tool"));
                     }
@@ -215,6 +212,29 @@ fn add_named(list: Option<&Value>, place: &str, tools: &mut BTreeMap<String, Str
         // An entry that is no name has its own diagnostic.
         if let Some(name) = name.filter(|name| !name.is_empty() && !name.contains("{{")) {
             tools.entry(name.to_owned()).or_insert_with(|| child(place, index.to_string()));
+        }
+    }
+}
+
+/// The canonical form of a list of steps and of the steps within them.
+fn canonical_steps(steps: &mut Value) {
+    let Some(steps) = steps.as_array_mut() else { return };
+    steps.iter_mut().for_each(drop_nulls);
+    for step in steps.iter_mut().filter_map(Value::as_object_mut) {
+        step.get_mut("condition").into_iter().for_each(without_nulls);
+        step.get_mut("approval").into_iter().for_each(drop_nulls);
+        for (alias, name) in [("params", "parameters"), ("action_id", "id")] {
+            if let Some(value) = step.remove(alias) {
+                step.entry(name).or_insert(value);
+            }
+        }
+        for branch in step.get_mut("choose").and_then(Value::as_array_mut).into_iter().flatten() {
+            drop_nulls(branch);
+            branch.get_mut("when").into_iter().for_each(without_nulls);
+            branch.get_mut("actions").into_iter().for_each(canonical_steps);
+        }
+        for name in ["actions", "otherwise", "catch"] {
+            step.get_mut(name).into_iter().for_each(canonical_steps);
         }
     }
 }
@@ -364,8 +384,13 @@ fn fingerprints(members: &mut Members<'_, '_>) -> BTreeMap<String, String> {
     fingerprints
 }
 
-fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> AutomationBody {
+/// The actions or the prompt, and the actions after a failure.
+fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> (AutomationBody, Vec<Step>) {
     let actions = members.get("actions");
+    if actions.is_none() {
+        members.refuse("catch", "a prompt has no actions that could fail");
+    }
+    let catch = members.get("catch");
     let prompt: Map<String, Value> = PROMPT_FIELDS
         .into_iter()
         .filter_map(|name| members.get(name).map(|value| (name.to_owned(), value.clone())))
@@ -376,11 +401,11 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Automa
             let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}], or \"prompt\" with \"tools\".";
             members.report.push(Diagnostic::error(Code::WrongBody, "", message, hint));
             // Keeps an empty body, so that mistakes elsewhere are still reported.
-            AutomationBody::Actions(Vec::new())
+            (AutomationBody::Actions(Vec::new()), Vec::new())
         }
         None => {
             members.unlist(["actions"]);
-            AutomationBody::Prompt(prompt)
+            (AutomationBody::Prompt(prompt), Vec::new())
         }
         Some(actions) => {
             members.unlist(PROMPT_FIELDS);
@@ -389,98 +414,10 @@ fn body(members: &mut Members<'_, '_>, variables: &Map<String, Value>) -> Automa
                     format!("An automation has either actions or a prompt, but this one has actions and {name}.");
                 members.error(Code::WrongBody, name, message, "Remove one of the two.");
             }
-            let place = members.path("actions");
-            AutomationBody::Actions(read_actions(actions, &place, variables, members.report))
+            let (place, catch_place) = (members.path("actions"), members.path("catch"));
+            let catch = catch.map(|catch| (catch, catch_place.as_str()));
+            let (steps, catch) = StepReader::of(variables).read((actions, &place), catch, members.report);
+            (AutomationBody::Actions(steps), catch)
         }
     }
-}
-
-fn read_actions(
-    value: &Value,
-    pointer: &str,
-    variables: &Map<String, Value>,
-    diagnostics: &mut Diagnostics,
-) -> Vec<Action> {
-    let list = match value.as_array() {
-        Some(list) if !list.is_empty() => list,
-        Some(_) => {
-            let hint = "Add \"actions\": [{\"id\", \"tool\", \"parameters\"}].";
-            diagnostics.push(Diagnostic::error(Code::WrongBody, pointer, "There are no actions.", hint));
-            return Vec::new();
-        }
-        None => {
-            diagnostics.push(wrong_type(pointer, value, "a list of actions", "[{\"id\", \"tool\", \"parameters\"}]"));
-            return Vec::new();
-        }
-    };
-    let (mut actions, mut ids, mut outputs) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-    for (index, value) in list.iter().enumerate() {
-        let pointer = child(pointer, index.to_string());
-        let Some(action) = read_action(value, pointer, index, diagnostics) else { continue };
-        if let Some(id) = &action.id
-            && !ids.insert(id.clone())
-        {
-            let place = child(&action.pointer, "id");
-            let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
-            let message = format!("An earlier action already has the id {id}.");
-            diagnostics.push(Diagnostic::error(Code::DuplicateId, place, message, hint).found(&id.as_str().into()));
-        }
-        if let Some(output) = &action.output_as {
-            let place = child(&action.pointer, "output_as");
-            check_name(output, &place, "output", diagnostics);
-            let taken = if variables.contains_key(output) { Some("a variable") } else { None };
-            let taken = if outputs.insert(output.clone()) { taken } else { Some("the output of an earlier action") };
-            if let Some(taken) = taken {
-                let message = format!("{output} is already the name of {taken}.");
-                let hint = format!("Choose another name, for example \"{output}_{}\".", index + 1);
-                diagnostics.push(Diagnostic::error(Code::DuplicateName, place, message, hint));
-            }
-        }
-        actions.push(action);
-    }
-    actions
-}
-
-fn read_action(value: &Value, pointer: String, index: usize, diagnostics: &mut Diagnostics) -> Option<Action> {
-    let mut members = Members::of(value, &pointer, diagnostics)?;
-    let example = format!("\"step_{}\"", index + 1);
-    let (field, id) = members.get_either("id", "action_id");
-    let id = if let Some(id) = id {
-        members.as_text(field, id, LONGEST_ID, &example)
-    } else {
-        members.missing("id", &example);
-        None
-    };
-    let tool = members.required_text("tool", LONGEST_TOOL, "\"slack_post_message\"");
-    let (parameters_field, parameters) = members.get_either("parameters", "params");
-    let parameters = parameters
-        .and_then(|value| members.as_object(parameters_field, value, "{\"channel\": \"C024BE91L\"}"))
-        .cloned()
-        .unwrap_or_default();
-    let output_as = members.text("output_as", LONGEST_ID, "\"found_rows\"");
-    let condition = members.get("condition");
-    let place = members.path("condition");
-    let condition = condition.and_then(|condition| Condition::read(condition, &place, members.report));
-    let approval = limits::approval(&mut members);
-    let timeout_seconds = members.whole("timeout_seconds", &(1..=LONGEST_TIMEOUT), "60").unwrap_or(USUAL_TIMEOUT);
-    let on_error = match members.one_of("on_error", &["continue", "stop"]) {
-        Some("stop") => OnError::Stop,
-        _ => OnError::Continue,
-    };
-    let retries = members.whole("retries", &(0..=MOST_RETRIES), "2").unwrap_or_default();
-    let retries = u32::try_from(retries).unwrap_or_default();
-    members.finish();
-    Some(Action {
-        pointer,
-        id,
-        tool,
-        parameters_field,
-        parameters,
-        output_as,
-        condition,
-        approval,
-        timeout_seconds,
-        on_error,
-        retries,
-    })
 }

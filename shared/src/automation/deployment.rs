@@ -4,8 +4,8 @@ pub(super) mod alerts;
 pub(super) mod automation_view;
 pub(super) mod difference;
 pub(super) mod duplicates;
+pub(super) mod failure_pause;
 pub(super) mod look_up;
-pub(super) mod watch;
 
 use std::{
     borrow::Cow,
@@ -24,6 +24,7 @@ use super::{
     definition::{
         Definition, LARGEST_DEFINITION,
         diagnostics::{CheckReport, CheckResult, Code, Diagnostic, Diagnostics},
+        schedule::ScheduleRule,
         too_large_with_tools, too_many_bytes,
         trigger::Trigger,
     },
@@ -41,11 +42,14 @@ use crate::{
         Automation, AutomationId, AutomationQuotas, AutomationStatus, AutomationVersion, CheckedTool, Member,
         OrganizationId, RunCeilings, Timestamp,
     },
-    store::{Automations, Listening, NamedAutomation, OVERTAKEN, OrganizationMembers, Organizations},
+    store::{Automations, Events, Listening, NamedAutomation, OVERTAKEN, OrganizationMembers, Organizations},
 };
 
 /// Bytes of a definition with the tools it was checked against. Both share one item with other fields; DynamoDB allows 400 KB.
 const LARGEST_VERSION: usize = 390_000;
+
+/// Occurrences shown in an answer.
+const SHOWN_OCCURRENCES: usize = 5;
 
 /// How another version becomes the active one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +76,7 @@ pub struct Deployment {
     pub executor: Executor,
     pub organizations: Organizations,
     pub event_hooks: EventHooks,
+    pub events: Events,
     pub members: OrganizationMembers,
     /// Limits of runs on the platform's key.
     pub ceilings: RunCeilings,
@@ -86,6 +91,10 @@ pub struct Deployed {
     /// Absent if nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation: Option<DeployedAutomation>,
+    /// Of a valid schedule: its next occurrences, in the time of its zone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(maxItems = SHOWN_OCCURRENCES)]
+    pub next_occurrences: Vec<String>,
     #[serde(skip)]
     pub dry_run: bool,
     /// False if the same content was saved already.
@@ -141,12 +150,29 @@ impl Deployed {
                 text
             }
         };
+        if !self.next_occurrences.is_empty() {
+            let _ = writeln!(text, "It is due at {}.", self.next_occurrences.join(", "));
+        }
         text.push_str(&self.report.to_text());
         text
     }
 
+    /// Adds the next occurrences of a definition without errors.
+    fn due(self, definition: &Definition) -> Self {
+        let rule = definition.trigger.as_ref().and_then(ScheduleRule::of);
+        let rule = rule.filter(|_| self.report.result == CheckResult::Ok);
+        let next_occurrences = rule.map(|rule| rule.upcoming(Timestamp::now(), SHOWN_OCCURRENCES)).unwrap_or_default();
+        Self { next_occurrences, ..self }
+    }
+
     fn refused(diagnostics: Diagnostics, dry_run: bool) -> Self {
-        Self { report: diagnostics.into_report(), automation: None, dry_run, created: false }
+        Self {
+            report: diagnostics.into_report(),
+            automation: None,
+            next_occurrences: Vec::new(),
+            dry_run,
+            created: false,
+        }
     }
 
     fn saved(
@@ -164,7 +190,13 @@ impl Deployed {
             active_version: automation.active_version,
             revision: automation.revision,
         };
-        Self { report: diagnostics.into_report(), automation: Some(automation), dry_run: false, created }
+        Self {
+            report: diagnostics.into_report(),
+            automation: Some(automation),
+            next_occurrences: Vec::new(),
+            dry_run: false,
+            created,
+        }
     }
 }
 
@@ -174,12 +206,12 @@ impl Deployment {
         catalogue: Catalogue,
         executor: Executor,
         organizations: Organizations,
-        event_hooks: EventHooks,
+        (event_hooks, events): (EventHooks, Events),
         members: OrganizationMembers,
         ceilings: RunCeilings,
     ) -> Self {
         let schemas = Arc::default();
-        Self { automations, catalogue, executor, organizations, event_hooks, members, ceilings, schemas }
+        Self { automations, catalogue, executor, organizations, event_hooks, events, members, ceilings, schemas }
     }
 
     /// The answer to a body too large to parse.
@@ -266,14 +298,14 @@ impl Deployment {
         };
         if self.automations.create(&automation, &version).await? {
             tracing::info!(automation.id = %automation.id, "an automation was saved");
-            return Ok(Deployed::saved(diagnostics, &automation, (1, &version.content_hash), true));
+            return Ok(Deployed::saved(diagnostics, &automation, (1, &version.content_hash), true).due(&definition));
         }
         let there = self.automations.get_including_deleting(organization, automation.id).await?;
         if there.deleting {
             let problem = "an automation with this content is being deleted; delete it again, then deploy";
             return Err(Error::Conflict(problem.into()));
         }
-        Ok(Deployed::saved(diagnostics, &there, (1, &version.content_hash), false))
+        Ok(Deployed::saved(diagnostics, &there, (1, &version.content_hash), false).due(&definition))
     }
 
     /// Saves `body` as the next version of an automation at `revision`. Content of an earlier version returns that version.
@@ -312,7 +344,7 @@ impl Deployment {
             self.automations.with_content(organization, automation, &version.content_hash).await?
         };
         if let Some(same) = same {
-            return Ok(Deployed::saved(diagnostics, &before, (same, &version.content_hash), false));
+            return Ok(Deployed::saved(diagnostics, &before, (same, &version.content_hash), false).due(&definition));
         }
         let changed = Automation {
             name: definition.name.clone(),
@@ -326,7 +358,7 @@ impl Deployment {
         }
         tracing::info!(automation.id = %automation, automation.version = version.version, "a version was saved");
         let changed = Automation { revision: changed.revision + 1, ..changed };
-        Ok(Deployed::saved(diagnostics, &changed, (version.version, &version.content_hash), true))
+        Ok(Deployed::saved(diagnostics, &changed, (version.version, &version.content_hash), true).due(&definition))
     }
 
     /// Makes `version` the active one, after a new check of everything it uses.
@@ -376,14 +408,15 @@ impl Deployment {
         let stored: Value = serde_json::from_str(&definition).map_err(Error::internal)?;
         let mut diagnostics = Diagnostics::default();
         let (mut listens, mut quotas) = (None, AutomationQuotas::default());
-        if let Some(definition) = Definition::read(&stored, &mut diagnostics)
+        let definition = Definition::read(&stored, &mut diagnostics);
+        if let Some(definition) = &definition
             && !diagnostics.has_errors()
         {
-            listens = listening(by.organization_id, &definition, &stored);
+            listens = listening(by.organization_id, definition, &stored);
             quotas = definition.quotas;
             let resumes = before.status == AutomationStatus::Paused && before.active_version == Some(version);
             let purpose = if resumes { Purpose::Resumption } else { Purpose::Activation };
-            (_, diagnostics) = Box::pin(self.check(by, &definition, checked, purpose, deadline)).await?;
+            (_, diagnostics) = Box::pin(self.check(by, definition, checked, purpose, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
@@ -391,7 +424,11 @@ impl Deployment {
         let pointed = self.automations.point_to(before, version, status, &by.user_id, quotas, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the active one");
-        Ok(Deployed::saved(diagnostics, &pointed, (version, &content_hash), true))
+        let saved = Deployed::saved(diagnostics, &pointed, (version, &content_hash), true);
+        Ok(match &definition {
+            Some(definition) => saved.due(definition),
+            None => saved,
+        })
     }
 
     /// Stops new runs. Pausing twice has no effect.
@@ -452,7 +489,7 @@ impl Deployment {
             diagnostics.push(warning);
         }
         if dry_run || diagnostics.has_errors() {
-            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+            return Ok(Err(Deployed::refused(diagnostics, dry_run).due(&definition)));
         }
         let checked = checked_tools(&known);
         let stored = Definition::canonical(body).to_string().len()

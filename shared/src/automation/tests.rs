@@ -2,6 +2,8 @@
 
 mod hints;
 mod mistakes;
+mod nested;
+mod schedules;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -115,6 +117,7 @@ fn known() -> Known {
         },
         preflight: Preflight::NotAsked,
         earlier: BTreeMap::new(),
+        events: Vec::new(),
         built_in: BuiltInTools::default(),
         ceilings: Some(RunCeilings { cost: 5.0, seconds: 600 }),
         now: "2026-11-22T12:00:00Z".parse().unwrap(),
@@ -389,65 +392,6 @@ fn a_polled_tool_is_a_read_of_its_service_and_paths_lead_into_its_answer() {
 }
 
 #[test]
-fn schedules_have_times_that_mean_something() {
-    let known = known();
-    let schedule = |kind: &str, config: Value| {
-        let mut definition = with(base(), &[("/trigger_type", json!(kind)), ("/trigger_config", config)]);
-        definition["actions"] = json!([{"id": "a", "tool": "read_rows", "parameters": {"sheet": "s"}}]);
-        definition["fingerprints"] = json!({"read_rows": "v3"});
-        let told = told(&report(&definition, &known)).into_iter();
-        told.map(|(place, code)| format!("{} {code}", place.trim_start_matches("/trigger_config/")))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    for (config, expected) in [
-        (json!({"interval": "5min"}), ""),
-        (json!({"interval": "hourly"}), "interval invalid_value"),
-        (json!({}), "interval missing_field"),
-        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berlin"}), ""),
-        (json!({"interval": "daily", "time_of_day": "09:00"}), "time_of_day timezone_assumed"),
-        (json!({"interval": "daily", "timezone": "UTC"}), "time_of_day missing_field"),
-        (json!({"interval": "daily", "time_of_day": "25:00", "timezone": "UTC"}), "time_of_day invalid_value"),
-        (json!({"interval": "daily", "time_of_day": "9am", "timezone": "UTC"}), "time_of_day invalid_value"),
-        (json!({"interval": "daily", "time_of_day": "09:00", "timezone": "Europe/Berln"}), "timezone unknown_timezone"),
-        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": "Monday"}), ""),
-        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 0}), ""),
-        (
-            json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 7}),
-            "day_of_week invalid_value",
-        ),
-        (json!({"interval": "weekly", "time_of_day": "09:00", "timezone": "UTC"}), "day_of_week missing_field"),
-        (json!({"interval": "5min", "time_of_day": "09:00"}), "time_of_day unknown_field"),
-        (
-            json!({"interval": "daily", "time_of_day": "09:00", "timezone": "UTC", "day_of_week": 1}),
-            "day_of_week unknown_field",
-        ),
-    ] {
-        assert_eq!(schedule("schedule_recurring", config.clone()), expected, "{config}");
-    }
-    for (config, expected) in [
-        (json!({"run_at": "2026-11-22T12:00:01Z"}), ""),
-        (json!({"run_at": "2027-01-31T09:00:00+01:00"}), ""),
-        (json!({"run_at": "2027-01-31T09:00:00", "timezone": "Europe/Berlin"}), ""),
-        (json!({"run_at": "2027-01-31T09:00:00"}), "run_at timezone_assumed"),
-        (json!({"run_at": "2026-11-22T12:00:00Z"}), "run_at in_the_past"),
-        // 12:30 in Berlin is in the past.
-        (json!({"run_at": "2026-11-22T12:30:00", "timezone": "Europe/Berlin"}), "run_at in_the_past"),
-        (json!({"run_at": "tomorrow"}), "run_at invalid_value"),
-        (json!({}), "run_at missing_field"),
-    ] {
-        assert_eq!(schedule("schedule_once", config.clone()), expected, "{config}");
-    }
-    assert_eq!(schedule("manual", json!({})), "");
-    assert_eq!(schedule("manual", json!({"interval": "daily"})), "interval unknown_field");
-    let asked = with(
-        base(),
-        &[("/trigger_type", json!("schedule_recurring")), ("/trigger_config", json!({"interval": "5min"}))],
-    );
-    assert!(told(&report(&asked, &known)).iter().all(|(_, code)| *code == "unknown_path"), "a schedule brings no data");
-}
-
-#[test]
 fn a_prompt_is_checked_as_a_run_checks_it() {
     let known = known();
     for (places, expected) in [
@@ -498,6 +442,7 @@ fn every_code_is_met() {
         "webhooks_not_supported",
         "polling_not_supported",
         "in_the_past",
+        "never_occurs",
         "unknown_timezone",
         "timezone_assumed",
         "source_tool_acts",

@@ -32,7 +32,7 @@ use super::definition::{
 use crate::{
     Deadline, Error, Result,
     clients::{Queue, Scheduler},
-    lifecycle::{Progress, SettleAbove, Settling, close, found, open, ownership, settle_now},
+    lifecycle::{Progress, SettleAbove, SettleWaker, close, found, open, ownership, settle_now},
     models::{
         Automation, AutomationId, AutomationStatus, AutomationVersion, Change, Intent, Occurrence, OrganizationId,
         Schedule, Timestamp,
@@ -62,7 +62,7 @@ pub struct Triggers {
     pub scheduler: Scheduler,
     pub occurrences: Queue<Occurrence>,
     pub pipedream: PipedreamTriggers,
-    pub settling: Settling,
+    pub settling: SettleWaker,
 }
 
 /// The active version with its trigger; `rule` is a hash of trigger type and configuration.
@@ -123,7 +123,7 @@ impl Triggers {
     }
 
     /// As [`Triggers::agree`], for the schedule only: the handler of occurrences may not change Pipedream triggers.
-    pub async fn schedule_follows(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
+    pub async fn update_schedule(&self, organization: OrganizationId, automation: AutomationId) -> Result<()> {
         self.compare(organization, automation, None).await
     }
 

@@ -5,23 +5,26 @@ mod names;
 pub(super) mod parameters;
 pub(super) mod scope;
 mod service;
+mod steps;
 pub(super) mod values_in_words;
 
 use serde_json::{Map, Value};
 
 use self::{
     known::{Known, KnownService, KnownTool, Preflight, Purpose, UsableTool, changes, summary},
-    scope::{Item, Knowledge, Output, Scope, TriggerData},
+    scope::{Item, Knowledge, Sample, Scope, TriggerData},
     service::{check_connection, check_service},
+    steps::{check_steps, may_hold_steps},
 };
 use super::{
     definition::{
-        Action, AutomationBody, Definition,
-        diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
+        AutomationBody, Definition,
+        diagnostics::{Code, Diagnostic, Diagnostics, child},
         trigger::{Polling, Trigger, check_time},
     },
     expressions::{
         conditions::{Clause, Condition, Operator, is_number},
+        data::ITEM,
         templates::texts_of,
     },
     nearest,
@@ -30,7 +33,6 @@ use super::{
 };
 use crate::{
     error::Problems,
-    injection::LLM_AGENT,
     models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
@@ -53,7 +55,7 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
         action: None,
         unsure: definition.unreadable.contains("/variables"),
         trigger: trigger_data,
-        item: None,
+        items: Vec::new(),
     };
     if let Some(Trigger::Polling(polling)) = &definition.trigger {
         check_source(definition, polling, &Scope { trigger: TriggerData::None, ..scope.clone() }, known, diagnostics);
@@ -69,7 +71,7 @@ pub fn validate(definition: &Definition, known: &Known, diagnostics: &mut Diagno
         _ => scope,
     };
     match &definition.body {
-        AutomationBody::Actions(actions) => check_actions(definition, actions, scope, known, diagnostics),
+        AutomationBody::Actions(steps) => check_steps(definition, steps, scope, known, diagnostics),
         AutomationBody::Prompt(prompt) => check_prompt(prompt, &scope, known, diagnostics),
     }
 }
@@ -80,17 +82,27 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
     match (&definition.trigger, &known.trigger_service) {
         (Some(Trigger::ScheduleOnce { .. } | Trigger::ScheduleRecurring { .. }), _) => TriggerData::None,
         (Some(Trigger::Manual), _) => TriggerData::Given,
-        (Some(Trigger::Webhook { event_type, .. }), KnownService::Here { capabilities: Some(capabilities), .. }) => {
-            match capabilities.webhook_payload_schemas.get(event_type) {
+        (Some(Trigger::Webhook { event_type, .. }), service) => {
+            let described = match service {
+                KnownService::Here { capabilities: Some(capabilities), .. } => {
+                    capabilities.webhook_payload_schemas.get(event_type)
+                }
+                _ => None,
+            };
+            match described {
                 Some(WebhookPayload { trigger_data_fields, example, .. }) if !trigger_data_fields.is_empty() => {
                     TriggerData::Fields { of: event_type, fields: trigger_data_fields, example: example.as_ref() }
+                }
+                _ if known.events.iter().any(Value::is_object) => {
+                    TriggerData::Items { of: Sample::Events(event_type), items: &known.events }
                 }
                 _ => TriggerData::Unknown,
             }
         }
         (Some(Trigger::Polling(polling)), _) => match &known.preflight {
-            Preflight::Answered(answer) => items_of(polling, answer, known)
-                .map_or(TriggerData::Unknown, |items| TriggerData::Items { of: &polling.source_tool, items }),
+            Preflight::Answered(answer) => items_of(polling, answer, known).map_or(TriggerData::Unknown, |items| {
+                TriggerData::Items { of: Sample::Answer(&polling.source_tool), items }
+            }),
             _ => TriggerData::Unknown,
         },
         _ => TriggerData::Unknown,
@@ -236,14 +248,13 @@ fn check_tools(definition: &Definition, known: &Known, diagnostics: &mut Diagnos
     }
 }
 
-/// Whether a tool may be named at this pointer: `/actions`, `/actions/0`, `/actions/0/tool`, `/tools/0/built_in`, the trigger.
+/// Whether a tool may be named at this pointer: a step or its tool, `/tools/0/built_in`, the trigger.
 fn names_a_tool(place: &str) -> bool {
     let steps: Vec<&str> = place.split('/').skip(1).collect();
     match steps[..] {
-        ["trigger_type" | "actions" | "tools" | "trigger_config"] | ["actions" | "tools", _] => true,
+        ["trigger_type" | "tools" | "trigger_config"] | ["tools", _] => true,
         ["trigger_config", name] => name == "source_tool",
-        ["actions", _, name] => name == "tool",
-        _ => false,
+        _ => place.ends_with("/tool") || may_hold_steps(place),
     }
 }
 
@@ -322,98 +333,7 @@ fn check_fingerprint(
     diagnostics.push(Diagnostic::error(Code::ToolChanged, place, message, hint).found(&read.into()));
 }
 
-// ------------------------------------------------------------------------------------------------------------ actions
-
-fn check_actions<'a>(
-    definition: &'a Definition,
-    actions: &'a [Action],
-    mut scope: Scope<'a>,
-    known: &'a Known,
-    diagnostics: &mut Diagnostics,
-) {
-    let output = |action: &'a Action| action.output_as.as_deref().zip(Some(action.id.as_deref().unwrap_or("?")));
-    let unreadable = &definition.unreadable;
-    // An unparsed action may define an output.
-    scope.unsure |=
-        unreadable.iter().any(|place| place.strip_prefix("/actions/").is_some_and(|action| !action.contains('/')))
-            || actions
-                .iter()
-                .any(|action| action.output_as.is_none() && unreadable.contains(&child(&action.pointer, "output_as")));
-    for (index, action) in actions.iter().enumerate() {
-        scope.later = actions.iter().skip(index).filter_map(output).collect();
-        scope.later.retain(|(name, _)| scope.outputs.iter().all(|output| output.name != *name));
-        scope.action = action.id.as_deref();
-        if let Some(name) = &action.output_as
-            && scope.has_field(name)
-        {
-            hides_a_field(name, action, scope.has_described_fields(), diagnostics);
-        }
-        if let Some(condition) = &action.condition {
-            check_condition(condition, &scope, diagnostics);
-        }
-        let place = child(&action.pointer, action.parameters_field);
-        if action.tool.as_deref() == Some(LLM_AGENT) {
-            check_agent(action, &place, diagnostics);
-        }
-        let tool = action.tool.as_deref().and_then(|name| Some((name, known.tools.get(name)?)));
-        let usable = match tool {
-            Some((name, KnownTool::Here(tool))) => Some((name, tool.as_ref())),
-            _ => None,
-        };
-        match usable {
-            _ if unreadable.contains(&place) => {}
-            // Parameters written for an older version of the tool are not checked against the new one.
-            Some((name, tool)) if !diagnostics.has_errors_at(&child("/fingerprints", name)) => {
-                parameters::check((name, tool), &action.parameters, &place, &scope, diagnostics);
-            }
-            _ => parameters::check_templates(&action.parameters, &place, &scope, diagnostics),
-        }
-        if let Some(name) = &action.output_as
-            && scope.outputs.iter().all(|output| output.name != name)
-        {
-            let returns = usable
-                .map(|(_, tool)| &tool.returns)
-                .filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
-            scope.outputs.push(Output { name, returns });
-        }
-    }
-}
-
-/// An agent's tools must be literal, so that they can be checked, and must not include another agent.
-fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
-    let place = child(place, "tools");
-    let hint = "Write the names of the tools out: \"tools\": [\"wget\"].";
-    match action.parameters.get("tools") {
-        None | Some(Value::Null) => {}
-        Some(Value::Array(tools)) => {
-            for (index, tool) in tools.iter().enumerate() {
-                let name = tool.as_str().or_else(|| tool.get("built_in")?.as_str()).unwrap_or_default();
-                let place = child(&place, index.to_string());
-                if name.contains("{{") || name.trim().is_empty() {
-                    let message = "An agent's tools must be literal names, so that they can be checked.";
-                    diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(tool));
-                } else if name.trim() == LLM_AGENT {
-                    let message = "An agent cannot start another agent.";
-                    diagnostics.push(Diagnostic::error(Code::NotAllowed, place, message, "Leave it out.").found(tool));
-                }
-            }
-        }
-        Some(other) => {
-            let message = "An agent's tools are a list of names.";
-            diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(other));
-        }
-    }
-}
-
-/// Reports an output named like a field of the trigger: later actions could no longer reach the field.
-fn hides_a_field(name: &str, action: &Action, described: bool, diagnostics: &mut Diagnostics) {
-    let place = child(&action.pointer, "output_as");
-    let message = format!("{name} is already a field of the trigger, which it would hide from later actions.");
-    let hint = format!("Choose another name, for example \"{name}_output\".");
-    let error = Diagnostic::error(Code::DuplicateName, place, message, hint);
-    let severity = if described { Severity::Error } else { Severity::Warning };
-    diagnostics.push(Diagnostic { severity, ..error });
-}
+// --------------------------------------------------------------------------------------------------------- conditions
 
 fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
     for clause in condition.clauses() {
@@ -424,8 +344,9 @@ fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut D
         }
         match &clause.of_item {
             Some(of_item) => {
-                let item = Some(knowledge.map_or(Item::Unknown, Knowledge::item));
-                check_condition(of_item, &Scope { item, ..scope.clone() }, diagnostics);
+                let mut within = scope.clone();
+                within.items.push((ITEM, knowledge.map_or(Item::Unknown, Knowledge::item)));
+                check_condition(of_item, &within, diagnostics);
             }
             None => parameters::check_texts(&clause.value, &child(&clause.pointer, "value"), scope, diagnostics),
         }

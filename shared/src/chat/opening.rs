@@ -123,7 +123,7 @@ impl Turns {
         name: Option<String>,
         deadline: Deadline,
     ) -> Result<Beginning> {
-        held.messages = self.threads.told(&held.thread).await?;
+        held.messages = self.threads.unsummarized(&held.thread).await?;
         let before = held.thread.running_turn();
         let same = match &before {
             Some(before) => before.is_of(asked, name.as_deref(), false, self.settings.turn_within)?,

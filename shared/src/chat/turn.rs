@@ -230,6 +230,7 @@ impl Turns {
                 organization: member.organization_id,
                 user: Some(&member.user_id),
                 subject: Subject::Turn { thread: held.thread.id, turn },
+                automation: None,
                 delivery: None,
                 conversation: &no_call,
                 trigger: ExecutionOrigin::Conversation,

@@ -9,8 +9,8 @@ mod answer;
 mod events;
 mod oauth;
 mod refusal;
+mod rejected_parameters;
 mod streaming;
-mod without;
 
 use std::{
     collections::HashMap,
@@ -35,8 +35,8 @@ pub use self::{
 use self::{
     account::{Key, TokenOwner, Whose},
     refusal::Private,
+    rejected_parameters::{RejectedByModel, RejectedParameters},
     streaming::{Opened, Reading},
-    without::{Without, WithoutBy},
 };
 use super::{
     Error, Failure, Outbound, UpstreamService,
@@ -61,7 +61,7 @@ pub struct Llm {
     /// One token per account with client credentials.
     bearers: Arc<Mutex<HashMap<TokenOwner, Bearer>>>,
     /// Parameters that models reject, for the life of the process.
-    without: WithoutBy,
+    without: RejectedByModel,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ struct StreamOptions {
 }
 
 impl<'a> Body<'a> {
-    fn of(request: &CompletionRequest<'a>, account: &'a Account, streams: bool, without: &WithoutBy) -> Self {
+    fn of(request: &CompletionRequest<'a>, account: &'a Account, streams: bool, without: &RejectedByModel) -> Self {
         let CompletionRequest { model, messages, temperature, max_tokens, tools } = *request;
         let model = model.unwrap_or(&account.model);
         let without = without.of(account, model);
@@ -146,8 +146,9 @@ impl<'a> Body<'a> {
             model,
             messages,
             temperature: (!without.temperature).then_some(temperature),
-            max_tokens: max_tokens
-                .filter(|_| without == Without { temperature: without.temperature, ..Without::default() }),
+            max_tokens: max_tokens.filter(|_| {
+                without == RejectedParameters { temperature: without.temperature, ..RejectedParameters::default() }
+            }),
             max_completion_tokens: max_tokens.filter(|_| without.former_name && !without.max_tokens),
             tools,
             stream: streams.then_some(true),
@@ -159,7 +160,7 @@ impl<'a> Body<'a> {
 impl Llm {
     /// `http` is for the platform's account, `outbound` for addresses that organizations chose.
     pub fn new(http: reqwest::Client, outbound: Outbound) -> Self {
-        Self { http, outbound, bearers: Arc::default(), without: WithoutBy::default() }
+        Self { http, outbound, bearers: Arc::default(), without: RejectedByModel::default() }
     }
 
     /// The model's whole answer, after retries within `deadline`.

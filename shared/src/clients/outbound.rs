@@ -100,9 +100,6 @@ impl Outbound {
     }
 
     /// Begins a POST to an untrusted address; the caller sends it. Follows no redirect.
-    ///
-    /// # Errors
-    /// As [`Outbound::parse`].
     pub(super) fn post(&self, url: &str) -> Result<RequestBuilder, String> {
         let url = self.parse(url)?;
         Ok(self.client(&url).post(url))

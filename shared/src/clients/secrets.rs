@@ -86,18 +86,12 @@ impl Secrets {
     }
 
     /// As [`Secrets::get`], for a secret of the deployment, which its operator may change.
-    ///
-    /// # Errors
-    /// As [`Secrets::get`].
-    pub async fn standing<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+    pub async fn of_deployment<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
         self.read_as(id, STANDS).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 
-    /// As [`Secrets::standing`], after a mismatch: the cached content may have been replaced a moment ago.
-    ///
-    /// # Errors
-    /// As [`Secrets::get`].
-    pub async fn standing_now<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
+    /// As [`Secrets::of_deployment`], after a mismatch: the cached content may have been replaced a moment ago.
+    pub async fn of_deployment_now<T: DeserializeOwned>(&self, id: &str) -> Result<T, Error> {
         self.read_as(id, AGAIN_AFTER).await.map_err(|(Unread::Gone(error) | Unread::Failed(error))| error)
     }
 

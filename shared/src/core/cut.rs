@@ -1,7 +1,10 @@
 //! Cuts long texts and values, with a marker that names the size: `… (cut: the first 2000 of 90000 bytes)`, `… (cut:
 //! 12 more)`.
 
-use std::fmt::{Display, Write as _};
+use std::{
+    fmt::{Display, Write as _},
+    io,
+};
 
 use serde_json::{Map, Value};
 
@@ -46,6 +49,11 @@ pub fn is_cut(text: &str) -> bool {
     marker.is_some_and(|marker| marker.len() < MARKER_ROOM && marker.ends_with(BYTES))
 }
 
+/// Whether the value stands for items that were cut from the end of a list.
+pub fn is_marker(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.starts_with(MARKER) && text.ends_with(" more)"))
+}
+
 /// The marker for `what`, such as `12 more` items of a list or members of an object.
 pub fn instead_of(what: impl Display) -> String {
     format!("{MARKER}{what})")
@@ -54,7 +62,12 @@ pub fn instead_of(what: impl Display) -> String {
 /// The value cut to `budget` bytes of JSON. A text is cut; a list or an object keeps the members that fit, in order,
 /// the first that does not fit is cut itself, and the marker counts the dropped members.
 pub fn fit(value: Value, budget: usize) -> Value {
-    if length(&value) <= budget { value } else { cut_value(&value, budget) }
+    if fits(&value, budget) { value } else { cut_value(&value, budget) }
+}
+
+/// Like [`fit`], of a borrowed value: only the kept part is copied.
+pub fn fitting(value: &Value, budget: usize) -> Value {
+    if fits(value, budget) { value.clone() } else { cut_value(value, budget) }
 }
 
 fn cut_value(value: &Value, budget: usize) -> Value {
@@ -66,7 +79,9 @@ fn cut_value(value: &Value, budget: usize) -> Value {
                 length += escaped(*letter);
                 length > budget
             });
-            cut_to(text.clone(), room.map_or(0, |(at, _)| at), text.len()).into()
+            // With the next character, which tells whether a word ends there.
+            let at = room.map_or(0, |(at, _)| at);
+            cut_to(text.get(..text.ceil_char_boundary(at + 1)).unwrap_or(text).to_owned(), at, text.len()).into()
         }
         Value::Array(items) => {
             let mut room = Room::new(budget, items.len());
@@ -106,13 +121,13 @@ impl Room {
     /// A whole member, or one cut to the remaining room. `around` is its overhead in bytes.
     fn take(&mut self, member: &Value, around: usize) -> Option<Value> {
         let room = self.left.saturating_sub(around);
-        let kept = if length(member) <= room {
+        let kept = if fits(member, room) {
             Some(member.clone())
         } else if self.one_is_cut || room < LEAST_OF_A_MEMBER {
             None
         } else {
             self.one_is_cut = true;
-            Some(cut_value(member, room)).filter(|member| length(member) <= room)
+            Some(cut_value(member, room)).filter(|member| fits(member, room))
         };
         match &kept {
             Some(member) => self.left -= length(member) + around,
@@ -138,6 +153,25 @@ fn escaped(letter: char) -> usize {
 /// The length of the JSON text, in bytes.
 fn length(value: &Value) -> usize {
     value.to_string().len()
+}
+
+/// Whether the JSON text has at most `budget` bytes. Looks no further than that.
+fn fits(value: &Value, budget: usize) -> bool {
+    serde_json::to_writer(Left(budget), value).is_ok()
+}
+
+/// Bytes left of a budget; writing more fails.
+struct Left(usize);
+
+impl io::Write for Left {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// The earlier of this deadline and `duration` from now.
     #[must_use]
     pub fn at_most(self, duration: Duration) -> Self {
         Self(self.0.min(Instant::now() + duration))

@@ -194,7 +194,6 @@ impl<'a> Fields<'a> {
     pub fn required_parse<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, name: &'static str) -> Option<T> {
         let before = self.report.iter().count();
         let value = self.parse(name);
-        // An empty text counts as absent.
         if value.is_none() && self.report.iter().count() == before {
             self.problem(name, "is required");
         }

@@ -6,6 +6,7 @@ mod approval;
 mod async_result;
 mod audit;
 mod automation;
+mod automation_memory;
 mod automation_quotas;
 mod automation_run;
 mod budget;
@@ -48,13 +49,15 @@ pub use allowed_hosts::{AllowedHosts, NotAHost};
 pub use approval::{
     Approval, ApprovalEffect, ApprovalRequest, ApprovalRule, ApprovalStatus, NotAnApprovalStatus, arguments_hash,
 };
-pub use async_result::AsyncResult;
+pub use async_result::{AsyncResult, IfCallOver};
 pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
+pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPause, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind,
+    WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
@@ -68,7 +71,9 @@ pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,
 };
-pub use hook::{Hook, HookSecretRef, HookStatus, NotAHookStatus};
+pub use hook::{
+    Hook, HookSecretRef, HookStatus, NotAHookStatus, OwnHook, Scheme, SignatureAlgorithm, SignatureEncoding,
+};
 pub use ids::{
     AgentId, ApprovalId, AutomationId, EventId, ExecutionId, HookId, IntentId, KnowledgeBaseId, NotAUserId,
     OrganizationId, PhoneNumberId, ReplayId, RunId, SecretId, ThreadId, ToolId, UserId,

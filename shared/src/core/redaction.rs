@@ -24,7 +24,6 @@ pub use names::{is_secret, is_secret_header, words};
 pub use transcript::{MarkedCall, Transcript, arguments_for_approver, arguments_for_reader};
 pub use vendor_text::vendor_text;
 
-/// Replaces a secret.
 pub const SECRET: &str = "[secret]";
 /// Replaces our own input in a service's text.
 const SENT: &str = "[sent]";

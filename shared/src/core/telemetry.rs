@@ -81,6 +81,11 @@ pub fn automation_paused() {
     emit(&[], &[count("AutomationsPaused", 1)]);
 }
 
+/// A request of an organization's own hook that was refused because they were too many.
+pub fn hook_throttled() {
+    emit(&[], &[count("HooksThrottled", 1)]);
+}
+
 pub fn alert_not_sent() {
     emit(&[], &[count("AlertsNotSent", 1)]);
 }

@@ -11,7 +11,7 @@ mod idempotency_key;
 mod not_modified;
 mod openapi;
 mod operation;
-mod page;
+mod paging;
 mod reply;
 mod request_ids;
 mod route;
@@ -34,7 +34,7 @@ pub use operation::{
     Accepted, Answers, Asked, Asks, Begun, Caller, Created, Deleted, Found, Gone, Id, Ids, Made, Named, Paged, Part,
     Repeated, Route, Shown, Wanted,
 };
-pub use page::{page, query};
+pub use paging::{page, query};
 pub use reply::{Afterwards, Reply, ReplyBody};
 use route::{id, route};
 use serve::deadline;

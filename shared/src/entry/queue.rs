@@ -46,10 +46,6 @@ struct Failure {
     item_identifier: String,
 }
 
-/// Serves batches until Lambda ends the process, as long as `deps` live.
-///
-/// # Errors
-/// When the runtime API is unreachable.
 pub async fn serve<D, M, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_runtime::Error>
 where
     D: Sync + 'static,

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CurrentTime, FINAL_RESPONSE, Wget, parser, signature};
+use super::{
+    CurrentTime, FINAL_RESPONSE, LlmAccess, Wget, llm_tools::llm_tools, memory::memory_tools, parser, signature,
+};
 use crate::{
     catalogue::BuiltInTools,
     clients::Outbound,
+    store::AutomationMemory,
     tool::{CallableTool, ToolSpec, Toolbox, is_identifier},
 };
 
@@ -29,6 +32,11 @@ pub struct BadTool {
 /// If a description is incomplete: a programming error, found at process start.
 pub fn built_in_tools(outbound: &Outbound) -> Result<BuiltInTools, BadTool> {
     well_described(vec![Arc::new(CurrentTime::new()), Arc::new(Wget::new(outbound.clone()))])
+}
+
+/// The tools that runs name; without `access` or `memory`, descriptions only.
+pub fn tools_of_runs(access: Option<&LlmAccess>, memory: Option<&AutomationMemory>) -> Vec<Arc<dyn CallableTool>> {
+    llm_tools(access).into_iter().chain(memory_tools(memory)).collect()
 }
 
 /// Checks the descriptions of tools.
@@ -67,7 +75,7 @@ fn check(tool: &Arc<dyn CallableTool>) -> Result<(), String> {
         if name.is_empty() {
             return Err(format!("its parameter {} has no name", index + 1));
         }
-        if parameter.schema.get("type").and_then(Value::as_str).is_none() {
+        if !is_typed(parameter.schema) {
             return Err(format!("its parameter \"{name}\" has no type"));
         }
         match optional {
@@ -89,6 +97,14 @@ fn check(tool: &Arc<dyn CallableTool>) -> Result<(), String> {
     examples.iter().try_for_each(|example| {
         check_example(&toolbox, spec, example).map_err(|problem| format!("its example {example} is wrong: {problem}"))
     })
+}
+
+/// Has a type, or a choice of types.
+fn is_typed(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.len() > 1 && types.iter().all(Value::is_string),
+        kind => kind.is_some_and(Value::is_string),
+    }
 }
 
 /// Models imitate the examples, so these must be valid calls.

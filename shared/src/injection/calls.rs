@@ -182,7 +182,7 @@ async fn call(bound: Bound<'_>, written: String, budget: usize, context: &CallCo
     }
     let outcome = bound.call(context).await?;
     let status = if outcome.is_failed() { CallOutcome::Failed } else { CallOutcome::Succeeded };
-    let text = match outcome.into_told() {
+    let text = match outcome.into_model_value() {
         Value::String(text) => cut(text, budget),
         other => fit(other, budget).to_string(),
     };

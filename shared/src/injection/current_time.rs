@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_time_is_told_with_its_offset_summer_and_winter() {
-        let told = |at: &str, zone| told(at.parse().unwrap(), zone).into_told();
+        let told = |at: &str, zone| told(at.parse().unwrap(), zone).into_model_value();
         let summer = json!({"time": "2026-07-04T18:30:00+02:00", "time_zone": "Europe/Berlin", "weekday": "Saturday"});
         assert_eq!(told("2026-07-04T16:30:00Z", "Europe/Berlin"), summer);
         assert_eq!(told("2026-01-05T23:30:00Z", "Europe/Berlin")["time"], "2026-01-06T00:30:00+01:00");
@@ -89,7 +89,7 @@ mod tests {
         for name in ["", "Berlin", "Europe/Atlantis", "../etc/passwd"] {
             let outcome = told(Timestamp::now(), name);
             assert!(outcome.is_failed(), "{name}");
-            assert!(outcome.into_told().as_str().unwrap().contains("an IANA name"));
+            assert!(outcome.into_model_value().as_str().unwrap().contains("an IANA name"));
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct LlmAccess {
 }
 
 /// Executable tools; without `access`, descriptions only.
-pub fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn CallableTool>> {
+pub(super) fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn CallableTool>> {
     let tool =
         |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn CallableTool>;
     vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent()]

@@ -94,6 +94,7 @@ pub(super) fn context() -> CallContext<'static> {
         organization: OrganizationId::generate(),
         user: None,
         subject: Subject::Run(RunId::generate()),
+        automation: None,
         delivery: None,
         conversation: &NO_CALL,
         trigger: ExecutionOrigin::Automation,

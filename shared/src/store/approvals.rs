@@ -36,7 +36,6 @@ pub struct Approvals {
     table: Table,
 }
 
-/// The result of a decision, with the current approval.
 #[derive(Debug)]
 pub enum Decided {
     Now(Box<Approval>),
@@ -160,7 +159,6 @@ impl Approvals {
         due.with([(":open", text(OPEN)), (":now", text(Timestamp::now()))]).collect().await
     }
 
-    /// Schedules the next wake-up of the run.
     pub async fn woken(&self, approval: &OpenApproval) -> Result<()> {
         let later = self.table.update(id(approval.id), "SET #wake_at = :later").when("attribute_exists(#open)");
         let later = later.with([(":later", text(Timestamp::now().plus(TOLD_LATER)))]);

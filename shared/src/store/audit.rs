@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{
     Cursor, Page,
+    cursor::begins_within,
     database::{Database, Item, key, number, rows, text, to_attribute, to_item},
     erasure::names,
     table::{Table, Values},
@@ -28,7 +29,6 @@ const FIRST: &str = "0";
 /// Sorts after every time.
 const LAST: &str = "~";
 
-/// A change for the audit log.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     action: Act,
@@ -117,12 +117,19 @@ impl AuditLog {
         after: Option<&Cursor<String>>,
         limit: i32,
     ) -> Result<Page<AuditEntry>> {
+        let since = filter.since.map_or_else(|| FIRST.to_owned(), |since| since.to_string());
+        let until = filter.until.map_or_else(|| LAST.to_owned(), |until| until.to_string());
+        if let Some(Cursor(place)) = after
+            && !begins_within(place, &since, &until)?
+        {
+            return Ok(Page { items: Vec::new(), next_cursor: None });
+        }
         let mut conditions = vec!["#expires_at > :clock"];
         let mut values: Values = [
             (":clock".to_owned(), number(Timestamp::now().as_seconds())),
             (":organization".to_owned(), text(organization)),
-            (":since".to_owned(), text(filter.since.map_or_else(|| FIRST.to_owned(), |since| since.to_string()))),
-            (":until".to_owned(), text(filter.until.map_or_else(|| LAST.to_owned(), |until| until.to_string()))),
+            (":since".to_owned(), text(since)),
+            (":until".to_owned(), text(until)),
         ]
         .into();
         for (condition, name, value) in [

@@ -2,8 +2,7 @@
 //!
 //! Index `by_organization`: `organization_id`, `created_at`. Index `by_automation`: `automation_id`, `created_at`.
 //!
-//! A run is several items under one id: no item may exceed DynamoDB's 400 KB, and the row, which every step updates, stays
-//! small:
+//! A run is several items under one id: no item may exceed 400 KB, and the row, which every step updates, stays small:
 //!
 //! | part | content |
 //! |---|---|
@@ -15,7 +14,7 @@
 //! | `0001#reply` | the reply to it: the results of its calls |
 //! | `result` | the final answer |
 //!
-//! Each step and the row are written in one transaction under the lease, so a former holder cannot write.
+//! One transaction under the lease writes each step and the row, so a former holder cannot write.
 
 mod list;
 mod parts;
@@ -42,8 +41,8 @@ use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
     models::{
-        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPlan, RunPrompt,
-        RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
+        Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPause, RunPlan,
+        RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -55,13 +54,14 @@ const ANSWER: &str = "#answer";
 const REPLY: &str = "#reply";
 const ACTION: &str = "#action";
 
-/// Concurrent transactions on the same count refuse each other and must retry.
+/// Concurrent transactions on one count refuse each other.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
-/// A waiting run is kept for at least this long after the wait ends.
+/// Beyond the end of a wait.
 const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
-/// Reserved to put the run on its queue.
+/// For putting the run on its queue.
 const RESERVE: Duration = Duration::from_secs(2);
+const LONGEST_CHAIN_OF_RETRIES: usize = 10;
 
 #[derive(Clone)]
 pub struct AutomationRuns {
@@ -71,26 +71,26 @@ pub struct AutomationRuns {
 #[derive(Debug)]
 pub enum AcquiredRun {
     Ours(Box<AutomationRun>, Lease),
-    /// Another holder has the lease.
     Busy,
-    /// The run is finished or does not exist.
+    /// Finished or missing.
     Over,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Step<'a> {
+pub enum SavedStep<'a> {
     Answer(&'a RunAnswer),
     Reply(&'a RunReply),
-    /// Also updates the row's counts of actions.
+    /// Also updates the row's counts.
     Action(&'a ActionResult),
-    /// The evaluated prompt of an automation, before its first answer; also sets the row's model and limits.
+    /// An automation's prompt, before its first answer; also sets the row's model and limits.
     Prompt(&'a RunPrompt),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits {
     ForApproval(ApprovalId, Timestamp),
     ForRun(RunId, Timestamp),
+    ForTime(RunPause),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ pub struct RunEnd<'a> {
     pub status: RunStatus,
     pub result: Option<&'a Value>,
     pub error: Option<&'a str>,
-    /// The only cause of the failure was an outage.
+    /// An outage was the only cause of the failure.
     pub outage: bool,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct ListedRun {
 }
 
 impl ListedRun {
-    /// Expired or marked for deletion.
+    /// Expired, or marked for deletion.
     pub(super) fn is_over(&self) -> bool {
         self.expires_at <= Timestamp::now().as_seconds()
     }
@@ -121,9 +121,7 @@ pub(super) struct RunDeletion(RunId);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Yes,
-    /// Nothing was written: cancellation was requested.
     CancelRequested,
-    /// Nothing was written: the lease is lost.
     Lost,
 }
 
@@ -132,7 +130,7 @@ impl AutomationRuns {
         Self { table: database.table("automation_runs") }
     }
 
-    /// Writes and counts a new run in one transaction. `on_own_key`: the run uses the organization's own LLM key.
+    /// One transaction writes and counts the run. `on_own_key`: the run uses the organization's own LLM key.
     ///
     /// # Errors
     /// [`Error::OverBudget`] if a budget has no room for the run, [`Error::Conflict`] if the id exists, [`Error::Unavailable`]
@@ -158,24 +156,24 @@ impl AutomationRuns {
                     let budget = place.checked_sub(2).map(|budget| counted.refused(budget));
                     return Err(budget.unwrap_or_else(|| Error::Conflict("there is such a run".into())));
                 }
-                // Another run was counted, or added cost, at the same moment.
+                // Another run changed the counts.
                 Err(Refused::Busy(_)) if backoff.pause().await => {}
                 Err(Refused::Busy(error) | Refused::Other(error)) => return Err(error),
             }
         }
     }
 
-    /// Writes a new run of an automation without counting it. False if the id exists.
+    /// A run of an automation, not counted. False if the id exists.
     pub async fn create_planned(&self, run: &AutomationRun, plan: &RunPlan) -> Result<bool> {
         self.create_with(run, (PLAN, to_item(plan)?)).await
     }
 
-    /// Writes a run started by an action without counting it. False if the id exists.
+    /// A run started by an action, not counted. False if the id exists.
     pub async fn create_prompted(&self, run: &AutomationRun, prompt: &RunPrompt) -> Result<bool> {
         self.create_with(run, (PROMPT, to_item(prompt)?)).await
     }
 
-    /// Writes a run that goes on from another one, and notes it there. False if it exists.
+    /// Notes the retry at the original run. False if it exists.
     pub async fn create_retry(&self, run: &AutomationRun, plan: &RunPlan, of: RunId) -> Result<bool> {
         let parts = [(RUN, to_item(run)?), (PLAN, to_item(plan)?)];
         let [new, plan] = parts.map(|(part, item)| self.put(run, part, item).when("attribute_not_exists(#id)"));
@@ -194,20 +192,37 @@ impl AutomationRuns {
         visible(self.table.owned(organization, row(id), RUN).await?)
     }
 
-    /// The statuses of runs that are kept; a status of a newer version is left out.
-    pub async fn statuses(
+    /// Each run's status is its last retry's. Deleted runs and statuses of newer versions are left out.
+    pub async fn last_statuses(
         &self,
         organization: OrganizationId,
         ids: &[RunId],
         deadline: Deadline,
     ) -> Result<HashMap<RunId, RunStatus>> {
-        let keys = ids.iter().copied().map(row).collect();
-        let items = self.table.batch_get(keys, Some("#id, #organization_id, #status"), deadline).await?;
-        let text_of = |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-        let known = items.iter().filter(|item| is_of(item, organization));
-        Ok(known
-            .filter_map(|item| Some((text_of(item, "id")?.parse().ok()?, text_of(item, "status")?.parse().ok()?)))
-            .collect())
+        let mut statuses = HashMap::new();
+        // The run whose status is read, and the runs it retries.
+        let mut wanted: HashMap<RunId, Vec<RunId>> = ids.iter().map(|id| (*id, vec![*id])).collect();
+        for _ in 0..=LONGEST_CHAIN_OF_RETRIES {
+            let keys: Vec<Item> = wanted.keys().copied().map(row).collect();
+            if keys.is_empty() {
+                break;
+            }
+            let items =
+                self.table.batch_get(keys, Some("#id, #organization_id, #status, #retried_by"), deadline).await?;
+            let mut next: HashMap<RunId, Vec<RunId>> = HashMap::new();
+            for item in items.iter().filter(|item| is_of(item, organization)) {
+                let text_of = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
+                let Some(first) = text_of("id").and_then(|id| wanted.remove(&id.parse().ok()?)) else { continue };
+                if let Some(status) = text_of("status").and_then(|status| status.parse().ok()) {
+                    statuses.extend(first.iter().map(|id| (*id, status)));
+                }
+                if let Some(retry) = text_of("retried_by").and_then(|id| id.parse().ok()) {
+                    next.entry(retry).or_default().extend(first);
+                }
+            }
+            wanted = next;
+        }
+        Ok(statuses)
     }
 
     pub async fn whole(&self, organization: OrganizationId, id: RunId) -> Result<WholeRun> {
@@ -228,14 +243,13 @@ impl AutomationRuns {
         parts.into_run()
     }
 
-    /// Acquires the lease on a run for `length`, unless it has another holder or is finished.
+    /// Fails for a finished run, or if another holder has the lease.
     pub async fn acquire(&self, organization: OrganizationId, id: RunId, length: Duration) -> Result<AcquiredRun> {
         let at_once = Deadline::after(Duration::ZERO);
         let acquired = Lease::acquire::<AutomationRun>(organization, &self.table, row(id), RUN, length, at_once).await;
         let (run, lease) = match acquired {
             Ok(acquired) => acquired,
             Err(Error::Conflict(_)) => return Ok(AcquiredRun::Busy),
-            // Dropped at its TTL.
             Err(Error::NotFound(_)) => return Ok(AcquiredRun::Over),
             Err(error) => return Err(error),
         };
@@ -270,16 +284,18 @@ impl AutomationRuns {
         released.unless_refused().await.map(drop)
     }
 
-    /// Releases a run until the approval or child run completes. A waiting run costs nothing.
-    pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: Waits) -> Result<Saved> {
+    /// Releases a run until the approval or child run completes, or until a time. A waiting run costs nothing.
+    pub async fn wait(&self, run: &AutomationRun, lease: &Lease, wait: &Waits) -> Result<Saved> {
         let (of_approval, of_run) = ("#waits_for_approval", "#waits_for_run");
         let (status, what, until) = match wait {
-            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), until),
-            Waits::ForRun(child, until) => (RunStatus::Running, text(child), until),
+            Waits::ForApproval(approval, until) => (RunStatus::WaitingForApproval, text(approval), *until),
+            Waits::ForRun(child, until) => (RunStatus::Running, text(child), *until),
+            Waits::ForTime(pause) => (RunStatus::Running, to_attribute(pause)?, pause.until),
         };
-        let (name, other) = match wait {
-            Waits::ForApproval(..) => (of_approval, of_run),
-            Waits::ForRun(..) => (of_run, of_approval),
+        let (name, others) = match wait {
+            Waits::ForApproval(..) => (of_approval, of_run.to_owned()),
+            Waits::ForRun(..) => (of_run, of_approval.to_owned()),
+            Waits::ForTime(_) => ("#pause", format!("{of_approval}, {of_run}")),
         };
         let kept = until.plus(KEPT_BEYOND).as_seconds();
         if kept > run.expires_at {
@@ -288,7 +304,7 @@ impl AutomationRuns {
         let waiting = lease
             .update_in_transaction(format!(
                 "SET #status = :status, {name} = :what, #time_from = :until, #attempts = :none, #updated_at = :now, \
-                 #expires_at = :kept REMOVE #lease_token, #lease_until, {other}"
+                 #expires_at = :kept REMOVE #lease_token, #lease_until, {others}"
             ))
             .with([(":until", text(until)), (":kept", number(kept.max(run.expires_at)))]);
         let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
@@ -316,7 +332,7 @@ impl AutomationRuns {
         Ok(keys)
     }
 
-    /// Extends the expiry of all items but the row. `until`: seconds since 1970.
+    /// All but the row. `until`: seconds since 1970.
     async fn keep_parts(&self, id: RunId, until: i64) -> Result<()> {
         let parts = self.parts(id).await?;
         for key in parts.into_iter().filter(|key| key.get("part") != Some(&text(RUN))) {
@@ -326,12 +342,12 @@ impl AutomationRuns {
         Ok(())
     }
 
-    pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: Step<'_>, spent: &Spent) -> Result<Saved> {
+    pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: SavedStep<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
-        if let Step::Action(result) = step {
+        if let SavedStep::Action(result) = step {
             saved = counted(saved, result);
         }
-        if matches!(step, Step::Prompt(_)) {
+        if matches!(step, SavedStep::Prompt(_)) {
             saved = saved.and(", #limits = :limits").with([(":limits", to_attribute(&run.limits)?)]);
             if let Some(model) = &run.model {
                 saved = saved.and(", #model = :model").with([(":model", text(model))]);
@@ -349,12 +365,12 @@ impl AutomationRuns {
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// Ends a run and releases its lease; `last` is written in the same transaction. False if the lease is lost.
+    /// Writes `last` in the same transaction and releases the lease. False if the lease is lost.
     pub async fn end(
         &self,
         run: &AutomationRun,
         lease: Lease,
-        last: Option<Step<'_>>,
+        last: Option<SavedStep<'_>>,
         spent: &Spent,
         end: RunEnd<'_>,
     ) -> Result<bool> {
@@ -372,7 +388,7 @@ impl AutomationRuns {
             ended = ended.and(", #outage = :outage").with([(":outage", AttributeValue::Bool(true))]);
         }
         let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
-        if let Some(Step::Action(result)) = last {
+        if let Some(SavedStep::Action(result)) = last {
             ended = counted(ended, result);
         }
         let mut writes = vec![ended];
@@ -425,8 +441,7 @@ impl AutomationRuns {
         }))
     }
 
-    /// Fails a queued run whose message could not be sent. Returns the current run, which continues if a worker acquired it
-    /// anyway.
+    /// Fails a queued run whose message was not sent. The returned run continues if a worker acquired it anyway.
     pub async fn fail_waiting(&self, organization: OrganizationId, id: RunId, error: &str) -> Result<AutomationRun> {
         self.end_waiting(organization, id, RunStatus::Failed, error).await
     }
@@ -486,7 +501,7 @@ impl AutomationRuns {
         }
     }
 
-    /// Deletes all items of a run, the row last, so that an interrupted deletion can resume.
+    /// The row last, so that an interrupted deletion can resume.
     pub(super) async fn delete(&self, run: &RunDeletion, deadline: Deadline) -> Result<Result<(), OutOfTime>> {
         let keys = self.parts(run.0).await?;
         let is_row = |key: &Item| key.get("part") == Some(&text(RUN));
@@ -497,7 +512,7 @@ impl AutomationRuns {
         self.table.delete_all(row, deadline).await
     }
 
-    /// A page of the organization's runs, newest first, expired ones included.
+    /// Newest first, expired runs included.
     pub(super) async fn listed(
         &self,
         organization: OrganizationId,
@@ -528,7 +543,7 @@ impl AutomationRuns {
         self.table.update(row(id), change).with(values)
     }
 
-    fn step(&self, run: &AutomationRun, step: Step<'_>) -> Result<Write> {
+    fn step(&self, run: &AutomationRun, step: SavedStep<'_>) -> Result<Write> {
         let (part, item) = step.item()?;
         Ok(self.put(run, &part, item))
     }
@@ -559,9 +574,9 @@ fn counted(change: Write, result: &ActionResult) -> Write {
     counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
-impl Step<'_> {
+impl SavedStep<'_> {
     fn item(self) -> Result<(String, Item)> {
-        // Four digits: steps sort in numerical order.
+        // Four digits sort in numerical order.
         Ok(match self {
             Self::Answer(answer) => (format!("{:04}{ANSWER}", answer.step), to_item(answer)?),
             Self::Reply(reply) => (format!("{:04}{REPLY}", reply.step), to_item(reply)?),
@@ -579,7 +594,7 @@ fn row(id: RunId) -> Item {
     key([("id", text(id)), ("part", text(RUN))])
 }
 
-/// Filters expired rows: DynamoDB drops them up to two days late.
+/// DynamoDB drops expired rows up to two days late.
 fn visible(run: AutomationRun) -> Result<AutomationRun> {
     if run.expires_at > Timestamp::now().as_seconds() { Ok(run) } else { Err(Error::NotFound(RUN)) }
 }

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cursor, Page,
+    AutomationMemory, Cursor, Page,
     audit::Change,
     database::{Database, Item, from_item, id, is_of, key, number, rows, text, to_attribute},
     table::Table,
@@ -31,6 +31,7 @@ const WHAT: &str = "automation";
 pub struct Automations {
     automations: Table,
     versions: Table,
+    memory: AutomationMemory,
 }
 
 /// A version without its definition.
@@ -69,7 +70,11 @@ const LISTED: &str = "#automation_id, #version, #content_hash, #created_by, #cre
 
 impl Automations {
     pub fn new(database: &Database) -> Self {
-        Self { automations: database.table("automations"), versions: database.table("automation_versions") }
+        Self {
+            automations: database.table("automations"),
+            versions: database.table("automation_versions"),
+            memory: AutomationMemory::new(database),
+        }
     }
 
     /// Saves an automation with its first version in one transaction. False if the id exists.
@@ -319,7 +324,7 @@ impl Automations {
             ])
     }
 
-    /// Deletes the automation and its versions, repeatably. With `revision`, only at that revision.
+    /// Deletes the automation, its memory and its versions, repeatably. With `revision`, only at that revision.
     ///
     /// # Errors
     /// [`Error::Conflict`] at another revision or out of time.
@@ -356,6 +361,9 @@ impl Automations {
             let theirs = row.get("organization_id") == Some(&text(organization));
             return Err(if theirs { Error::Conflict(OVERTAKEN.into()) } else { Error::NotFound(WHAT) });
         }
+        if self.memory.delete_of(organization, automation, deadline).await?.is_err() {
+            return Err(Error::Conflict(LEFT.into()));
+        }
         let mut keys: Vec<Item> = Vec::new();
         let versions = self.of(organization, automation).now();
         versions
@@ -370,7 +378,7 @@ impl Automations {
             })
             .await?;
         if self.versions.delete_all(keys, deadline).await?.is_err() {
-            return Err(Error::Conflict("not all versions are deleted yet; send the same request again".into()));
+            return Err(Error::Conflict(LEFT.into()));
         }
         let gone =
             self.automations.delete(id(automation)).when("#organization_id = :organization AND #deleting = :true");
@@ -381,6 +389,7 @@ impl Automations {
 
 pub const OVERTAKEN: &str =
     "the automation was changed in between; read it again and send the ETag that it has now as If-Match";
+const LEFT: &str = "not everything of it is deleted yet; send the same request again";
 
 fn audited(action: Act, automation: &Automation) -> Change {
     Change::of(action, Noun::Automation, automation.id).named(&automation.name)

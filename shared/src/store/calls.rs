@@ -49,7 +49,6 @@ pub enum Added {
     NoCall,
 }
 
-/// Filters of the list of calls.
 #[derive(Debug, Clone, Default)]
 pub struct CallFilter {
     pub status: Option<CallStatus>,
@@ -300,7 +299,6 @@ impl Calls {
         Ok((ids(page), next.as_ref().and_then(Cursor::after)))
     }
 
-    /// False if the row did not exist.
     pub(super) async fn delete(&self, organization: OrganizationId, call: &CallId) -> Result<bool> {
         let delete = self.table.delete(id(call)).when("#organization_id = :organization");
         let delete = delete.with([(":organization", text(organization))]);

@@ -31,7 +31,6 @@ pub struct CreatedFilter {
     pub until: Option<Timestamp>,
 }
 
-/// A page of a list: `{"items": […], "next_cursor": "…" | null}`.
 #[derive(Debug, Serialize)]
 pub struct Page<T> {
     pub items: Vec<T>,
@@ -80,17 +79,27 @@ impl<T: DeserializeOwned> Page<T> {
         // Before and after every time.
         const EARLIEST: &str = "0";
         const LATEST: &str = "a";
-        let edge = |at: Option<Timestamp>, open: &str| text(at.map_or_else(|| open.to_owned(), |at| at.to_string()));
+        let edge = |at: Option<Timestamp>, open: &str| at.map_or_else(|| open.to_owned(), |at| at.to_string());
         let is_filtered = !filters.0.is_empty();
+        let (since, until) = (edge(wanted.since, EARLIEST), edge(wanted.until, LATEST));
+        if let Some(Cursor(place)) = &wanted.after
+            && !begins_within(&place.at, &since, &until)?
+        {
+            return Ok(Self::empty());
+        }
         let query = query.newest_first().filter(KEPT).with([
             (":organization", text(organization)),
             (":now", number(Timestamp::now().as_seconds())),
-            (":since", edge(wanted.since, EARLIEST)),
-            (":until", edge(wanted.until, LATEST)),
+            (":since", text(since)),
+            (":until", text(until)),
         ]);
         let query = filters.0.into_iter().fold(query, Query::filter).with_all(filters.1);
         let start = wanted.after.as_ref().map(|cursor| cursor.start_key_of(key));
         Ok(Self::created(query.filled(start, wanted.limit, is_filtered).await?))
+    }
+
+    const fn empty() -> Self {
+        Self { items: Vec::new(), next_cursor: None }
     }
 
     /// Rows in order of creation; `next` is DynamoDB's key of the last one.
@@ -98,6 +107,19 @@ impl<T: DeserializeOwned> Page<T> {
         let next = next.as_ref().and_then(Cursor::after);
         Self { items: rows(items), next_cursor: next.map(|next| next.to_string()) }
     }
+}
+
+/// Whether a page that begins at this place has anything left, newest first: nothing is left before `since`. DynamoDB refuses a
+/// start outside the key condition.
+///
+/// # Errors
+/// [`Error::Invalid`] for `cursor` if the place is later than `until`.
+pub(super) fn begins_within(place: &str, since: &str, until: &str) -> Result<bool> {
+    if place > until {
+        let why = "is later than until, so it is of another list; leave it out to begin with the first page";
+        return Err(Error::invalid("cursor", why));
+    }
+    Ok(place >= since)
 }
 
 /// Filters of a list with their values.
@@ -166,6 +188,7 @@ impl FromStr for CreatedAt {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (at, id) = text.split_once(' ').ok_or(NotAPlace)?;
+        at.parse::<Timestamp>().map_err(|_no_time| NotAPlace)?;
         // The widest id type: a call's id is VAPI's and need not be a UUID.
         id.parse::<CallId>().map_err(|_not_an_id| NotAPlace)?;
         Ok(Self { at: at.to_owned(), id: id.to_owned() })

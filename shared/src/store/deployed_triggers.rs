@@ -46,8 +46,6 @@ impl DeployedTriggers {
         self.table.put(row)?.when("attribute_not_exists(#id)").unless_refused().await.map(drop)
     }
 
-    /// Acquires the lease and reads the row.
-    ///
     /// # Errors
     /// [`Error::NotFound`] without a row, [`Error::Conflict`] if another holder keeps the lease until `deadline`.
     pub async fn acquire(

@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use super::{
-    Approvals, AutomationRuns, Calls, Cursor, Database, Events, Executions, Threads,
+    Approvals, AutomationMemory, AutomationRuns, Calls, Cursor, Database, Events, Executions, Threads,
     audit::{AuditLog, Change},
     automation_runs::ListedRun,
     database::{Item, is_of, text},
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     described::Described,
-    models::{Act, CallId, E164, Noun, OrganizationId, RunId, ThreadId, acting},
+    models::{Act, CallId, E164, EventId, Noun, OrganizationId, RunId, ThreadId, acting},
     redaction,
 };
 
@@ -39,6 +39,7 @@ pub struct Erasure {
     executions: Executions,
     runs: AutomationRuns,
     events: Events,
+    memory: AutomationMemory,
     approvals: Approvals,
     threads: Threads,
     audit: AuditLog,
@@ -53,6 +54,8 @@ pub struct Erased {
     pub events: u64,
     /// Conversations with the planner that name the number.
     pub threads: u64,
+    /// Values in memories of automations whose key or value names the number.
+    pub remembered: u64,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,8 @@ pub enum ErasureCursor {
     Events(Option<Cursor>),
     Runs(Option<Cursor>),
     Threads(Option<Cursor>),
+    /// The runs, which would remember it again, are gone by then.
+    Memory(Option<Cursor<String>>),
     Audit(Option<Cursor<String>>),
 }
 
@@ -84,6 +89,7 @@ impl fmt::Display for ErasureCursor {
             Self::Events(after) => ("events", after.as_ref().map(Cursor::to_string)),
             Self::Runs(after) => ("runs", after.as_ref().map(Cursor::to_string)),
             Self::Threads(after) => ("threads", after.as_ref().map(Cursor::to_string)),
+            Self::Memory(after) => ("memory", after.as_ref().map(Cursor::to_string)),
             Self::Audit(after) => ("audit", after.as_ref().map(Cursor::to_string)),
         };
         match after {
@@ -99,9 +105,9 @@ impl FromStr for ErasureCursor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str = "is not a next_cursor of an earlier erasure";
         let (part, after) = text.split_once('.').map_or((text, None), |(part, after)| (part, Some(after)));
-        if part == "audit" {
+        if let "audit" | "memory" = part {
             let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
-            return Ok(Self::Audit(after));
+            return Ok(if part == "audit" { Self::Audit(after) } else { Self::Memory(after) });
         }
         let after = after.map(Cursor::parse).transpose().map_err(|_no_cursor| WRONG)?;
         match part {
@@ -121,6 +127,7 @@ impl Erasure {
             executions: Executions::new(database),
             runs: AutomationRuns::new(database),
             events: Events::new(database),
+            memory: AutomationMemory::new(database),
             approvals: Approvals::new(database),
             threads: Threads::new(database),
             audit: AuditLog::new(database),
@@ -131,6 +138,9 @@ impl Erasure {
     /// [`Error::NotFound`] if the organization has neither, [`Error::Conflict`] if out of time; a repetition resumes.
     pub async fn call(&self, organization: OrganizationId, call: &CallId, deadline: Deadline) -> Result<Erased> {
         let mut erased = Erased::default();
+        // The event of its end has a copy, which a replay would send on.
+        let ended = EventId::of_ended_call(organization, call);
+        erased.events += u64::from(self.events.delete(organization, ended).await?);
         self.erase_call(organization, call, deadline, &mut erased).await?.map_err(too_late)?;
         if erased.calls == 0 && erased.executions > 0 {
             // The call has no row whose transaction could hold the entry.
@@ -224,8 +234,18 @@ impl Erasure {
                     }
                     match following {
                         Some(after) => ErasureCursor::Threads(Some(after)),
-                        None => ErasureCursor::Audit(None),
+                        None => ErasureCursor::Memory(None),
                     }
+                }
+                ErasureCursor::Memory(after) => {
+                    let (keys, following) =
+                        self.memory.keys_mentioning(organization, number, after.as_ref(), EVENTS).await?;
+                    let count = u64::try_from(keys.len()).unwrap_or_default();
+                    if let Err(OutOfTime) = self.memory.table().delete_all(keys, deadline).await? {
+                        return Ok(Some(next));
+                    }
+                    done.erased.remembered += count;
+                    following.map_or(ErasureCursor::Audit(None), |after| ErasureCursor::Memory(Some(after)))
                 }
                 ErasureCursor::Audit(after) => {
                     match self.audit.mask(organization, number, after.as_ref(), EVENTS).await? {

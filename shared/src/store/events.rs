@@ -22,6 +22,9 @@ use crate::{
 };
 
 const WHAT: &str = "event";
+/// Of an organization, for samples of a service's.
+const LOOKED_THROUGH: i32 = 200;
+const MOST_SAMPLES: usize = 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
@@ -136,6 +139,29 @@ impl Events {
         }
     }
 
+    /// The data of the newest events of a service, and of one type if one is named. Looks through the organization's newest
+    /// events only; unreadable data is left out.
+    pub async fn samples(
+        &self,
+        organization: OrganizationId,
+        service: &str,
+        event_type: Option<&str>,
+    ) -> Result<Vec<serde_json::Value>> {
+        let newest = self.table.query_index("by_organization", "#organization_id = :organization").newest_first();
+        let newest = newest.filter("#expires_at > :now AND #service = :service").with([
+            (":organization", text(organization)),
+            (":now", number(Timestamp::now().as_seconds())),
+            (":service", text(service)),
+        ]);
+        let newest = match event_type {
+            None => newest,
+            Some(name) => newest.filter("contains(#event_types, :type)").with([(":type", text(name))]),
+        };
+        let (items, _) = newest.attributes("#data").page(None, Some(LOOKED_THROUGH)).await?;
+        let data = items.iter().take(MOST_SAMPLES).filter_map(|item| item.get("data")?.as_s().ok());
+        Ok(data.filter_map(|data| serde_json::from_str(data).ok()).collect())
+    }
+
     /// Events in the order of arrival, from the one after `after` on: of these times, and of the service if one is named. Also
     /// the position to continue after.
     pub async fn in_order(
@@ -184,6 +210,12 @@ impl Events {
         let keys = items.iter().filter(|item| is_of(item, organization) && names(item));
         let keys = keys.filter_map(|item| text_of(item, "id")).map(id).collect();
         Ok((keys, next.as_ref().and_then(Cursor::after)))
+    }
+
+    /// False if the organization has no such event.
+    pub(super) async fn delete(&self, organization: OrganizationId, event: EventId) -> Result<bool> {
+        let deleted = self.table.delete(id(event)).when("#organization_id = :organization");
+        deleted.with([(":organization", text(organization))]).unless_refused().await
     }
 
     pub(super) fn table(&self) -> &Table {

@@ -17,6 +17,7 @@ use futures_util::future::try_join_all;
 
 use super::{
     Cursor, Page,
+    cursor::begins_within,
     database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
     table::{Query, Table},
@@ -34,16 +35,13 @@ pub(super) type Deleted = Result<u64, OutOfTime>;
 #[derive(Debug, Clone)]
 pub struct ExecutionFilter {
     pub limit: i32,
-    /// The last execution of the previous page.
     pub after: Option<Cursor<ExecutionId>>,
     pub status: Option<ExecutionStatus>,
-    /// Only executions that did not succeed.
     pub failed: bool,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
 
-/// Filters of the list of all executions.
 #[derive(Debug, Clone, Default)]
 pub struct OfOrganization {
     pub tool: Option<ToolId>,
@@ -93,20 +91,28 @@ impl Executions {
                 (":unknown", text(ExecutionStatus::Unknown.as_str())),
             ]),
         };
-        if put.unless_refused().await? { self.note_failed(execution).await } else { Ok(()) }
+        let Some(before) = put.replaced_item().await? else { return Ok(()) };
+        let had_failed = before
+            .get("status")
+            .and_then(|status| status.as_s().ok())
+            .is_some_and(|status| ExecutionStatus::NOT_SUCCEEDED.iter().any(|failed| failed.as_str() == status));
+        self.note_failed(execution, had_failed).await
     }
 
-    /// Notes an execution that did not succeed in its call, once. A call that did not come in through us has no row.
-    async fn note_failed(&self, execution: &Execution) -> Result<()> {
-        let Some(call) =
-            execution.call_id.as_ref().filter(|_| ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status))
-        else {
-            return Ok(());
+    /// Notes an execution that did not succeed in its call, once, and takes that back if it turns out that it succeeded. A call that did
+    /// not come in through us has no row.
+    async fn note_failed(&self, execution: &Execution, had_failed: bool) -> Result<()> {
+        let has_failed = ExecutionStatus::NOT_SUCCEEDED.contains(&execution.status);
+        let change = match has_failed {
+            true => "ADD #failed_executions :execution",
+            false if had_failed => "DELETE #failed_executions :execution",
+            false => return Ok(()),
         };
-        let noted =
-            self.calls.update(id(call), "ADD #failed_executions :failed").when("#organization_id = :organization");
-        let failed = AttributeValue::Ss(vec![execution.id.to_string()]);
-        let noted = noted.with([(":failed", failed), (":organization", text(execution.organization_id))]);
+        let Some(call) = &execution.call_id else { return Ok(()) };
+        let noted = self.calls.update(id(call), change).when("#organization_id = :organization").with([
+            (":execution", AttributeValue::Ss(vec![execution.id.to_string()])),
+            (":organization", text(execution.organization_id)),
+        ]);
         noted.unless_refused().await.map(drop)
     }
 
@@ -136,7 +142,7 @@ impl Executions {
             .unless_refused()
             .await?;
         match was_queued {
-            true => self.note_failed(ended).await,
+            true => self.note_failed(ended, false).await,
             false if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
             false => Ok(()),
         }
@@ -171,7 +177,6 @@ impl Executions {
         Ok(Page { items: rows(found), next_cursor })
     }
 
-    /// The executions of all tools.
     pub async fn of_organization(
         &self,
         organization: OrganizationId,
@@ -298,6 +303,11 @@ async fn page(
     const LATEST: &str = "g";
     let since = wanted.since.map_or_else(|| EARLIEST.to_owned(), |at| ExecutionId::earliest(at).to_string());
     let until = wanted.until.map_or_else(|| LATEST.to_owned(), |at| ExecutionId::latest(at).to_string());
+    if let Some(Cursor(after)) = &wanted.after
+        && !begins_within(&after.to_string(), &since, &until)?
+    {
+        return Ok((Vec::new(), None));
+    }
     let mut query = query.newest_first().filter("#organization_id = :organization AND #expires_at > :now").with([
         (":organization", text(organization)),
         (":now", number(Timestamp::now().as_seconds())),

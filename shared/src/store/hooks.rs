@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{
     Cursor, Intents, Page,
     audit::Change,
-    database::{Database, Item, id, text, to_attribute},
+    database::{Database, Item, id, number, text, to_attribute},
     table::Table,
     write::{Refused, Write, transact},
 };
@@ -22,6 +22,8 @@ use crate::{
 };
 
 const WHAT: &str = "hook";
+/// Of the services of organizations' own hooks.
+const OWN_PREFIX: &str = "own.";
 const OVERTAKEN: &str = "another change of this hook came in between; try again";
 const TAKEN: &str = "another active hook has this tenant; a tenant's events are for one hook only";
 
@@ -80,6 +82,31 @@ impl Hooks {
             .with([(":organization", text(organization)), (":service", text(service))])
             .collect()
             .await
+    }
+
+    /// The service names of the organization's own hooks.
+    pub async fn own_services(&self, organization: OrganizationId) -> Result<Vec<String>> {
+        let of = self.table.query_index("by_organization", "#organization_id = :organization");
+        let own = of.filter("begins_with(#service, :own)");
+        let own = own.with([(":organization", text(organization)), (":own", text(OWN_PREFIX))]);
+        let mut services: Vec<String> = own.collect::<Hook>().await?.into_iter().map(|hook| hook.service).collect();
+        services.sort();
+        services.dedup();
+        Ok(services)
+    }
+
+    /// Counts a request that was refused because they were too many. The row's revision stays.
+    pub async fn throttled(&self, hook: &Hook) -> Result<()> {
+        let counted = self
+            .table
+            .update(id(hook.id), "SET #throttled = if_not_exists(#throttled, :zero) + :one, #throttled_at = :now");
+        let values = [
+            (":zero", number(0)),
+            (":one", number(1)),
+            (":now", text(Timestamp::now())),
+            (":organization", text(hook.organization_id)),
+        ];
+        counted.when("#organization_id = :organization").with(values).unless_refused().await.map(drop)
     }
 
     /// Changes label, secrets or status at the revision that was read. Closes the intent `made` of a new secret and opens the

@@ -122,7 +122,6 @@ impl Lease {
         text(&self.token)
     }
 
-    /// Releases the lease unless another holder has it by now.
     pub async fn release(self) -> Result<()> {
         self.release_in_transaction().unless_refused().await.map(drop)
     }

@@ -13,7 +13,7 @@ use super::{
     Cursor, Page,
     audit::Change,
     database::{Database, Item, key, rows, text},
-    table::{Table, index_follows},
+    table::{Table, wait_for_index},
     write::{Refused, Write, transact},
 };
 use crate::{
@@ -96,7 +96,7 @@ impl OrganizationMembers {
             Err(Refused::Condition(0)) => return Ok(false),
             Err(refused) => return Err(refused.or(IN_BETWEEN)),
         }
-        self.index_follows(organization, &new.user_id, |shown| shown.is_some()).await;
+        self.wait_for_index(organization, &new.user_id, |shown| shown.is_some()).await;
         Ok(true)
     }
 
@@ -146,21 +146,20 @@ impl OrganizationMembers {
         let gives_up = before.role == Role::Owner && role != Role::Owner;
         let least = least_role_to_change(before.role.max(role));
         self.write(organization, by, before, update, least, gives_up).await?;
-        self.index_follows(organization, &before.user_id, |shown| shown.is_some_and(|row| row.updated_at >= Some(now)))
-            .await;
+        self.wait_for_index(organization, &before.user_id, |shown| {
+            shown.is_some_and(|row| row.updated_at >= Some(now))
+        })
+        .await;
         Ok(OrganizationMember { role, contact: contact.clone(), updated_at: Some(now), ..before.clone() })
     }
 
     /// Removes a member read as `before`, on behalf of `by`, possibly the same user.
-    ///
-    /// # Errors
-    /// As [`OrganizationMembers::change`].
     pub async fn remove(&self, organization: OrganizationId, by: &Member, before: &OrganizationMember) -> Result<()> {
         let deleted = member(Act::Deleted, &before.user_id).with("role", before.role.as_str());
         let deletion = self.table.delete(row(organization, &before.user_id)).audited(deleted)?;
         let is_owner = before.role == Role::Owner;
         self.write(organization, by, before, deletion, least_role_to_change(before.role), is_owner).await?;
-        self.index_follows(organization, &before.user_id, |shown| shown.is_none()).await;
+        self.wait_for_index(organization, &before.user_id, |shown| shown.is_none()).await;
         Ok(())
     }
 
@@ -233,7 +232,7 @@ impl OrganizationMembers {
     }
 
     /// Waits until the index shows the change, so that lists agree with our answer.
-    async fn index_follows(
+    async fn wait_for_index(
         &self,
         organization: OrganizationId,
         user: &UserId,
@@ -246,7 +245,7 @@ impl OrganizationMembers {
                 .with([(":organization", text(organization)), (":user", text(user))]);
             Some(shows(one.first().await.ok()?.as_ref()))
         };
-        index_follows(read).await;
+        wait_for_index(read).await;
     }
 
     pub async fn make_owner(&self, organization: OrganizationId, user: &UserId) -> Result<()> {

@@ -20,7 +20,7 @@ use super::{
     Intents, OrganizationMembers,
     audit::{AuditLog, Change},
     database::{Database, Item, from_item, id, text, to_attribute},
-    table::{Table, index_follows},
+    table::{Table, wait_for_index},
     write::{transact, transact_unless_refused},
 };
 use crate::{
@@ -297,8 +297,8 @@ impl Organizations {
     }
 
     /// Waits up to a second until the index, through which routes read the row, shows the change.
-    pub async fn index_follows(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
-        index_follows(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
+    pub async fn wait_for_index(&self, before: &Organization, shows: impl Fn(&Organization) -> bool) {
+        wait_for_index(|| async { Some(shows(&self.by_slug(&before.slug).await.ok()?)) }).await;
     }
 
     async fn set(

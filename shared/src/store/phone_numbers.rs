@@ -9,7 +9,7 @@ use super::{
     Agents, Cursor, Intents, Page,
     audit::Change,
     database::{Database, Item, id, number, rows, text},
-    table::{Table, index_follows},
+    table::{Table, wait_for_index},
     write::{Refused, Write, transact},
 };
 use crate::{
@@ -75,12 +75,12 @@ impl PhoneNumbers {
 
     /// Waits up to a second until the index by number has this secret, or no row for `None`: tools that send from the called
     /// number read the secret there.
-    pub async fn index_follows(&self, number: &E164, secret: Option<&str>) {
+    pub async fn wait_for_index(&self, number: &E164, secret: Option<&str>) {
         let shows = || async {
             let found: Option<PhoneNumber> = self.by_number(number).await.ok()?.map(Unowned::for_its_owner);
             Some(found.as_ref().map(|row| row.credentials_secret.as_str()) == secret)
         };
-        index_follows(shows).await;
+        wait_for_index(shows).await;
     }
 
     /// Writes a new phone number, its guard and its entry on the agent, and closes the intent of its secret, in one transaction.

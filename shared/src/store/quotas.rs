@@ -1,6 +1,7 @@
 //! Counters of limited actions, in the table `idempotency`. Key: id, one item per counter:
 //!
 //! - `quota#<organization>#<what>#call#<conversation>`: per conversation or run;
+//! - `quota#<organization>#<what>#minute#2026-11-20T16:05`: per clock minute, UTC;
 //! - `quota#<organization>#<what>#hour#2026-11-20T16`: per clock hour, UTC;
 //! - `quota#<organization>#<what>#day#2026-11-20`: per day, UTC.
 //!
@@ -21,13 +22,15 @@ use super::{
 use crate::{
     Deadline, Result,
     backoff::Backoff,
-    models::{AutomationId, Limit, Limits, OrganizationId, Timestamp, ToolId},
+    models::{AutomationId, HookId, Limit, Limits, OrganizationId, Timestamp, ToolId},
 };
 
 /// Longer than any call lasts.
 const CALL_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Since the last effect: in between a run may wait for people, a week per action.
 const RUN_KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
+/// A minute and the difference of clocks.
+const MINUTE_KEPT: Duration = Duration::from_secs(60 * 60);
 /// An hour and the difference of clocks.
 const HOUR_KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 const DAY_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
@@ -52,6 +55,8 @@ pub enum Counted {
     Effects(AutomationId),
     /// Messages to people from an automation.
     Messages(AutomationId),
+    /// Events of an organization's own hook.
+    EventsOf(HookId),
 }
 
 impl fmt::Display for Counted {
@@ -62,14 +67,15 @@ impl fmt::Display for Counted {
             Self::DryRuns(automation) => write!(f, "dry-runs:{automation}"),
             Self::Effects(automation) => write!(f, "effects:{automation}"),
             Self::Messages(automation) => write!(f, "messages:{automation}"),
+            Self::EventsOf(hook) => write!(f, "events:{hook}"),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window<'a> {
-    /// A conversation or a run, by name.
     Call(&'a str),
+    Minute,
     Hour,
     Day,
 }
@@ -77,7 +83,6 @@ pub enum Window<'a> {
 #[derive(Debug)]
 pub enum Room {
     Taken(Taken),
-    /// Nothing was counted.
     None(Limit),
 }
 
@@ -142,6 +147,7 @@ impl Quotas {
                     let kept = if matches!(counted, Counted::Effects(_)) { RUN_KEPT } else { CALL_KEPT };
                     (Limit::PerCall, format!("call#{name}"), kept)
                 }
+                Window::Minute => (Limit::PerMinute, format!("minute#{}", now.minute()), MINUTE_KEPT),
                 Window::Hour => (Limit::PerHour, format!("hour#{}", now.hour()), HOUR_KEPT),
                 Window::Day => (Limit::PerDay, format!("day#{}", now.day()), DAY_KEPT),
             };

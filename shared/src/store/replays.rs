@@ -120,7 +120,6 @@ impl Replays {
     }
 }
 
-/// The attributes that a batch changes.
 #[derive(Serialize)]
 struct Outcome<'a> {
     progress: &'a ReplayProgress,

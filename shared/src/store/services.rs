@@ -54,8 +54,6 @@ impl Services {
         Ok((services, tools, capabilities))
     }
 
-    /// Acquires exclusive access for a load of the catalogue.
-    ///
     /// # Errors
     /// [`Error::Conflict`](crate::Error::Conflict) if another load holds the lease until `deadline`.
     pub async fn lease(&self, deadline: Deadline) -> Result<Lease> {

@@ -41,7 +41,6 @@ impl Table {
         Self { client, name: format!("{prefix}{name}"), prefix: prefix.to_owned() }
     }
 
-    /// Another table of the same stack.
     pub(super) fn beside(&self, name: &str) -> Self {
         Self::new(self.client.clone(), &self.prefix, name)
     }
@@ -51,7 +50,6 @@ impl Table {
         self.read(key, false).await
     }
 
-    /// A strongly consistent read.
     pub(super) async fn get_consistent<T: DeserializeOwned>(&self, key: Item) -> Result<Option<T>> {
         self.read(key, true).await
     }
@@ -314,7 +312,7 @@ const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Waits until an index shows a change, so that later reads agree with our answer. `shows` is `None` if the index could not be
 /// read.
-pub(super) async fn index_follows<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
+pub(super) async fn wait_for_index<F: Future<Output = Option<bool>>>(shows: impl Fn() -> F) {
     let mut backoff = Backoff::new(APART, APART, Deadline::after(FOLLOWS_WITHIN));
     while shows().await == Some(false) && backoff.pause().await {}
 }

@@ -51,7 +51,6 @@ pub struct SavedTurn<'a> {
     pub messages: &'a [ThreadMessage],
 }
 
-/// Reads whether a turn was asked to end.
 #[derive(Debug)]
 pub struct StopRequest {
     table: Table,
@@ -124,7 +123,7 @@ impl Threads {
     }
 
     /// The messages after the summary, oldest first, which the model gets verbatim. One query.
-    pub async fn told(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
+    pub async fn unsummarized(&self, thread: &Thread) -> Result<Vec<ThreadMessage>> {
         let messages = self.table.query("#id = :id AND #part BETWEEN :first AND :last").now();
         let messages = messages.with([
             (":id", text(thread.id)),
@@ -148,9 +147,6 @@ impl Threads {
     }
 
     /// Records a failed turn with its progress, and releases the lease.
-    ///
-    /// # Errors
-    /// As [`Threads::record`].
     pub async fn fail(&self, lease: &Lease, running: &RunningTurn) -> Result<()> {
         self.set_running(lease, running, " REMOVE #stop_token, #lease_token, #lease_until").await
     }

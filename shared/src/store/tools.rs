@@ -203,7 +203,7 @@ impl Tools {
         left: Option<&Intent>,
     ) -> Result<()> {
         tool.updated_at = Timestamp::now();
-        tool.follows(before);
+        tool.continue_version_of(before);
         let (change, values) = set_all(to_item(tool)?, &["external_tool_id", "automatic_for", "values_secret"]);
         let row = lease.update_in_transaction(change).with_all(values);
         let mut writes = vec![audited(row, Act::Edited, tool)?];

@@ -38,7 +38,6 @@ use crate::{
 /// After the end of the window. The use of the last 90 days is shown.
 const KEPT: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
-/// Clones share the known counts of executions.
 #[derive(Clone)]
 pub struct Budgets {
     table: Table,
@@ -142,7 +141,7 @@ impl Budgets {
     ///
     /// # Errors
     /// [`Error::OverBudget`]
-    pub fn has_executions(&self, organization: OrganizationId) -> Result<()> {
+    pub fn check_execution_budget(&self, organization: OrganizationId) -> Result<()> {
         let seen = self.executions.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(&organization).filter(|usage| usage.is_used_up(Timestamp::now())) {
             Some(used_up) => Err(over(used_up).into()),
@@ -179,10 +178,8 @@ impl Budgets {
     }
 }
 
-/// The item and attributes that count a use.
 struct Place {
     key: String,
-    /// The window's count.
     used: String,
     day: String,
 }
@@ -192,7 +189,6 @@ impl Place {
         Self::on(organization, usage, Timestamp::now())
     }
 
-    /// For a window that contains `now`.
     fn on(organization: OrganizationId, usage: &BudgetUse, now: Timestamp) -> Self {
         let (budget, window) = (usage.budget.as_str(), &usage.window.name);
         match window.split_once('T') {

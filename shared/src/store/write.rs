@@ -39,7 +39,6 @@ enum Action {
 }
 
 pub(super) enum WriteResult {
-    /// Written; the requested row.
     Done(Item),
     /// The condition failed; the existing row, or empty if there is none.
     Refused(Item),
@@ -83,7 +82,6 @@ impl Table {
         self.write(Action::Delete(key))
     }
 
-    /// Fails the transaction unless the condition holds for the row.
     pub(super) fn check(&self, key: Item) -> Write {
         self.write(Action::Check(key))
     }
@@ -151,7 +149,6 @@ impl Write {
         }
     }
 
-    /// Sends an update and returns the new row, or the existing row if refused.
     pub(super) async fn attempt(self) -> Result<WriteResult> {
         Box::pin(self.sent(Some(ReturnValue::AllNew))).await
     }
@@ -186,6 +183,14 @@ impl Write {
         }
     }
 
+    /// Sends a write and returns the row before it, empty if there was none; `None` if the condition did not hold.
+    pub(super) async fn replaced_item(self) -> Result<Option<Item>> {
+        match Box::pin(self.sent(Some(ReturnValue::AllOld))).await? {
+            WriteResult::Done(item) => Ok(Some(item)),
+            WriteResult::Refused(_) => Ok(None),
+        }
+    }
+
     async fn sent(self, row: Option<ReturnValue>) -> Result<WriteResult> {
         if self.entry.is_some() {
             return Box::pin(self.sent_with_entry(row.is_some())).await;
@@ -193,8 +198,10 @@ impl Write {
         let (client, action, rule) = self.split();
         match action {
             Action::Put(item) => {
-                let sent = conditional!(client.put_item().set_item(Some(item)), rule).send().await;
-                sent.map_or_else(refused, |_| Ok(WriteResult::Done(Item::new())))
+                // A put can return only the row before it.
+                let row = row.filter(|row| *row == ReturnValue::AllOld);
+                let put = conditional!(client.put_item().set_item(Some(item)), rule).set_return_values(row);
+                put.send().await.map_or_else(refused, |put| Ok(WriteResult::Done(put.attributes.unwrap_or_default())))
             }
             Action::Delete(key) => {
                 let sent = conditional!(client.delete_item().set_key(Some(key)), rule).send().await;

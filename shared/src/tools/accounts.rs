@@ -60,10 +60,6 @@ pub struct LlmModel<'a> {
 }
 
 impl LlmModel<'_> {
-    /// The whole answer.
-    ///
-    /// # Errors
-    /// As [`LlmInUse::now`] and [`Llm::complete`].
     pub async fn complete(
         &self,
         request: &llm::CompletionRequest<'_>,
@@ -129,7 +125,7 @@ impl Accounts {
             return Ok(account);
         }
         // Read in every case, so that the requests do not tell whether the organization exists.
-        let _platforms: vapi::Account = self.secrets.standing_now(&self.vapi_secret).await?;
+        let _platforms: vapi::Account = self.secrets.of_deployment_now(&self.vapi_secret).await?;
         self.vapi_of(organization, &keys).await
     }
 
@@ -141,7 +137,7 @@ impl Accounts {
     }
 
     pub async fn platform_vapi(&self) -> Result<vapi::Account> {
-        Ok(self.secrets.standing(&self.vapi_secret).await?)
+        Ok(self.secrets.of_deployment(&self.vapi_secret).await?)
     }
 
     /// The organization's LLM account.
@@ -164,7 +160,7 @@ impl Accounts {
         if let Some(own) = self.own_of(organization, KeyService::Llm, keys).await? {
             return Ok(llm::Account::own(organization, own, &platforms.model));
         }
-        let account = llm::Account::of_platform(self.secrets.standing(&platforms.secret).await?, &platforms.model);
+        let account = llm::Account::of_platform(self.secrets.of_deployment(&platforms.secret).await?, &platforms.model);
         account.ok_or_else(|| {
             Error::Conflict(
                 "there is no LLM to ask: store a key for one (PUT /api/{slug}/keys/llm), or deploy with the parameter \

@@ -282,7 +282,7 @@ impl Connections {
         }
         self.organizations.set_service_account(&before, service, Act::Edited, account.clone()).await?;
         let shows = |row: &crate::models::Organization| row.service_accounts.get(&service.id) == account.as_ref();
-        self.organizations.index_follows(&before, shows).await;
+        self.organizations.wait_for_index(&before, shows).await;
         Ok(connection.led_by(account.as_ref()))
     }
 
@@ -317,7 +317,7 @@ impl Connections {
                     back
                 });
                 let back = problems.into_result(link)?;
-                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let link = self.pipedream.connect_link(&project, organization, app, back.as_deref(), deadline).await?;
                 self.forget(organization);
                 Ok(Connecting::Open { url: link.url, expires_at: link.expires_at })
@@ -350,7 +350,7 @@ impl Connections {
             ))),
             ConnectionKind::Pipedream { app } => {
                 self.forget(organization);
-                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let all = self.pipedream.accounts(&project, organization, deadline).await?;
                 let meant = |found: &&Account| found.app == *app && account.is_none_or(|id| found.id == id);
                 let meant: Vec<&Account> = all.iter().filter(meant).collect();
@@ -373,7 +373,7 @@ impl Connections {
                     }
                     written => written?,
                 }
-                self.organizations.index_follows(&before, |row| row.updated_at != before.updated_at).await;
+                self.organizations.wait_for_index(&before, |row| row.updated_at != before.updated_at).await;
                 Ok(())
             }
             ConnectionKind::Credential { .. } => {
@@ -390,7 +390,7 @@ impl Connections {
                     }
                 }
                 self.organizations
-                    .index_follows(&before, |row| !row.service_credentials.contains_key(&service.id))
+                    .wait_for_index(&before, |row| !row.service_credentials.contains_key(&service.id))
                     .await;
                 self.stored.discard(&left).await;
                 Ok(())
@@ -424,7 +424,7 @@ impl Connections {
         }
         let began = self.forgotten.load(Ordering::Acquire);
         let asked = async {
-            let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+            let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
             Ok::<_, Error>(
                 self.pipedream.accounts(&project, organization, deadline.at_most(ASKED_WITHIN)).await?.into(),
             )
@@ -465,7 +465,7 @@ impl Connections {
         let names_it = |row: &crate::models::Organization| {
             row.service_credentials.get(&service.id).is_some_and(|stored| stored.id == id)
         };
-        self.organizations.index_follows(&before, names_it).await;
+        self.organizations.wait_for_index(&before, names_it).await;
         if let Some(left) = left {
             self.stored.discard(&left).await;
         }

@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod index;
+mod language;
 mod listed;
 mod overview;
 mod own_tools;
@@ -96,9 +97,6 @@ impl Discovery {
     }
 
     /// As [`Discovery::fetch_tool_data`], in about `room` bytes; tools left out are named.
-    ///
-    /// # Errors
-    /// As [`Discovery::fetch_tool_data`].
     pub async fn fetch_tool_data_within(
         &self,
         organization: OrganizationId,

@@ -272,7 +272,7 @@ impl Executor {
         if let Some(sentence) = request.too_late {
             return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Ours));
         }
-        if self.budgets.has_executions(context.organization).is_err() {
+        if self.budgets.check_execution_budget(context.organization).is_err() {
             return Ok(over_budget(tool));
         }
         let taken = match self.take_room(tool, context).await? {
@@ -456,7 +456,7 @@ fn limited(tool: &ActionTool, limit: Limit) -> ToolOutcome {
         Limit::PerCall => {
             "This tool has been used as often as is allowed in this call; do not call it again, and offer something else."
         }
-        Limit::PerHour | Limit::PerDay => {
+        Limit::PerMinute | Limit::PerHour | Limit::PerDay => {
             "This tool has been used as often as is allowed within one hour; do not call it again in this call, and offer something else."
         }
     };

@@ -28,7 +28,6 @@ pub struct Receipts {
     tools: Tools,
 }
 
-/// A call and its executions.
 #[derive(Debug)]
 pub struct CallRecord {
     pub id: CallId,
@@ -234,11 +233,13 @@ fn effect_of(tool: &Tool) -> Option<ToolEffect> {
     ToolConfig::stored(tool).ok().map(|config| config.effect())
 }
 
-/// Whether the request was made again later: it acted, or was read back anew.
+/// Whether the request was made again later: it acted, or was read back anew. Requests to different numbers look the same in the
+/// redacted record, so their hashes are compared, too.
 fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
     let again = |execution: &Execution| {
         let same = execution.tool_id == request.tool_id && execution.arguments == request.arguments;
-        same && execution.status != ExecutionStatus::Limited
+        let to_all = request.recipients.iter().all(|recipient| execution.recipients.contains(recipient));
+        same && to_all && execution.status != ExecutionStatus::Limited
     };
     later.is_some_and(|later| later.iter().any(again))
 }

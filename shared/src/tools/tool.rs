@@ -36,8 +36,6 @@ pub use self::{
 pub trait CallableTool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
-    /// Checks arguments against the spec.
-    ///
     /// # Errors
     /// One sentence that names the argument.
     fn check(&self, arguments: &Map<String, Value>) -> Result<arguments::Checked, String> {

@@ -17,54 +17,42 @@
 //! | `twilio` | `X-Twilio-Signature` over address and form | the message or call, and its status | the address |
 //! | `telegram` | `X-Telegram-Bot-Api-Secret-Token` | `update_id` | the address |
 //! | `linear` | `Linear-Signature` over the body, which has the time | a hash of the body but for that time | `linear#{organizationId}` |
+//! | `hmac` | a signature over the body, in a header that the hook names | a hash of the body | the address |
+//! | `bearer`, `basic` | a token, or user and password, in a header | a hash of the body | the address |
+//! | `none` | the sender's address is one of the hook's | a hash of the body | the address |
 //! | `pipedream` | `x-pd-signature` over `{t}.{body}` | the event's, else a hash of the day and the body | the address |
 
 mod deliveries;
 mod google_token;
 mod headers;
+mod learned;
+mod own_hooks;
 mod schemes;
 mod set_up;
 pub mod twilio_signature;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     clients::SigningKey,
-    described::Described,
-    models::{Hook, Timestamp, folded_name},
+    models::{Hook, OwnHook, Timestamp, folded_name},
 };
 
+pub use crate::models::Scheme;
 pub use google_token::key_id;
+pub use learned::{LearnedField, LearnedPayload, learn};
+pub use own_hooks::{AddressRange, OWN_PREFIX, own_name, own_service};
 pub use schemes::{is_standard_secret, standard_signature};
 
 /// The service name of the organizations' own programs, [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";
 /// The event type of each of their requests, beside its `type`.
 pub const ANY_EVENT: &str = "event";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheme {
-    Slack,
-    Github,
-    Stripe,
-    Notion,
-    GooglePubsub,
-    GoogleCalendar,
-    Hubspot,
-    /// The scheme of all other services, and of the organizations' own programs.
-    StandardWebhooks,
-    MicrosoftGraph,
-    Twilio,
-    Telegram,
-    Linear,
-    Pipedream,
-}
 
 /// The secret that an organization and a service share, stored as JSON. Its members depend on the scheme.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -88,6 +76,8 @@ pub struct WebhookRequest<'a> {
     pub url: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
+    /// The sender's address.
+    pub source: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy)]
@@ -98,6 +88,8 @@ pub struct HookKeys<'a> {
     pub secrets: &'a [HookSecret],
     /// Google's key that the request names ([`key_id`]).
     pub google_key: Option<&'a SigningKey>,
+    /// The settings of an organization's own hook.
+    pub own: Option<&'a OwnHook>,
 }
 
 #[derive(Debug, Clone)]
@@ -139,7 +131,7 @@ pub enum Rejection {
 }
 
 impl Scheme {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::Slack,
         Self::Github,
         Self::Stripe,
@@ -153,7 +145,14 @@ impl Scheme {
         Self::Telegram,
         Self::Linear,
         Self::Pipedream,
+        Self::Hmac,
+        Self::Bearer,
+        Self::Basic,
+        Self::Unsigned,
     ];
+
+    /// The schemes of organizations' own hooks.
+    pub const OWN: [Self; 5] = [Self::StandardWebhooks, Self::Hmac, Self::Bearer, Self::Basic, Self::Unsigned];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -170,6 +169,10 @@ impl Scheme {
             Self::Telegram => "telegram",
             Self::Linear => "linear",
             Self::Pipedream => "pipedream",
+            Self::Hmac => "hmac",
+            Self::Bearer => "bearer",
+            Self::Basic => "basic",
+            Self::Unsigned => "none",
         }
     }
 
@@ -200,8 +203,7 @@ impl Scheme {
 
     /// The scheme of a hook. Rows of older versions do not name it.
     pub fn of_hook(hook: &Hook) -> Self {
-        let named = |name: &String| Self::ALL.into_iter().find(|scheme| scheme.as_str() == name);
-        hook.scheme.as_ref().and_then(named).unwrap_or_else(|| match Self::of_service(&hook.service) {
+        hook.scheme.unwrap_or_else(|| match Self::of_service(&hook.service) {
             Self::Twilio | Self::Telegram | Self::Linear => Self::StandardWebhooks,
             scheme => scheme,
         })
@@ -221,7 +223,11 @@ impl Scheme {
             | Self::StandardWebhooks
             | Self::Twilio
             | Self::Telegram
-            | Self::Pipedream => Duration::from_secs(9),
+            | Self::Pipedream
+            | Self::Hmac
+            | Self::Bearer
+            | Self::Basic
+            | Self::Unsigned => Duration::from_secs(9),
         }
     }
 
@@ -229,7 +235,14 @@ impl Scheme {
     pub const fn has_generated_secret(self) -> bool {
         matches!(
             self,
-            Self::Github | Self::GoogleCalendar | Self::StandardWebhooks | Self::MicrosoftGraph | Self::Telegram
+            Self::Github
+                | Self::GoogleCalendar
+                | Self::StandardWebhooks
+                | Self::MicrosoftGraph
+                | Self::Telegram
+                | Self::Hmac
+                | Self::Bearer
+                | Self::Basic
         )
     }
 }
@@ -265,6 +278,7 @@ pub fn receive(hook: HookKeys<'_>, request: &WebhookRequest<'_>, now: Timestamp)
         .secrets
         .iter()
         .fold(false, |proven, secret| schemes::verify(&hook, secret, request, now).is_some() | proven);
+    let proven = (proven || own_hooks::needs_no_secret(&hook)) && own_hooks::is_from_allowed(&hook, request);
     if proven { deliveries::read(&hook, request, now) } else { Err(Rejection::Unauthentic) }
 }
 

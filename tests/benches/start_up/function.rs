@@ -4,7 +4,7 @@
 //! system), read while all of them sleep. Memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs,
     io::{BufRead, BufReader, Read},
     process::{Child, Command, Stdio},
@@ -53,7 +53,7 @@ pub(crate) struct Function {
 
 impl Function {
     /// Starts a program with only `environment` and the runtime API in its environment.
-    pub(crate) fn start(command: &mut Command, environment: &[(&str, String)]) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command, environment: &BTreeMap<&str, String>) -> Result<Self> {
         let api = RuntimeApi::start()?;
         command
             .env_clear()
@@ -61,7 +61,7 @@ impl Function {
             .env("AWS_LAMBDA_FUNCTION_NAME", "switchboard")
             .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .envs(environment)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

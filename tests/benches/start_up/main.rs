@@ -13,10 +13,10 @@
 
 mod function;
 mod http_server;
+mod jobs;
 #[path = "../../../shared/benches/measuring/mod.rs"]
 mod measuring;
 mod report;
-mod requests;
 mod runtime_api;
 
 use std::{
@@ -32,9 +32,9 @@ use serde_json::Value;
 
 use crate::{
     function::Function,
+    jobs::{CALLS, ECHO, Job, Setting},
     measuring::measures,
     report::{Spread, Table},
-    requests::{CALLS, ECHO, Job, Setting},
 };
 
 type Result<T> = std::result::Result<T, Error>;

@@ -11,7 +11,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, schedules, secrets};
+use super::{Operation, Shared, TABLE_PREFIX, Trouble, queues, schedules, secrets, start_keys};
+
+const VALIDATION: &str = "com.amazon.coral.validate#ValidationException";
 
 pub(super) async fn serve(listener: TcpListener, backend: SocketAddr, shared: Arc<Shared>) {
     loop {
@@ -52,6 +54,10 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             trouble if queues::ACTIONS.contains(&action.as_str()) => {
                 let (status, answer) = shared.queues.lock().unwrap().answer(&action, &body);
                 trouble.is_none().then(|| response(status, &answer))
+            }
+            None if start_keys::refusal(&action, &body).is_some() => {
+                let message = start_keys::refusal(&action, &body).unwrap_or_default();
+                Some(response(400, &json!({"__type": VALIDATION, "message": message})))
             }
             trouble => {
                 tokio::time::sleep(delay).await;

@@ -88,7 +88,7 @@ impl World {
 
     /// A manual automation with these actions; adds their tools' fingerprints.
     pub fn manual(&self, actions: &Value) -> Value {
-        let tools = actions.as_array().expect("a list").iter().map(|action| action["tool"].as_str().expect("a tool"));
+        let tools = tools_of(actions);
         let (of_services, own) = (self.aws.rows("service_tools"), self.aws.rows("tools"));
         let called = |rows: &[Value], name: &str| rows.iter().find(|row| row["name"] == name).cloned();
         let fingerprint = |name: &str| match (called(&of_services, name), called(&own, name)) {
@@ -96,7 +96,8 @@ impl World {
             (None, Some(row)) => format!("v{}", row["version"]).into(),
             (None, None) => "built-in".into(),
         };
-        let fingerprints: Map<String, Value> = tools.map(|name| (name.to_owned(), fingerprint(name))).collect();
+        let fingerprints: Map<String, Value> =
+            tools.into_iter().map(|name| (name.to_owned(), fingerprint(name))).collect();
         json!({"name": "By hand", "trigger_type": "manual", "actions": actions, "fingerprints": fingerprints})
     }
 
@@ -201,4 +202,17 @@ impl World {
         let page = self.approvals("GET", "?status=pending", &Value::Null).await.expect(200);
         page["items"].as_array().expect("a list").clone()
     }
+}
+
+/// The tools that actions name, those in loops and branches included.
+fn tools_of(actions: &Value) -> Vec<&str> {
+    let mut tools = Vec::new();
+    for action in actions.as_array().into_iter().flatten() {
+        tools.extend(action["tool"].as_str());
+        let branches = action["choose"].as_array().into_iter().flatten().map(|branch| &branch["actions"]);
+        for inner in branches.chain([&action["actions"], &action["otherwise"], &action["catch"]]) {
+            tools.extend(tools_of(inner));
+        }
+    }
+    tools
 }

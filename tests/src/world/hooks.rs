@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use shared::{Deadline, lifecycle::NewHook, models::HookId, webhooks::HookSecret};
+use shared::{
+    Deadline,
+    lifecycle::NewHook,
+    models::{HookId, Scheme},
+    webhooks::HookSecret,
+};
 
 use super::{Tenant, World};
 use crate::{
@@ -97,6 +102,8 @@ impl World {
         let new = NewHook {
             id: HookId::generate(),
             service: "pipedream".to_owned(),
+            scheme: Scheme::Pipedream,
+            own: None,
             label: String::new(),
             tenant_key: None,
             automation_id: Some(automation.parse().expect("an id")),

@@ -14,7 +14,7 @@ use shared::{
     planner::{Observer, TurnEvent, TurnStep, Widget},
 };
 use stream::agui::{Run, failed};
-use tests::agui::Client;
+use tests::agui_client::Client;
 
 #[test]
 fn the_rules_are_those_of_both_versions_of_the_client() {

@@ -19,7 +19,7 @@ use shared::{
 };
 use tests::{
     clients::{LATE, ample, anywhere, class, excerpt, fixture, nowhere, short, until},
-    published::vapi_takes,
+    vapi_openapi::vapi_takes,
 };
 
 const ASSISTANT: &str = "33333333-3333-4333-8333-333333333333";

@@ -1,6 +1,6 @@
 //! Cross-origin access to the API.
 //!
-//! The local front door applies the template's `CorsConfiguration` as API Gateway does; the answers are judged as a
+//! The local HTTP API applies the template's `CorsConfiguration` as API Gateway does; the answers are judged as a
 //! browser judges them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use local::{cors::Cors, front_door::FrontDoor};
+use local::{cors::Cors, http_api::HttpApi};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tests::{
@@ -31,7 +31,7 @@ struct Api {
     http: Client,
     url: String,
     behind: Server,
-    _door: FrontDoor,
+    _api: HttpApi,
 }
 
 impl Api {
@@ -41,8 +41,8 @@ impl Api {
         let listener = TcpListener::bind(anywhere()).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let http = shared::clients::http_client().unwrap();
-        let door = FrontDoor::open(listener, http.clone(), &behind.url, "abc123", cors).unwrap();
-        Self { http, url, behind, _door: door }
+        let api = HttpApi::open(listener, http.clone(), &behind.url, "abc123", cors).unwrap();
+        Self { http, url, behind, _api: api }
     }
 
     async fn fetch(&self, origin: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Seen, String> {
@@ -63,7 +63,7 @@ fn configuration(parameters: &[(&str, &str)]) -> Option<Value> {
     Some(small.collect())
 }
 
-/// The HTTP API behind the door: its authorizer, and a function that sets CORS headers of its own beside those of the
+/// The HTTP API behind it: its authorizer, and a function that sets CORS headers of its own beside those of the
 /// local AWS.
 async fn answer(request: Request) -> Response {
     if !request.headers().contains_key("authorization") {

@@ -70,10 +70,17 @@ impl Case {
     }
 
     fn receive(&self) -> Result<Delivery, Rejection> {
-        let request = WebhookRequest { method: &self.method, url: &self.url, headers: &self.headers, body: &self.body };
+        let request = WebhookRequest {
+            method: &self.method,
+            url: &self.url,
+            headers: &self.headers,
+            body: &self.body,
+            source: None,
+        };
         let named = key_id(&request);
         let key = self.keys.iter().find(|(id, _)| Some(id) == named.as_ref()).map(|(_, key)| key);
-        receive(HookKeys { scheme: self.scheme, secrets: &self.secrets, google_key: key }, &request, self.now)
+        let keys = HookKeys { scheme: self.scheme, secrets: &self.secrets, google_key: key, own: None };
+        receive(keys, &request, self.now)
     }
 }
 

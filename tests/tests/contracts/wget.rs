@@ -49,6 +49,7 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
         organization: OrganizationId::generate(),
         user: None,
         subject: Subject::Request("one"),
+        automation: None,
         delivery: None,
         conversation: &Conversation::default(),
         trigger: ExecutionOrigin::Automation,
@@ -59,7 +60,7 @@ async fn call(tool: &Wget, arguments: &Value, deadline: Deadline) -> ToolOutcome
 
 /// The text of a result, or of an error.
 fn text(outcome: ToolOutcome) -> String {
-    outcome.into_told().as_str().unwrap().to_owned()
+    outcome.into_model_value().as_str().unwrap().to_owned()
 }
 
 /// The model's text for a page.

@@ -219,7 +219,7 @@ async fn data_of_a_number_is_erased(chat: &Chat, browser: &Browser) {
 }
 
 /// A picture of the documentation, which is made anew with `UPDATE` in the environment.
-async fn picture(browser: &Browser, name: &str) {
+pub(crate) async fn picture(browser: &Browser, name: &str) {
     if std::env::var_os("UPDATE").is_some() {
         browser.resize(1280, 800).await;
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/console"));

@@ -9,12 +9,13 @@ use crate::{
 };
 
 /// Places, and details that cannot be read.
-const PLACES: [&str; 20] = [
+const PLACES: [&str; 21] = [
     "home",
     "calls",
     "calls/none",
     "executions",
     "automations",
+    "automations/none",
     "runs",
     "runs/none",
     "events",

@@ -165,6 +165,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "automation_runs",
         "automations",
         "automation_versions",
+        "automation_memory",
         "approvals",
         "hooks",
         "events",

@@ -80,7 +80,7 @@ async fn a_failed_rollback_is_logged() {
         world.settle().await;
         assert!(logs.at("ERROR").iter().any(|line| line["message"].as_str().unwrap().contains("VAPI")), "{method}");
     }
-    assert_eq!(tests::agreement::differences(&world), [""; 0]);
+    assert_eq!(tests::vapi_differences::differences(&world), [""; 0]);
     assert!(logs.at("ERROR").len() >= 4, "{:?}", logs.at("ERROR"));
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tests::{Answer, Event, World, agreement, ai_sms, aws, phone, preemptive_sms, standins::Fault};
+use tests::{Answer, Event, World, ai_sms, aws, phone, preemptive_sms, standins::Fault, vapi_differences};
 
 const TOKEN_KEY: &str = "switchboard/tool-token";
 
@@ -71,7 +71,7 @@ async fn a_new_key_reaches_every_tool_and_calls_go_on_meanwhile() {
     let after = tools.map(|tool| token(&world, tool));
     assert!(before.iter().all(|token| !after.contains(token)));
     assert_eq!(world.tools(), rows, "a run that was offered a tool may call it still");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     call(&world, &in_flight[1]).await.result();
     call(&world, &calling(&world, &one)).await.result();
 

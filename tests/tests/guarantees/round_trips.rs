@@ -11,9 +11,10 @@ use shared::models::Timestamp;
 use tests::{
     Answer, Event, Options, World, ai_sms, api_request,
     aws::Operation,
-    phone, preemptive_sms, slack_action,
+    phone, preemptive_sms,
+    sequential_round_trips::{summary, waves},
+    slack_action,
     standins::{Fault, twilio},
-    waves::{summary, waves},
 };
 
 /// Far more than the time between operations that start together.

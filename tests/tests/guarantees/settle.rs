@@ -10,7 +10,7 @@ use std::time::Duration;
 use local::standins;
 use serde_json::{Value, json};
 use shared::{Deadline, models::Timestamp};
-use tests::{Event, Fault, Trouble, World, agreement, ai_sms, preemptive_sms};
+use tests::{Event, Fault, Trouble, World, ai_sms, preemptive_sms, vapi_differences};
 
 /// The change whose request is killed; its preconditions are prepared.
 #[derive(Debug, Clone, Copy)]
@@ -167,19 +167,19 @@ async fn walk(change: Change) -> u32 {
                 let world = World::start().await;
                 let (function, event) = prepare(&world, change).await;
                 if !killed(&world, function, &event, kill).await {
-                    assert_eq!(agreement::differences(&world), [""; 0], "{change:?} when nothing kills it");
+                    assert_eq!(vapi_differences::differences(&world), [""; 0], "{change:?} when nothing kills it");
                     break;
                 }
                 kills += 1;
                 world.later();
                 let report = world.settle().await;
                 assert_eq!(report["left"], json!([]), "{change:?} {kill:?}: {report}");
-                assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?}: {report}");
+                assert_eq!(vapi_differences::differences(&world), [""; 0], "{change:?} {kill:?}: {report}");
                 // Nothing is left to settle, and the change can be repeated.
                 assert_eq!(world.settle().await["settled"], json!([]));
                 let again = world.send(function, &event).await;
                 assert!(again.status < 500, "{change:?} {kill:?}: {}", again.body);
-                assert_eq!(agreement::differences(&world), [""; 0], "{change:?} {kill:?} and again");
+                assert_eq!(vapi_differences::differences(&world), [""; 0], "{change:?} {kill:?} and again");
             }
         }
     }
@@ -284,7 +284,7 @@ async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool
                 world.later();
                 let report = world.settle().await;
                 assert_eq!(
-                    (&report["left"], agreement::differences(&world)),
+                    (&report["left"], vapi_differences::differences(&world)),
                     (&json!([]), vec![]),
                     "{kill:?}: {report}"
                 );
@@ -293,7 +293,7 @@ async fn an_agent_with_a_base_whose_removal_is_killed_at_any_step_leaves_no_tool
                 world.later();
                 let report = world.settle().await;
                 assert_eq!(report["left"], json!([]), "{kill:?}");
-                assert_eq!(agreement::differences(&world), [""; 0], "{kill:?}: {report}");
+                assert_eq!(vapi_differences::differences(&world), [""; 0], "{kill:?}: {report}");
                 assert!(world.tools().is_empty() && world.vapi.tools().is_empty(), "{kill:?}");
                 if !died {
                     break;
@@ -316,7 +316,7 @@ async fn a_base_whose_last_detaching_is_settled_late_loses_its_tool() {
     assert_eq!(world.settle().await["left"][0]["change"], "detach_tool");
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert!(world.tools().is_empty() && world.vapi.tools().is_empty());
 }
 
@@ -334,7 +334,7 @@ async fn an_attachment_is_settled_with_the_id_that_vapi_knows_the_tool_by_now() 
     );
     assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool is attached");
     assert_eq!(world.tool_ids(), [tool["external_tool_id"].as_str().unwrap()]);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -365,7 +365,7 @@ async fn a_change_that_cannot_be_settled_stays_and_is_reported() {
     world.vapi.clear_faults();
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 /// Failing changes may exceed the time of a run; changes without an attempt come first in the next one.
@@ -412,5 +412,5 @@ async fn two_settlers_do_not_work_on_the_same_intent() {
     let (one, other) = tokio::join!(world.settle(), world.settle());
     let settled = |report: &Value| report["settled"].as_array().map_or(0, Vec::len);
     assert_eq!(settled(&one) + settled(&other), 1, "{one} {other}");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }

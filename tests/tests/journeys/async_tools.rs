@@ -255,7 +255,7 @@ async fn twilios_refusal_is_an_outcome_and_not_tried_again() {
 }
 
 /// A tool that reads in the background, and a live call that came in through Switchboard.
-async fn background(world: &World, crm: &Standin<twilio::Twilio>, label: &str, async_result: &str) -> Value {
+pub(crate) async fn background(world: &World, crm: &Standin<twilio::Twilio>, label: &str, async_result: &str) -> Value {
     let mut config = tests::api_request("GET", &format!("{}/{label}", crm.url));
     config["label"] = json!(label);
     config["async"] = json!(true);
@@ -263,27 +263,27 @@ async fn background(world: &World, crm: &Standin<twilio::Twilio>, label: &str, a
     world.attached(&config).await
 }
 
-async fn live_call(world: &World) -> String {
+pub(crate) async fn live_call(world: &World) -> String {
     let answer = world.send("call-start", &world.incoming(&world.caller(&phone(1)))).await;
     let twiml = answer.expect(200).as_str().unwrap().to_owned();
     twiml.split_once("/transport").unwrap().0.rsplit('/').next().unwrap().to_owned()
 }
 
-async fn crm_world() -> (World, Standin<twilio::Twilio>) {
+pub(crate) async fn crm_world() -> (World, Standin<twilio::Twilio>) {
     let crm = twilio::start("127.0.0.1:0".parse().unwrap(), twilio::Options::default()).unwrap();
     let world =
         World::with(tests::Options { open_hosts: vec![crm.address().to_string()], ..tests::Options::default() }).await;
     (world, crm)
 }
 
-async fn asked_for(world: &World, tool: &Value, call: &str) -> Value {
+pub(crate) async fn asked_for(world: &World, tool: &Value, call: &str) -> Value {
     let mut asked = world.call(tool, json!({}));
     asked.call_id = Some(call.to_owned());
     world.call_tool(&asked).await.result().clone()
 }
 
 /// What the call was told, and whether the model answers.
-fn heard(world: &World, call: &str) -> Vec<(String, bool)> {
+pub(crate) fn heard(world: &World, call: &str) -> Vec<(String, bool)> {
     let of = |message: Value| {
         let content = message["message"]["content"].as_str().unwrap().to_owned();
         (content, message["triggerResponseEnabled"].as_bool().unwrap())
@@ -293,11 +293,11 @@ fn heard(world: &World, call: &str) -> Vec<(String, bool)> {
 
 const HEADING: &str = "Results of tools that ran in the background:";
 
-fn answers(crm: &Standin<twilio::Twilio>, label: &str, fault: Fault) {
+pub(crate) fn answers(crm: &Standin<twilio::Twilio>, label: &str, fault: Fault) {
     crm.inject(fault.on("GET", &format!("/{label}")));
 }
 
-async fn moments(world: &World, call: &str, event: &str) -> Vec<Value> {
+pub(crate) async fn moments(world: &World, call: &str, event: &str) -> Vec<Value> {
     let timeline = world.calls(&format!("/{call}")).await.expect(200)["timeline"].clone();
     timeline.as_array().unwrap().iter().filter(|moment| moment["event"] == event).cloned().collect()
 }

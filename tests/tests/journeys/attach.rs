@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Event, Fault, Trouble, World, agreement, ai_sms, published::vapi_takes, standins};
+use tests::{Event, Fault, Trouble, World, ai_sms, standins, vapi_differences, vapi_openapi::vapi_takes};
 use uuid::Uuid;
 
 fn on_call_start() -> Value {
@@ -107,7 +107,7 @@ async fn attaching_again_never_ends_against_the_table() {
         world.later();
         world.settle().await;
         assert_eq!(world.tool_ids(), [external(&tool)], "{refusals}");
-        assert_eq!(agreement::differences(&world), [""; 0]);
+        assert_eq!(vapi_differences::differences(&world), [""; 0]);
     }
 }
 
@@ -350,7 +350,7 @@ async fn an_assistant_that_pins_versions_gets_its_tools_pinned() {
     // An edit also reaches the agents with the tool.
     world.update(&tool, &json!({"description": "Sends a text message, and only that."})).await.expect(200);
     assert_eq!(world.model()["toolRefs"], refs(&[(&pinned, "v1"), (&tool, "v2")]));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 
     world.detach(id(&pinned)).await.expect(200);
     assert_eq!(world.model()["toolRefs"], refs(&[(&tool, "v2")]));

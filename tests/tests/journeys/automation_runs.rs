@@ -2,11 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod dry_run;
+mod examples;
 mod expressions;
 mod faults;
+mod heavy_conditions;
+mod memory;
 mod models;
-mod retries;
-mod retry;
+mod nested;
+mod pauses;
+mod repeated_actions;
+mod run_retry;
 mod withdrawn;
 mod without_output;
 

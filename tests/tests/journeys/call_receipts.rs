@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use shared::models::Timestamp;
+use shared::models::{CallerHash, Timestamp};
 use tests::{Answer, Event, Fault, World, ai_sms, api_request, phone};
 use uuid::Uuid;
 
@@ -225,6 +225,34 @@ async fn a_call_that_was_deleted_starts_nothing() {
     world.aws.delete("calls", CALL);
     assert_eq!(world.run_scheduled_within(SOON).await, 0);
     assert_eq!(world.runs_of(&automation), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn a_deleted_call_takes_the_event_of_its_end_with_it() {
+    let (world, ..) = world().await;
+    listener(&world).await;
+    end(&world).await;
+    assert_eq!(world.run_scheduled_within(SOON).await, 0);
+    assert_eq!(world.aws.rows("events").len(), 1);
+    let path = format!("/api/{}/calls/{CALL}", world.other.slug);
+    world.send("calls", &Event::new("DELETE", &path).user(&world.other.user_id)).await.expect(404);
+    assert_eq!(world.aws.rows("events").len(), 1);
+    let path = format!("/api/{}/calls/{CALL}", world.home.slug);
+    world.send("calls", &Event::new("DELETE", &path).user(&world.home.user_id)).await.expect(204);
+    assert_eq!(world.aws.rows("events"), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_was_not_confirmed_is_not_hidden_by_one_to_another_number() {
+    let (world, sms, _) = world().await;
+    let to = |number: u32| {
+        let hash = CallerHash::of(world.home.organization_id.parse().unwrap(), &phone(number));
+        json!({"arguments": {"to": "[number]", "text": "Hi"}, "recipients": [hash]})
+    };
+    let first = execution(&world, &sms, "read_back", &to(1));
+    execution(&world, &sms, "read_back", &to(2));
+    execution(&world, &sms, "succeeded", &to(2));
+    assert_eq!(ids(&receipt(&world).await["not_done"]), [first.as_str()]);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@
 
 mod consent;
 mod crashes;
-mod doors;
+mod entry_points;
 mod honesty;
 mod threads;
 

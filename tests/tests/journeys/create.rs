@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Event, World, ai_sms, api_request, published::vapi_takes, slack_action};
+use tests::{Event, World, ai_sms, api_request, slack_action, vapi_openapi::vapi_takes};
 
 fn transfer() -> Value {
     json!({

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::standins::Fault;
 use serde_json::json;
-use tests::{Event, World, agreement, ai_sms, aws, preemptive_sms};
+use tests::{Event, World, ai_sms, aws, preemptive_sms, vapi_differences};
 
 #[tokio::test]
 async fn a_deleted_tool_is_gone_from_every_assistant_from_vapi_and_from_the_tables() {
@@ -20,7 +20,7 @@ async fn a_deleted_tool_is_gone_from_every_assistant_from_vapi_and_from_the_tabl
     assert_eq!(world.tool_ids(), [kept["external_tool_id"].as_str().unwrap()]);
     assert_eq!(world.aws.rows("agent_tools").len(), 1);
     assert_eq!(world.vapi.tools().len(), 1);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     // Its name is free.
     assert_eq!(world.tool(&ai_sms()).await["name"], tool["name"]);
 }
@@ -32,7 +32,7 @@ async fn deleting_twice_is_a_404() {
     world.delete(&tool).await.expect(200);
     let again = world.delete(&tool).await;
     assert_eq!((again.status, &again.body["code"]), (404, &json!("not_found")));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn another_organizations_tool_is_not_found() {
     let world = World::start().await;
     let tool = world.attached(&ai_sms()).await;
     assert_eq!(world.delete_as(&world.other, &tool).await.status, 404);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert_eq!(world.tools().len(), 1);
 }
 
@@ -75,7 +75,7 @@ async fn an_error_of_vapis_stops_the_deletion_and_says_where() {
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
     assert!(world.tools().is_empty());
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_tool_of_more_agents_than_one_transaction_holds() {
     }
     world.delete(&tool).await.expect(200);
     assert!(world.aws.rows("agent_tools").is_empty());
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 /// With less time than one agent takes, nothing begins; `settle` is woken and continues at once.
@@ -128,7 +128,7 @@ async fn a_deletion_without_time_enough_goes_on_through_the_queue() {
     assert_eq!(world.aws.messages("settle"), [json!({"change": "delete_tool"})]);
     // At once: the change has no owner any more.
     assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was deleted");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert!(world.tools().is_empty());
 }
 
@@ -160,7 +160,7 @@ async fn a_tool_of_500_agents_is_deleted_and_429_is_honoured() {
         assert!(rounds < 10);
     }
     assert!(answer.status == 200 || answer.status == 202, "{}", answer.body);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert!(world.tools().is_empty() && world.aws.rows("agent_tools").is_empty());
 }
 
@@ -170,7 +170,7 @@ async fn a_deletion_that_fails_once_is_finished_at_once() {
     let tool = world.attached(&ai_sms()).await;
     world.aws.inject(aws::Fault::throttled("TransactWriteItems", "tools"));
     assert_eq!(world.delete(&tool).await.status, 503);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert!(world.tools().is_empty() && world.vapi.tools().is_empty());
 }
 
@@ -183,5 +183,5 @@ async fn rows_that_cannot_be_deleted_leave_the_deletion_open() {
     assert_eq!(world.aws.rows("intents").len(), 1);
     world.later();
     assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was deleted");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }

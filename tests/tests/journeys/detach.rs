@@ -3,7 +3,7 @@
 
 use local::standins::Fault;
 use serde_json::json;
-use tests::{World, agreement, ai_sms, aws, preemptive_sms};
+use tests::{World, ai_sms, aws, preemptive_sms, vapi_differences};
 
 #[tokio::test]
 async fn a_detached_tool_leaves_the_assistant_and_the_table_and_nothing_else() {
@@ -16,10 +16,10 @@ async fn a_detached_tool_leaves_the_assistant_and_the_table_and_nothing_else() {
     let (mut then, mut now) = (before, world.model());
     (then["toolIds"], now["toolIds"]) = (json!(null), json!(null));
     assert_eq!(then, now);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     // The tool itself is still there and can be attached again.
     world.attach(tool["id"].as_str().unwrap()).await.expect(201);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn detaching_a_tool_that_is_not_attached_is_not_found() {
     assert_eq!(world.detach_as(&world.other, &world.home.agent_id, id).await.status, 404);
     assert_eq!(world.detach_as(&world.other, &world.other.agent_id, id).await.status, 404);
     assert_eq!(world.detach("x").await.wrong_fields(), ["tool_id"]);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn a_detachment_that_fails_is_finished_at_once() {
         let answer = world.detach(tool["id"].as_str().unwrap()).await;
         assert_eq!(answer.status, if at_vapi { 502 } else { 503 }, "{}", answer.body);
         assert!(world.tool_ids().is_empty() && world.aws.rows("agent_tools").is_empty());
-        assert_eq!(agreement::differences(&world), [""; 0]);
+        assert_eq!(vapi_differences::differences(&world), [""; 0]);
     }
 }
 
@@ -90,6 +90,6 @@ async fn vapi_or_the_table_failing_on_leaves_an_intent_that_is_settled() {
         world.later();
         assert_eq!(world.settle().await["settled"][0]["outcome"], "the tool was detached");
         assert!(world.tool_ids().is_empty());
-        assert_eq!(agreement::differences(&world), [""; 0]);
+        assert_eq!(vapi_differences::differences(&world), [""; 0]);
     }
 }

@@ -164,6 +164,24 @@ async fn a_filter_covers_what_it_says() {
     }
     let failed = plan(&world, &json!({"only_failed": true})).await;
     assert_eq!((&failed["events"], &failed["runs"]), (&json!(1), &json!(1)), "{failed}");
+    // A run counts by its last retry.
+    let run = world.aws.row("events", &matched[0]).unwrap()["matched"][0]["run_id"].clone();
+    let mut run = world.runs_of(&automation).into_iter().find(|row| row["id"] == run).unwrap();
+    let mut retry = run.clone();
+    (retry["id"], retry["status"]) = (json!(Uuid::now_v7()), json!("completed"));
+    run["retried_by"] = retry["id"].clone();
+    world.aws.put("automation_runs", &run);
+    world.aws.put("automation_runs", &retry);
+    assert_eq!(plan(&world, &json!({"only_failed": true})).await["events"], 0);
+    retry["status"] = json!("partial_failure");
+    world.aws.put("automation_runs", &retry);
+    assert_eq!(plan(&world, &json!({"only_failed": true})).await["events"], 1);
+    // A redelivery may still begin the runs of an event that is not dispatched.
+    let received = events(&world, &hook, 1, &[], "urgent").remove(0);
+    world.aws.change("events", &received, json!({"status": "received"}));
+    assert_eq!(plan(&world, &unmatched).await["events"], 6);
+    world.aws.change("events", &received, json!({"status": "dispatched"}));
+    assert_eq!(plan(&world, &unmatched).await["events"], 7);
     for (filter, events) in [
         (json!({"service": "Slack"}), 3),
         (json!({"service": "github"}), 0),
@@ -179,7 +197,7 @@ async fn a_filter_covers_what_it_says() {
     // An event of another automation's own hook is not for this one.
     let bound = world.pipedream_hook(&Uuid::now_v7().to_string(), "whsk_1").await;
     events(&world, &bound, 2, &[], "urgent");
-    assert_eq!(plan(&world, &unmatched).await["events"], 6);
+    assert_eq!(plan(&world, &unmatched).await["events"], 7);
 }
 
 #[tokio::test]

@@ -349,7 +349,6 @@ async fn a_service_that_calls_no_hook_gets_none_and_says_how_its_events_arrive()
         ("Oura", "polling"),
         ("Google Sheets", "activated"),
         ("Push Notifications", "no events"),
-        ("my own shop", "Webhooks"),
     ] {
         let refused = world.hooks(&world.home, "POST", "", &json!({"service": service})).await;
         assert_eq!(refused.wrong_fields(), ["service"], "{service}");

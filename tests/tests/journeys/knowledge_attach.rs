@@ -3,7 +3,7 @@
 
 use futures_util::{future::join_all, join};
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Tenant, Trouble, World, agreement, ai_sms, standins};
+use tests::{Answer, Event, Fault, Tenant, Trouble, World, ai_sms, standins, vapi_differences};
 use uuid::Uuid;
 
 fn text(value: &Value) -> &str {
@@ -44,7 +44,7 @@ fn asked_of_vapi(world: &World, method: &str, path: &str) -> usize {
 }
 
 fn agree(world: &World) {
-    assert_eq!(agreement::differences(world), [""; 0]);
+    assert_eq!(vapi_differences::differences(world), [""; 0]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use shared::models::Timestamp;
-use tests::{Answer, Event, World, ai_sms, phone, standins::Fault};
+use tests::{Answer, Event, World, ai_sms, aws, phone, standins::Fault};
 
 const TABLES: [(&str, &str); 2] = [("calls", "calls"), ("runs", "automation_runs")];
 
@@ -167,4 +167,23 @@ async fn a_call_says_how_many_of_its_tools_failed() {
     call.arguments = json!({"text": "Three"}).as_object().unwrap().clone();
     world.call_tool(&call).await.sentence();
     assert_eq!(world.aws.row("calls", "call-3"), None);
+}
+
+#[tokio::test]
+async fn a_tool_of_unknown_outcome_that_succeeded_later_counts_as_failed_no_more() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["async"] = json!(true);
+    let tool = world.attached(&config).await;
+    world.incoming_call(&world.home, "call-1", &phone(1));
+    let mut call = world.call(&tool, json!({"text": "Hello"}));
+    call.call_id = Some("call-1".to_owned());
+    // The queue took the message, and its answer was lost.
+    world.aws.inject(aws::Fault::new("SendMessage", "executions", aws::Trouble::DropAfter).times(9));
+    world.call_tool(&call).await.sentence();
+    world.aws.clear_faults();
+    assert_eq!(ids(&world, "calls", &[("failed", "true")]).await, ["call-1"]);
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(world.executions()[0]["status"], "succeeded");
+    assert_eq!(ids(&world, "calls", &[("failed", "true")]).await, [""; 0]);
 }

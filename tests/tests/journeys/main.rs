@@ -1,5 +1,6 @@
 //! Journeys through the handlers, over DynamoDB's semantics and the template's tables.
 
+mod after_call;
 mod agent_automations;
 mod agents;
 mod api_request;
@@ -36,12 +37,14 @@ mod knowledge;
 mod knowledge_attach;
 mod limits;
 mod list;
+mod list_bounds;
 mod list_filters;
 mod mcp;
 mod members;
 mod newer_rows;
 mod not_modified;
 mod organizations;
+mod own_hooks;
 mod phone_numbers;
 mod pipedream;
 mod polling;

@@ -11,9 +11,11 @@
 )]
 
 mod catalogue;
+mod memory;
 mod tools;
 
 use catalogue::{a_catalogue, an_organization, intents};
+use memory::a_remembered_value;
 use std::time::Duration;
 
 use local::standins::llm::Turn;
@@ -200,6 +202,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "deploy", &path).await.expect(200)["items"], json!([]));
                 assert_eq!(get(world, "deploy", &format!("{path}/1")).await.status, 503);
             }
+            "automation_memory" => a_remembered_value(world).await,
             "schedules" => a_schedule(world).await,
             "deployed_triggers" => a_deployed_trigger(world).await,
             "agent_tools" => an_attachment(world).await,

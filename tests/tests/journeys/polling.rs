@@ -175,6 +175,24 @@ async fn the_filter_looks_at_each_item() {
 }
 
 #[tokio::test]
+async fn an_item_with_which_the_filter_compares_too_much_is_left_out_and_reported() {
+    let in_text = json!({"path": "text", "op": "matches", "value": "([aeiou ]*[^x]*){30}q"});
+    let filter = json!({"operator": "OR", "clauses": [
+        {"path": "title", "op": "exists"}, {"path": "list", "op": "any", "value": in_text},
+    ]});
+    let polled = Polled::start(&json!({"filter": filter})).await;
+    let list: Vec<u32> = (0..500).collect();
+    let items = json!([{"id": 4, "title": "Item 4"}, {"id": 3, "list": list, "text": "a".repeat(2_000)}]);
+    *polled.feed.lock().unwrap() = (200, json!({"page": {"items": items}, "others": [1, 2]}));
+    polled.ask().await;
+    assert_eq!(polled.titles(), titles([4]));
+    let left_out = "1 of the new items were left out: the filter compares more than 100 MB with each of them. Use fewer clauses or values.";
+    assert_eq!(polled.shown().await["last_error"], left_out);
+    polled.poll(&[5, 4]).await;
+    assert_eq!((polled.titles(), polled.shown().await["last_error"].clone()), (titles([4, 5]), Value::Null));
+}
+
+#[tokio::test]
 async fn items_are_put_together_as_the_definition_says() {
     for (mode, expected) in [
         ("latest", json!([{"id": 9, "title": "Item 9"}])),

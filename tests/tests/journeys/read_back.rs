@@ -214,6 +214,41 @@ async fn a_redelivery_is_no_second_request() {
 }
 
 #[tokio::test]
+async fn a_confirmed_request_twice_in_one_message_acts_once_and_stays_done() {
+    let world = World::start().await;
+    let tool = confirmed(&world).await;
+    for manner in ["one-message", "two-requests"] {
+        let sent = world.twilio.messages().len();
+        world.incoming_call(&world.home, manner, &phone(1));
+        let text = format!("Tuesday, {manner}");
+        let first = tool_calls(&world, &tool, manner, "first", &text);
+        world.send("execute", &first).await.expect(200);
+        for step in "AaCc".chars() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            speech(&world, manner, step).await;
+        }
+        let [second, third] = ["second", "third"].map(|id| tool_calls(&world, &tool, manner, id, &text));
+        let body = |event: &Event| serde_json::from_str(event.to_json()["body"].as_str().unwrap()).unwrap();
+        let answers = if manner == "one-message" {
+            let mut both: Value = body(&second);
+            let other: Value = body(&third);
+            both["message"]["toolCallList"].as_array_mut().unwrap().push(other["message"]["toolCallList"][0].clone());
+            vec![world.send("execute", &second.clone().text(both.to_string())).await.expect(200)]
+        } else {
+            let (second, third) = tokio::join!(world.send("execute", &second), world.send("execute", &third));
+            vec![second.expect(200), third.expect(200)]
+        };
+        for answer in answers {
+            let answer = answer.to_string();
+            assert!(!answer.contains("Nothing has been done") && !answer.contains("error"), "{manner}: {answer}");
+        }
+        assert_eq!(world.twilio.messages().len(), sent + 1, "{manner}");
+        let row = world.aws.row("calls", manner).unwrap()["read_back"].clone();
+        assert!(row["acted_at"].is_string(), "{manner}: {row}");
+    }
+}
+
+#[tokio::test]
 async fn an_effect_that_cannot_be_confirmed_is_not_done() {
     let world = World::start().await;
     let tool = confirmed(&world).await;

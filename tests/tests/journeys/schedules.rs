@@ -148,7 +148,7 @@ async fn an_occurrence_of_a_paused_deleted_or_changed_automation_does_not_run() 
     // Another version, another time.
     let etag = format!("\"{}\"", shown(&world, &id).await["revision"]);
     let mut second = daily();
-    second["trigger_config"]["time_of_day"] = json!("10:00");
+    second["trigger_config"]["time_of_day"] = json!("10:30");
     world.put_automation(&id, &etag, &second).await.expect(200);
     assert_eq!(world.aws.schedules()[0].0, first, "until it is activated");
     world.automation("POST", &format!("/{id}/activate"), &json!({"version": 2})).await.expect(200);
@@ -363,7 +363,7 @@ async fn prepare(world: &World, change: Change) -> String {
     }
     if change == Change::RollBack {
         let mut second = daily();
-        second["trigger_config"]["time_of_day"] = json!("10:00");
+        second["trigger_config"]["time_of_day"] = json!("10:30");
         world.put_automation(&id, "\"2\"", &second).await.expect(200);
         world.automation("POST", &format!("/{id}/activate"), &json!({"version": 2})).await.expect(200);
     }
@@ -456,4 +456,41 @@ async fn a_deletion_that_dies_anywhere_is_settled() {
 #[tokio::test]
 async fn an_occurrence_that_dies_anywhere_is_one_run_and_has_its_next() {
     assert!(Box::pin(walk(Change::Fire)).await > 15);
+}
+
+#[tokio::test]
+async fn a_cron_schedule_follows_its_zone_skips_excluded_days_and_shows_its_next_occurrences() {
+    let world = World::start().await;
+    let config = json!({
+        "cron": ["30 2 * * *", "0 9 26 3 *"], "timezone": "Europe/Berlin", "not_on": ["2040-03-27", "12-25"],
+    });
+    let mut dry = recurring(&config);
+    dry["dry_run"] = json!(true);
+    let answer = world.deploy(&dry).await.expect(200);
+    let shown: Vec<&str> =
+        answer["next_occurrences"].as_array().unwrap().iter().map(|at| at.as_str().unwrap()).collect();
+    assert_eq!((shown.len(), answer.get("automation")), (5, None), "{answer}");
+    let moments: Vec<Timestamp> = shown.iter().map(|at| at.parse().unwrap()).collect();
+    assert!(moments.is_sorted() && moments[0] > Timestamp::now(), "{answer}");
+    assert!(shown.iter().all(|at| !at.contains("-12-25T") && at.contains(":00+0")), "{answer}");
+    assert!(world.aws.rows("automations").is_empty());
+
+    let id = activated(&world, &recurring(&config)).await;
+    assert_eq!(row(&world, &id)["next_run_at"].as_str().map(|at| at.parse().unwrap()), Some(moments[0]));
+    for (at, next) in [
+        // 02:30 does not exist on the 25th of March 2040, and the 27th is excluded.
+        ("2040-03-24T01:30:00.000Z", "2040-03-26T00:30:00.000Z"),
+        ("2040-03-26T00:30:00.000Z", "2040-03-26T07:00:00.000Z"),
+        ("2040-03-26T07:00:00.000Z", "2040-03-28T00:30:00.000Z"),
+        ("2040-10-28T00:30:00.000Z", "2040-10-29T01:30:00.000Z"),
+    ] {
+        was_due(&world, &id, at.parse().unwrap());
+        world.aws.post("scheduled", &message(&world, &id, at));
+        assert_eq!(world.run_scheduled().await, 0);
+        assert_eq!(row(&world, &id)["next_run_at"], next);
+    }
+    assert_eq!(runs(&world, &id).len(), 4);
+
+    let never = world.deploy(&recurring(&json!({"cron": "0 9 31 4,6,9,11 *", "timezone": "UTC"}))).await.expect(422);
+    assert_eq!((&never["diagnostics"][0]["code"], never.get("next_occurrences")), (&json!("never_occurs"), None));
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use tests::{World, agreement, ai_sms, standins::Fault};
+use tests::{World, ai_sms, standins::Fault, vapi_differences};
 
 fn messages(world: &World, tool: &Value) -> Value {
     world.vapi.tool(tool["external_tool_id"].as_str().unwrap()).unwrap()["messages"].clone()
@@ -67,7 +67,7 @@ async fn the_authors_words_go_to_vapi_and_silence_is_silent() {
     let edited = world.update(&tool, &json!({"speech": null})).await.expect(200);
     assert_eq!(messages(&world, &edited), spoken_start());
     assert!(edited["config_metadata"].get("speech").is_none(), "{edited}");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 
     for (speech, field) in [
         (json!("hush"), "speech"),
@@ -126,7 +126,7 @@ async fn a_record_that_changes_is_heard_without_an_edit() {
     assert_eq!(messages(&world, &tool), silent_start());
     let row = world.aws.row("tools", id).unwrap();
     assert_eq!((&row["version"], &row["spoken_at_start"]["speaks"]), (&json!(0), &json!(false)));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     // It fits now.
     for _ in 0..40 {
         world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
@@ -157,5 +157,5 @@ async fn words_that_did_not_reach_vapi_are_settled() {
     world.later();
     world.settle().await;
     assert_eq!(messages(&world, &tool), spoken_start(), "the row has no such words");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }

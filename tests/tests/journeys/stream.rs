@@ -15,7 +15,7 @@ mod waiting;
 
 use serde_json::{Value, json};
 use tests::{
-    Options, Streamed, World, agui::Client, paced_model::PacedModel, run_input, standins::Fault as Standin,
+    Options, Streamed, World, agui_client::Client, paced_model::PacedModel, run_input, standins::Fault as Standin,
     standins::llm::Turn,
 };
 

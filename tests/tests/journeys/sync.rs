@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::standins::Fault;
 use serde_json::{Value, json};
-use tests::{Event, World, agreement, ai_sms, preemptive_sms};
+use tests::{Event, World, ai_sms, preemptive_sms, vapi_differences};
 
 async fn tools_of_agent(world: &World) -> Value {
     world.list(&format!("/agents/{}/tools", world.home.agent_id)).await.expect(200)
@@ -25,7 +25,7 @@ async fn a_tool_at_vapi_that_the_table_lacks_is_inserted() {
     let listed = tools_of_agent(&world).await;
     assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(true), &tool["id"]));
     assert_eq!(listed["items"][0]["is_vapi_attached"], true);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn stale_rows_are_removed_and_preemptive_ones_stay() {
     let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
     assert_eq!(ids, [&preemptive["id"], &kept["id"]]);
     assert!(!ids.contains(&&stale["id"]));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_failed_second_read_gives_the_tables_list_and_changes_nothing() {
         world.vapi.clear_faults();
         let listed = tools_of_agent(&world).await;
         assert_eq!((&listed["synced"], &listed["items"][0]["id"]), (&json!(true), &missing["id"]));
-        assert_eq!(agreement::differences(&world), [""; 0]);
+        assert_eq!(vapi_differences::differences(&world), [""; 0]);
     }
 }
 
@@ -159,7 +159,7 @@ async fn looking_while_tools_come_and_go_loses_none() {
     let (attached, _) = tokio::join!(attaching, looking);
     assert!(attached.iter().all(|answer| answer.status < 300));
     assert_eq!(tools_of_agent(&world).await["items"].as_array().unwrap().len(), 5);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_tool_that_is_pinned_to_a_version_is_attached() {
     let listed = tools_of_agent(&world).await;
     let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|tool| &tool["id"]).collect();
     assert_eq!((ids, &listed["dead"]), (vec![&here["id"], &new["id"]], &json!([])));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]

@@ -6,11 +6,11 @@ use tests::{
     Answer, Event, Tenant, World,
     logs::Logs,
     phone,
-    published::vapi_takes,
     standins::{
         Fault, twilio,
         vapi::{PhoneCall, ToolCall},
     },
+    vapi_openapi::vapi_takes,
 };
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 
 use local::standins::Fault;
 use serde_json::{Value, json};
-use tests::{World, agreement, ai_sms, api_request, aws, preemptive_sms, slack_action};
+use tests::{World, ai_sms, api_request, aws, preemptive_sms, slack_action, vapi_differences};
 
 #[tokio::test]
 async fn an_edit_changes_vapi_and_the_row_and_keeps_the_rest() {
@@ -18,7 +18,7 @@ async fn an_edit_changes_vapi_and_the_row_and_keeps_the_rest() {
     }
     let at_vapi = world.vapi.tool(before["external_tool_id"].as_str().unwrap()).unwrap();
     assert_eq!(at_vapi["description"], "Tells the caller {{ customer.number }} when to come.");
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert_eq!(world.list(&format!("/tools/{}", before["id"].as_str().unwrap())).await.expect(200), after);
     // The agent still calls it, by the token it had.
     let answer = world.call_tool(&world.call(&after, json!({"text": "Tuesday"}))).await;
@@ -33,13 +33,13 @@ async fn a_new_label_keeps_the_name_unless_another_is_asked_for() {
     assert_eq!((&relabelled["label"], &relabelled["name"]), (&json!("Text the caller"), &tool["name"]));
     let renamed = world.update(&tool, &json!({"name": "text_caller"})).await.expect(200);
     assert_eq!((&renamed["name"], &renamed["function_schema"]["name"]), (&json!("text_caller"), &json!("text_caller")));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     // The old name is free again, the new one is not.
     let other = world.tool(&ai_sms()).await;
     assert_eq!(other["name"], tool["name"]);
     assert_eq!(world.update(&other, &json!({"name": "text_caller"})).await.wrong_fields(), ["name"]);
     assert_eq!(world.update(&other, &json!({"name": "no spaces"})).await.wrong_fields(), ["name"]);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn edits_at_the_same_moment_never_overwrite_each_other_in_silence() {
     assert!(answers.iter().all(|answer| [200, 409].contains(&answer.status)));
     assert!(saved >= 1);
     assert_eq!(world.tools()[0]["version"], saved);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_wrong_field_is_named_and_nothing_is_changed() {
     let other_type = json!({"type": "transfer_call", "target": {"type": "number", "number": "+15550100009"}, "method": null, "url": null});
     assert_eq!(world.update(&api, &other_type).await.wrong_fields(), ["type"]);
     assert_eq!(world.tools().iter().filter(|row| row["version"] != 0).count(), 0);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert_eq!(world.update_as(&world.other, &tool, &json!({"label": "Mine now"})).await.status, 404);
 }
 
@@ -106,7 +106,7 @@ async fn attachable_and_preemptive_agree_everywhere() {
     assert!(world.vapi.tool(&former).is_none());
     assert!(world.tool_ids().is_empty());
     assert_eq!(world.aws.rows("agent_tools")[0]["is_vapi_attached"], false);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 
     let mut again = ai_sms();
     again["attach_to_agent"] = json!(true);
@@ -114,7 +114,7 @@ async fn attachable_and_preemptive_agree_everywhere() {
     let attachable = world.update(&tool, &again).await.expect(200);
     assert_eq!(world.tool_ids(), [attachable["external_tool_id"].as_str().unwrap()]);
     assert_eq!(world.aws.rows("agent_tools")[0]["is_vapi_attached"], true);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_tool_that_vapi_lost_is_made_again_and_put_into_the_assistants() {
     let after = world.update(&tool, &json!({"label": "Again"})).await.expect(200);
     assert_ne!(after["external_tool_id"], lost.as_str());
     assert_eq!(world.tool_ids(), [after["external_tool_id"].as_str().unwrap()]);
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn vapi_failing_leaves_everything_as_it_was() {
         // Where VAPI could not be put back, the intent says so until it is.
         world.later();
         world.settle().await;
-        assert_eq!(agreement::differences(&world), [""; 0]);
+        assert_eq!(vapi_differences::differences(&world), [""; 0]);
     }
 }
 
@@ -153,7 +153,7 @@ async fn a_row_that_cannot_be_written_puts_vapi_back() {
     world.aws.inject(aws::Fault::throttled("TransactWriteItems", "tools"));
     let answer = world.update(&tool, &json!({"description": "Other"})).await;
     assert_eq!((answer.status, &answer.body["code"]), (503, &json!("unavailable")));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_transition_that_vapi_interrupts_is_saved_and_settled_later() {
     world.vapi.clear_faults();
     world.later();
     assert_eq!(world.settle().await["left"], json!([]));
-    assert_eq!(agreement::differences(&world), [""; 0]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
     assert!(world.tool_ids().is_empty());
 }
 

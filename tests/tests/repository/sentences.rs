@@ -24,7 +24,7 @@ const AREAS: [(&str, &[&str]); 6] = [
         &[
             "shared/src/automation",
             "shared/src/injection",
-            "shared/src/agent_tools",
+            "shared/src/authoring_tools",
             "shared/parser/src",
             "functions/deploy",
             "functions/discover",

@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 mod concurrency;
-mod dependencies;
 mod functions;
 mod operations;
 mod requests;
 pub(crate) mod source;
 mod streaming;
 mod throttles;
+mod unused_dependencies;
 mod upgrades;
 mod waivers;
 
@@ -39,7 +39,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("tools", &["discovery"]),
     ("", &["injection"]),
     ("", &["automation", "chat"]),
-    ("", &["agent_tools"]),
+    ("", &["authoring_tools"]),
     ("entry", &["http", "queue", "direct_invocation"]),
     ("", &["platform"]),
 ];

@@ -1,4 +1,4 @@
-// The agents: assistants at VAPI, the tools and the knowledge that each has.
+// The agents (assistants at VAPI) with their tools and knowledge.
 
 import { html } from '../htm-preact.js';
 import { Attachments, useChoices } from '../shell/attachments.js';
@@ -39,7 +39,7 @@ function Agent({ agent, api, slug, refused, gone }) {
       <p>Its ${tools.data?.items.length ?? ''} tools are taken out of the assistant at VAPI. The assistant, the tools and the calls so far stay. It is refused while a phone number rings the agent.</p><//></section>`;
 }
 
-/** Attaches a knowledge base; its tool then stands among the tools. */
+/** Its tool then stands among the tools. */
 function Knowledge({ path, api, slug, refused, again }) {
   const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
   const { busy, problem, act } = useAct();

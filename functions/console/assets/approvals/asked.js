@@ -1,12 +1,12 @@
 // An approval's request, in words.
 
-/** A tool's name as words: `gmail_send_email` is "Gmail send email". */
+/** `gmail_send_email` is "Gmail send email". */
 export function wordsOf(tool) {
   const words = String(tool ?? '').replaceAll(/[_-]+/g, ' ').trim();
   return words ? words[0].toUpperCase() + words.slice(1) : 'An action';
 }
 
-/** Whom it goes to, shortened: `ana@x.example and 2 more`; empty if nobody is named. */
+/** Shortened: `ana@x.example and 2 more`; empty if nobody is named. */
 export function recipientsIn({ recipients = [] }) {
   const [first, ...others] = recipients ?? [];
   if (!first) return '';
@@ -18,7 +18,7 @@ export function titleOf(approval) {
   return to ? `${wordsOf(approval.tool)} to ${to}` : wordsOf(approval.tool);
 }
 
-/** The one to decide first: of the pending approvals, the first to expire. `but` is left out. */
+/** The first to expire of the pending approvals, except `but`. */
 export function mostUrgent(items, but = null) {
   const waiting = (items ?? []).filter((item) => item.status === 'pending' && item.id !== but);
   return waiting.sort((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at))[0] ?? null;

@@ -1,9 +1,9 @@
-// Approvals: pending requests with their exact content and recipients, and the decision.
+// Approvals with their exact content and recipients, and the decision.
 
 import { mostUrgent, recipientsIn, titleOf, wordsOf } from './asked.js';
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
-import { isField } from '../shell/keys.js';
+import { isField } from '../shell/shortcuts.js';
 import { Choices, Failed, List, Nothing, Skeleton } from '../shell/list.js';
 import { useLive, useRows } from '../shell/live.js';
 import { Main } from '../shell/main.js';
@@ -15,7 +15,7 @@ import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
 
 const EVERY = 1_500;
-/** Where a reason is kept while it is written: signing in again leaves the page. */
+/** Survives a new sign-in, which leaves the page. */
 const DRAFT = 'switchboard.reason.';
 const FILTERS = [['', 'All'], ['pending', 'Pending'], ['approved', 'Allowed'], ['refused', 'Refused'], ['expired', 'Expired']];
 
@@ -54,7 +54,7 @@ export function View({ api, slug, role, at, refresh }) {
   <//>`;
 }
 
-/** Whether the approval that is shown next comes after a decision: then reading goes on at its heading. */
+/** After a decision reading goes on at the next approval's heading. */
 let goesOn = false;
 
 function Detail({ id, api, slug, role, back, onDecided }) {
@@ -114,7 +114,7 @@ function Followed({ approval }) {
   </dl>`;
 }
 
-/** The decision: a button each, or the keys `a` and `r`, which choose a button, and Enter. */
+/** By a button each, or the keys `a` and `r`, which choose a button, and Enter. */
 function Verdict({ approval, api, role, onDecided, again }) {
   const [{ busy, problem }, tell] = useState({});
   const reason = useRef(null);

@@ -1,4 +1,4 @@
-// Who did what, newest first.
+// The audit log, newest first.
 
 import { html } from '../htm-preact.js';
 import { asked, Filters, SINCE } from '../shell/filters.js';

@@ -1,6 +1,6 @@
 // Entries of the audit log in words.
 
-/** What an entry can be about, with the place that shows it. */
+/** The nouns of entries, with the places that show them. */
 const KNOWN = {
   automation: ['Automation', 'automations'],
   tool: ['Tool', 'tools'],
@@ -22,13 +22,13 @@ const KNOWN = {
 
 export const NOUNS = Object.entries(KNOWN).map(([value, [word]]) => [value, word]);
 
-/** `Automation activated`; what a newer version says is shown as it is. */
+/** `Automation activated`; words of a newer version are shown as they are. */
 export function actionOf({ noun, action }) {
   const word = KNOWN[noun]?.[0] ?? String(noun).replaceAll('_', ' ');
   return `${word} ${String(action).replaceAll('_', ' ')}`;
 }
 
-/** The place that shows the thing; null if none does, or if it was deleted. */
+/** Null if no place shows the thing, or if it was deleted. */
 export function placeOf({ noun, action, of }) {
   return action === 'deleted' || !of ? null : (KNOWN[noun]?.[1] ?? null);
 }

@@ -2,21 +2,26 @@
 
 import { html, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
+import { isKept } from '../shell/drafts.js';
 import { Icon } from '../shell/icons.js';
 import { Failed, Skeleton } from '../shell/list.js';
 import { useLive } from '../shell/live.js';
 import { Main } from '../shell/main.js';
 import { exact, Moment } from '../shell/moments.js';
-import { whyNot } from '../shell/roles.js';
+import { Place } from '../shell/page.js';
+import { EDITOR } from '../shell/places.js';
+import { may, whyNot } from '../shell/roles.js';
 import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
+import { countOf, Differences } from './differences.js';
 import { Flow } from './flow.js';
-import { stepTo } from './words.js';
+import { draftOf, stepTo } from './words.js';
 
 const EVERY = 3_000;
 const NEVER = () => null;
 
-export function AutomationView({ id, query, api, slug, role }) {
+/** `saved` is the answer to the text that was just saved. */
+export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
   const path = `automations/${encodeURIComponent(id)}`;
   const live = useLive(`${slug} ${id}`, () => api.read(path), () => EVERY);
   const { data: automation, error, at } = live;
@@ -27,7 +32,13 @@ export function AutomationView({ id, query, api, slug, role }) {
   const [{ of, diagnostics = [], problem }, tell] = useState({});
   const crumb = { word: 'Automations', href: addressOf({ slug, page: 'automations' }) };
   if (!automation) return html`<${Absent} word="automation" icon="flow" crumb=${crumb} live=${live} />`;
-  const told = of === shown ? diagnostics : [];
+  const onEdited = (answer) => {
+    live.again();
+    onSaved(answer);
+  };
+  if (query.edit) return html`<${Place} key="edit" place=${EDITOR} told=${{ automation, api, slug, role, onSaved: onEdited }} />`;
+  const just = saved?.automation.version === shown && automation.active_version !== shown ? saved : null;
+  const told = of === shown ? diagnostics : (just?.diagnostics ?? []);
   const refused = whyNot(role, 'admin');
   const act = async (what) => {
     if (refused) return;
@@ -42,7 +53,7 @@ export function AutomationView({ id, query, api, slug, role }) {
   };
   const { active_version: active } = automation;
   return html`<${Main} title=${automation.name} crumb=${crumb} status=${html`<${Status} of=${automation.status} />`}
-    acts=${html`<${Acts} automation=${automation} shown=${shown} refused=${refused} act=${act} ready=${version.data?.version === shown} />`}>
+    acts=${html`<${Acts} automation=${automation} shown=${shown} role=${role} slug=${slug} act=${act} ready=${version.data?.version === shown} />`}>
     <ol class="versions" aria-label="Versions, newest first">
       ${(versions.data?.items ?? []).map((item) => html`<li key=${item.version}><a href=${addressOf({ slug, page: 'automations', id, query: { version: item.version } })} aria-current=${item.version === shown ? 'true' : null}>
         <b>Version ${item.version}</b>${item.version === active && html`<${Status} of=${automation.status} />`}<span class="quiet tiny"><${Moment} at=${item.created_at} /></span></a></li>`)}
@@ -51,6 +62,7 @@ export function AutomationView({ id, query, api, slug, role }) {
       <div class="body">
         ${error && html`<${Failed} what="The automation" error=${error} at=${at} again=${live.again} />`}
         ${of === shown && problem && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${problem}</p></div>`}
+        ${just && html`<div class="say" role="status" data-saved=${shown}><${Icon} name="ok" /><p><b>Version ${shown} is saved.</b> ${automation.active_version === null ? 'Nothing starts it' : `Version ${automation.active_version} stays the active one`} until this version is activated.</p></div>`}
         <${Notes} automation=${automation} slug=${slug} />
         <section aria-labelledby="h-flow"><h2 id="h-flow">Version ${shown}</h2>
           ${version.data ? html`<${Flow} definition=${version.data.definition} diagnostics=${told} name=${`version ${shown}`} />`
@@ -68,15 +80,21 @@ export function AutomationView({ id, query, api, slug, role }) {
 
 const WORDS = { activate: ['activate', 'Activate version'], resume: ['activate', 'Go on with version'], rollback: ['rollback', 'Roll back to version'] };
 
-function Acts({ automation, shown, refused, act, ready }) {
+function Acts({ automation, shown, role, slug, act, ready }) {
+  const { id, status } = automation;
   const step = stepTo(automation, shown);
+  const refused = whyNot(role, 'admin');
+  const mayEdit = may(role, 'member');
+  const reason = mayEdit ? refused : `Editing needs the role member, and activating the role admin; you are a ${role}. Ask an owner for one.`;
   const why = refused ? 'why-not' : null;
-  return html`${refused && html`<span class="quiet small" id="why-not">${refused}</span>`}
-    ${automation.status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
+  return html`${reason && html`<span class="quiet small" id="why-not">${reason}</span>`}
+    ${mayEdit
+      ? html`<a class="btn" id="edit-automation" href=${addressOf({ slug, page: 'automations', id, query: { edit: 1 } })}>${isKept(draftOf(slug, id)) ? 'Go on editing' : 'Edit'}</a>`
+      : html`<button type="button" class="btn" id="edit-automation" aria-disabled="true" aria-describedby=${why}>Edit</button>`}
+    ${status === 'active' && html`<button type="button" class="btn" id="pause" aria-disabled=${refused ? 'true' : null} aria-describedby=${why} onClick=${() => act('pause')}>Pause</button>`}
     ${step && html`<button type="button" class="btn main" id=${step} aria-disabled=${refused || !ready ? 'true' : null} aria-describedby=${why} onClick=${() => ready && act(WORDS[step][0])}>${WORDS[step][1]} ${shown}</button>`}`;
 }
 
-/** A notice about its state. */
 function Notes({ automation, slug }) {
   const { status, pause_reason: reason, paused_by_run: run, waits_for: waits, last_error: trouble, next_run_at: next, description } = automation;
   return html`
@@ -101,11 +119,8 @@ function Newest({ path, api, slug, id }) {
 function Diff({ path, api, from, to }) {
   const { data } = useLive(`${path} ${from} ${to}`, () => api.read(`${path}/diff`, { from, to }), NEVER);
   if (!data) return null;
-  const said = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
-  return html`<section aria-labelledby="h-diff"><div class="titled"><h2 id="h-diff">Version ${from} to ${to}</h2><span class="quiet small">${data.changes.length} ${data.changes.length === 1 ? 'difference' : 'differences'}</span></div>
-    <ol class="diff">${data.changes.map(({ pointer, change, from: before, to: after }) => html`<li key=${pointer}><p><span class="quiet">${change}</span> <code>${pointer || 'everything'}</code></p>
-      ${change !== 'added' && html`<p class="del"><span aria-hidden="true">−</span><del>${said(before)}</del></p>`}${change !== 'removed' && html`<p class="ins"><span aria-hidden="true">+</span><ins>${said(after)}</ins></p>`}</li>`)}</ol>
-    ${data.truncated && html`<p class="quiet small">There are more than are listed.</p>`}</section>`;
+  return html`<section aria-labelledby="h-diff"><div class="titled"><h2 id="h-diff">Version ${from} to ${to}</h2><span class="quiet small">${countOf(data.changes)}</span></div>
+    <${Differences} of=${data.changes} />${data.truncated && html`<p class="quiet small">There are more than are listed.</p>`}</section>`;
 }
 
 function Limits({ quotas }) {

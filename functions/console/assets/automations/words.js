@@ -6,7 +6,7 @@ const OPERATORS = {
   matches: 'matches', in: 'is one of', between: 'is between', is_empty: 'is empty', any: 'has an item where', all: 'has only items where', none: 'has no item where',
 };
 
-/** The trigger: `When Slack says: message`, `Every day at 09:00`. */
+/** `When Slack says: message`, `Every day at 09:00`. */
 export function beginningOf({ trigger_type: type, trigger_config: config }) {
   const { service, event_type: event, source_tool: source, polling_interval_minutes: minutes = 15, run_at: at, interval, time_of_day: time, day_of_week: day, timezone } = config ?? {};
   const zone = timezone ? ` (${timezone})` : '';
@@ -17,7 +17,7 @@ export function beginningOf({ trigger_type: type, trigger_config: config }) {
   return 'By hand';
 }
 
-/** A condition as lines, each `{depth, text}`; the groups say whether all or any of their lines must hold. */
+/** Lines `{depth, text}`; the groups say whether all or any of their lines must hold. */
 export function conditionLines(condition, depth = 0) {
   if (!condition || typeof condition !== 'object') return [];
   const clauses = condition.clauses ?? condition.conditions;
@@ -36,33 +36,57 @@ function said(value) {
   return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
 }
 
-/** A text cut at its templates: `{text}` and `{name}`, in order. */
+/** Cut at its templates: `{text}` and `{name}`, in order. */
 export function templated(text) {
   return String(text).split(/(\{\{[^{}]*\}\})/).filter(Boolean).map((part) => (/^\{\{.*\}\}$/s.test(part) ? { name: part.slice(2, -2).trim() } : { text: part }));
 }
 
-/** The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, onError}`. */
-export function actionsOf({ actions = [] }) {
-  return actions.map((action, place) => ({
-    pointer: `/actions/${place}`,
-    id: action.id ?? action.action_id ?? `action ${place + 1}`,
-    tool: action.tool,
-    parameters: action.parameters ?? action.params ?? {},
-    condition: action.condition ?? null,
-    output: action.output_as ?? null,
-    approval: action.approval ?? null,
-    stops: action.on_error === 'stop',
-  }));
+/**
+ * The steps of a definition: `{pointer, id, tool, parameters, condition, output, approval, stops, loop, pause, lists}`. `lists` are the
+ * steps within a loop or a choice, each `{title, when, steps}`; a deeper list than a definition can have is left out.
+ */
+export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
+  if (!Array.isArray(actions) || depth > 5) return [];
+  return actions.map((action, place) => {
+    const at = `${pointer}/${place}`;
+    const inner = (steps, below) => actionsOf({ actions: steps ?? [] }, `${at}/${below}`, depth + 1);
+    const branches = Array.isArray(action.choose) ? action.choose.map((branch, number) => ({ title: number === 0 ? 'If' : 'Else, if', when: branch.when ?? null, steps: inner(branch.actions, `choose/${number}/actions`) })) : [];
+    return {
+      pointer: at,
+      id: action.id ?? action.action_id ?? `action ${place + 1}`,
+      tool: action.tool ?? null,
+      parameters: action.parameters ?? action.params ?? {},
+      condition: action.condition ?? null,
+      output: action.output_as ?? null,
+      approval: action.approval ?? null,
+      stops: action.on_error === 'stop',
+      loop: action.for_each === undefined ? null : { list: action.for_each, item: action.as ?? 'item', key: action.key ?? null, most: action.max_items ?? 100 },
+      pause: action.wait ?? null,
+      lists: [
+        ...(action.for_each === undefined ? [] : [{ title: 'For each item', when: null, steps: inner(action.actions, 'actions') }]),
+        ...branches,
+        ...(action.catch ? [{ title: 'If it fails', when: null, steps: inner(action.catch, 'catch') }] : []),
+        ...(action.otherwise ? [{ title: 'Otherwise', when: null, steps: inner(action.otherwise, 'otherwise') }] : []),
+      ],
+    };
+  });
 }
 
-/** The diagnostics at or below a place. */
-export function diagnosticsAt(diagnostics, pointer) {
-  return diagnostics.filter(({ pointer: at }) => at === pointer || at.startsWith(`${pointer}/`));
+/** The diagnostics at or below a place, except those of the steps within it. */
+export function diagnosticsAt(diagnostics, pointer, lists = []) {
+  const below = (at, place) => at === place || at.startsWith(`${place}/`);
+  const inner = lists.flatMap(({ steps }) => steps.map((step) => step.pointer));
+  return diagnostics.filter(({ pointer: at }) => below(at, pointer) && !inner.some((place) => below(at, place)));
 }
 
-/** The actions for a version: `activate`, `resume`, `rollback`, or null for the active version. */
+/** `activate`, `resume`, `rollback`, or null for the active version. */
 export function stepTo(automation, version) {
   const { active_version: active, status } = automation;
   if (active === version) return status === 'paused' ? 'resume' : null;
   return active !== null && version < active ? 'rollback' : 'activate';
+}
+
+/** The draft's name of an automation, or of a new one of a template. */
+export function draftOf(slug, id) {
+  return `${slug} automations/${id}`;
 }

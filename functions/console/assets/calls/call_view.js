@@ -1,4 +1,4 @@
-// One call: its picture, the same as a table, and the request of the tool that is looked at.
+// One call: its picture, the same as a table, and the chosen tool's request.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { clock } from '../shell/axis.js';
@@ -114,7 +114,7 @@ function Cost({ call }) {
   </section>`;
 }
 
-/** The tool's arguments and result, masked. */
+/** Masked. */
 function Asked({ slug, call, bar, execution, nameOf, from }) {
   const aside = useRef(null);
   const shown = useRef(bar.id);
@@ -139,7 +139,7 @@ function Asked({ slug, call, bar, execution, nameOf, from }) {
 }
 
 function Moments({ call, lanes, nameOf, hrefOf, chosen }) {
-  // A tool is one row, where it began.
+  // Where it began.
   const bars = new Map(lanes.tools.flatMap(({ bars }) => bars).map((bar) => [bar.id, bar]));
   const seen = new Set();
   const rows = call.timeline.filter(({ execution_id: id, event }) => {

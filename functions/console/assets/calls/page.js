@@ -1,4 +1,4 @@
-// Calls, newest first, and one of them.
+// Calls, newest first.
 
 import { asNumber } from '../erasure/erasing.js';
 import { html } from '../htm-preact.js';

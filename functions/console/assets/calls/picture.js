@@ -49,7 +49,7 @@ export function Picture({ lanes, nameOf, open }) {
     </ul>`;
 }
 
-/** From ringing to the end; a call that goes on is open at the right. */
+/** A call in progress is open at the right. */
 function Line({ lanes, parts, at, y }) {
   const { connected, span, ended } = lanes;
   const shown = parts.filter(({ torn }) => !torn);
@@ -79,7 +79,7 @@ function Bar({ bar, lanes, parts, at, wide, y }) {
     </svg>`;
 }
 
-/** Silence that is left out, and how long it was. */
+/** Omitted silence, with its length. */
 function Tear({ part, height }) {
   const percent = (share) => `${(share * 100).toFixed(2)}%`;
   const missing = part.to - part.from;

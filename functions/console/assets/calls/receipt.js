@@ -1,4 +1,4 @@
-// The receipt of a call that is over: its effects, and the requests that were not carried out.
+// The receipt of an ended call: its effects, and requests not carried out.
 
 import { html } from '../htm-preact.js';
 import { Failed } from '../shell/list.js';

@@ -12,7 +12,7 @@ export function lanesOf(call, now = Date.now()) {
   const from = times.length ? Math.min(...times) : now;
   const ended = isOver(call);
   const last = timeline.findLast(({ event }) => event === 'call_ended')?.at ?? call.ended_at;
-  // The cost is told seconds after the call.
+  // The cost follows seconds after the call.
   const spoken = timeline.filter(({ event }) => event !== 'cost_reported').map(({ at }) => Date.parse(at));
   const to = ended ? Math.max(Date.parse(last) || from, ...spoken) : Math.max(now, ...times);
   const since = (at) => Date.parse(at) - from;
@@ -52,13 +52,13 @@ export function isOver(call) {
   return Boolean(call.ended_at) || ['ended', 'not-found', 'deletion-failed'].includes(call.status);
 }
 
-/** The bars that failed, first one first. */
+/** First one first. */
 export function failedIn(lanes) {
   const bars = lanes.tools.flatMap(({ bars }) => bars);
   return bars.filter(({ status }) => ['failed', 'partial', 'unknown', 'limited'].includes(status)).sort((one, other) => one.from - other.from);
 }
 
-/** When something goes on in the call: pairs of times. */
+/** Pairs of times. */
 export function busyIn({ span, connected, points, told, tools }) {
   const marks = [0, span, connected ?? 0, ...points.map(({ at }) => at), ...told.map(({ at }) => at)].map((at) => [at, at]);
   return [...marks, ...tools.flatMap(({ bars }) => bars.map(({ queued, from, to }) => [queued ?? from, to ?? from ?? queued]))];

@@ -2,16 +2,16 @@
 
 import { eventData } from './sse.js';
 
-/** The stream ended, or became unreadable, before the run did. The events until then are valid. */
+/** The stream ended, or became unreadable, before the run did. Earlier events are valid. */
 export class BrokenOff extends Error {}
 
 const LAST = ['RUN_FINISHED', 'RUN_ERROR'];
 
 /**
- * The events of a run as they come. The last one is always RUN_FINISHED or RUN_ERROR; the rest is not read.
+ * The events of a run as they come. The last one is RUN_FINISHED or RUN_ERROR; the rest is not read.
  *
  * @param {ReadableStream<Uint8Array>} body
- * @throws {BrokenOff} if the stream ends without either, or gives something that is no event
+ * @throws {BrokenOff} if the stream ends without either, or contains anything but events
  */
 export async function* runEvents(body, quiet) {
   try {
@@ -28,7 +28,7 @@ export async function* runEvents(body, quiet) {
   throw new BrokenOff('the stream ended before the run did');
 }
 
-/** The body that starts a run: a message of the person, or their decision about a waiting call. */
+/** For a message of the person, or their decision about a waiting call. */
 export function runInput({ thread, run, message, decision }) {
   return {
     threadId: thread,

@@ -1,4 +1,4 @@
-// Bar, line and pie charts in SVG. A table has the numbers for screen readers.
+// Bar, line and pie charts in SVG, with a table for screen readers.
 
 import { scale, slices, ticks } from '../shell/chart_shapes.js';
 import { html } from '../htm-preact.js';
@@ -63,7 +63,6 @@ function Axes({ kind, labels, series, what }) {
   const inner = WIDTH - MARGIN.left - MARGIN.right;
   const band = inner / Math.max(labels.length, 1);
   const middle = (place) => MARGIN.left + band * (place + 0.5);
-  // As many labels as there is room for.
   const every = Math.ceil(labels.length / 12);
   const room = Math.max(4, Math.floor((band * every) / 7));
   return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${what}>

@@ -1,10 +1,10 @@
-// The actions of a person, and their consequences. Everything that is shown stands in the state:
+// The actions of a person. The whole view stands in the state:
 //
 // - `threads`: `{items, next, loading}`; `conversation`: see conversation.js; `loading`: whether one is being read
 // - `notice`: `{text, kind: 'problem' | 'news', action?: {label, act}}`
 // - `unanswered`: `{id, text}` of a message that got no answer
-// - `readOnly`: why the person may only read, if that is so
-// - `stopping`: whether the person has asked for the end of the answer
+// - `readOnly`: why the person may only read, if so
+// - `stopping`: the person has asked for the end of the answer
 // - `announcement`: a sentence for screen readers
 
 import { BrokenOff } from './ag_ui.js';
@@ -13,14 +13,14 @@ import { failureOf, Refused, SignInNeeded, Unreachable } from '../shell/problems
 import { fate, isRecent, Unanswered } from './unanswered.js';
 
 const THREAD = 'switchboard.thread';
-/** How long a run may go on after it was asked to stop, in milliseconds. */
+/** Of a run after a request to stop, in milliseconds. */
 const STOPS_WITHIN = 15_000;
 
 export class Chat {
   #state;
   #api;
   #signIn;
-  /** The current subscription: an `AbortController` with the `run` that it is about. */
+  /** An `AbortController` with the `run` that it is about. */
   #reading = null;
   #unanswered = new Unanswered(sessionStorage);
 
@@ -30,7 +30,7 @@ export class Chat {
     this.#signIn = signIn;
   }
 
-  /** The first page of threads, and the thread that was open before. */
+  /** Also the thread that was open before. */
   async start() {
     try {
       await this.#readThreads();
@@ -48,13 +48,13 @@ export class Chat {
     if (before && isKept && !this.#reading && this.#state.get().conversation.thread === thread) await this.#goOn(thread);
   }
 
-  /** Stops listening to the run; the run goes on all the same. */
+  /** The run goes on all the same. */
   leave() {
     this.#reading?.abort();
     this.#reading = null;
   }
 
-  /** Each organization has an open thread of its own. */
+  /** Each organization has its own open thread. */
   get #kept() {
     return this.#api.organization ? `${THREAD}.${this.#api.organization}` : THREAD;
   }
@@ -71,12 +71,11 @@ export class Chat {
     await this.#goOn(thread);
   }
 
-  /** Whether it is gone. */
+  /** Returns whether it is gone. */
   async deleteThread(thread) {
     try {
       await this.#api.deleteThread(thread);
     } catch (error) {
-      // Gone is gone.
       if (!(error instanceof Refused && error.status === 404)) {
         this.#problem(error);
         return false;
@@ -93,7 +92,7 @@ export class Chat {
     await this.#olderThreads().catch((error) => this.#problem(error));
   }
 
-  /** Older messages, above the shown ones. */
+  /** Above the shown ones. */
   async loadEarlier() {
     const { conversation: of, loading } = this.#state.get();
     if (!of.earlier || loading) return;
@@ -110,7 +109,7 @@ export class Chat {
     }
   }
 
-  /** Sends a message. Gives false if it was not taken, so that it can go back to where it was written. */
+  /** False if the message was not taken, so that it can go back into the field. */
   async send(text, id = crypto.randomUUID(), again = false) {
     const before = this.#state.get().conversation;
     const after = said(before, { id, text }, { again });
@@ -121,13 +120,12 @@ export class Chat {
     return taken;
   }
 
-  /** Sends the message again that got no answer; under its name of before, so nothing happens twice. */
+  /** Under its earlier name, so nothing happens twice. */
   async sendAgain() {
     const { unanswered } = this.#state.get();
     if (unanswered) await this.send(unanswered.text, unanswered.id, true);
   }
 
-  /** Says yes or no to the question that waits. */
   async decide(approved) {
     const { conversation: before } = this.#state.get();
     if (!before.waiting) return;
@@ -136,7 +134,7 @@ export class Chat {
     this.#waitsAgain(taken, before);
   }
 
-  /** The waiting call still waits if nothing was accepted. */
+  /** If nothing was accepted. */
   #waitsAgain(taken, before) {
     const { conversation: of } = this.#state.get();
     if (!taken && before.waiting && of.thread === before.thread) this.#show({ ...of, waiting: before.waiting });
@@ -162,19 +160,19 @@ export class Chat {
     this.#state.set({ notice: null });
   }
 
-  /** The newest threads, above the shown older ones. */
+  /** Above the shown older ones. */
   async #readThreads() {
     const page = await this.#threadsAfter(null);
     const { threads } = this.#state.get();
     const newest = new Set(page.items.map((item) => item.thread_id));
     const older = threads.items.filter((item) => !newest.has(item.thread_id));
-    // More than a page is shown only if somebody asked for more: their place in the list stays.
+    // Only a person asks for more than a page: their place in the list stays.
     const next = threads.isLong ? threads.next : page.next_cursor;
     this.#state.set({ threads: { ...threads, items: threads.isLong ? [...page.items, ...older] : page.items, next } });
   }
 
   async #olderThreads() {
-    // A page whose threads have all expired is empty, and not the last one.
+    // A page of expired threads is empty, but not the last one.
     for (let found = 0; found === 0 && this.#state.get().threads.next; ) {
       const page = await this.#threadsAfter(this.#state.get().threads.next);
       const { threads } = this.#state.get();
@@ -203,7 +201,7 @@ export class Chat {
     this.#state.set({ conversation: of });
   }
 
-  /** Listens to events from here on. */
+  /** From here on. */
   #listen() {
     this.leave();
     this.#reading = Object.assign(new AbortController(), { run: crypto.randomUUID(), late: null });
@@ -218,7 +216,7 @@ export class Chat {
     this.#state.set({ answering: false, stopping: false, loading: false });
   }
 
-  /** One run, from its request to its end. Whether it was taken. */
+  /** From its request to its end. Returns whether it was taken. */
   async #answer({ message, decision }) {
     const reading = this.#listen();
     const { thread } = this.#state.get().conversation;
@@ -234,7 +232,7 @@ export class Chat {
         this.#show(applied(this.#state.get().conversation, event));
       }
       const { failure } = this.#state.get().conversation;
-      // Only the thread has the outcome of a decision.
+      // Only the thread has the outcome.
       if (failure && decision) await this.#reload({ quietly: true });
       this.#finished(message, failure);
       return true;
@@ -260,7 +258,7 @@ export class Chat {
     this.#announce(of.waiting ? 'Your consent is asked for.' : `Answer: ${lastAnswer(of)}`);
   }
 
-  /** A run that did not end as it should. Whether its message was taken. */
+  /** Returns whether its message was taken. */
   async #failed(error, { begun, message }) {
     const shown = ended(this.#state.get().conversation);
     this.#show(shown);
@@ -274,7 +272,7 @@ export class Chat {
       this.#problem(error);
       return false;
     }
-    // Nobody knows how far it came, so the thread is asked; a turn that is still being made is followed to its end.
+    // Only the thread knows the outcome; a turn still in progress is followed to its end.
     const read = await this.#reload();
     if (decided) {
       if (read) this.#say({ text: error.message, kind: 'news' });
@@ -297,13 +295,12 @@ export class Chat {
     return true;
   }
 
-  /** Reads the open thread again. */
   async reload() {
     this.#state.set({ notice: null });
     await this.#goOn(this.#state.get().conversation.thread);
   }
 
-  /** The person looks at the page again: events of other tabs meanwhile are shown. */
+  /** Shows events of other tabs. */
   async lookedAt() {
     const { answering, loading, unanswered, conversation: before, threads } = this.#state.get();
     const isKept = threads.items.some((item) => item.thread_id === before.thread);
@@ -317,7 +314,7 @@ export class Chat {
     }
   }
 
-  /** Reads the thread, and then sees to the message that got no answer before the page was loaded. */
+  /** Then sees to a message left unanswered before the page was loaded. */
   async #goOn(thread) {
     const kept = this.#unanswered.of(thread);
     if (!(await this.#reload())) {
@@ -329,7 +326,7 @@ export class Chat {
     if (of.failure) return this.#state.set({ unanswered: kept });
     const last = of.items.findLast((item) => item.role === 'assistant');
     if (!kept) {
-      // Another tab's message: its name is known, so this one may send it again as well.
+      // Another tab's message has a known name, so this tab may send it again.
       const asked = last?.state === 'failed' && of.items.findLast((item) => item.role === 'user');
       if (asked && last.asked) this.#state.set({ unanswered: { id: last.asked, text: asked.text } });
       return;
@@ -341,10 +338,7 @@ export class Chat {
     this.#state.set({ unanswered: kept });
   }
 
-  /**
-   * The thread as it is kept; a turn that is just being made is followed to its end. Whether it could be read; if not, the page
-   * goes on to show what it has.
-   */
+  /** The thread as it is kept; a turn in progress is followed to its end. If reading fails, the page stays, and false is returned. */
   async #reload({ quietly = false } = {}) {
     const reading = this.#listen();
     const { thread, items } = this.#state.get().conversation;
@@ -367,7 +361,7 @@ export class Chat {
       }
       if (!mine()) return false;
       if (read.failure && !following) throw new Error(failureOf(read.failure));
-      // A thread that nobody has kept yet says nothing.
+      // Not kept yet.
       this.#show(read.items.length === 0 ? { ...read, items } : read);
       if (following) this.#finished(null, read.failure);
       else if (!quietly) this.#announce('The conversation is open.');
@@ -408,7 +402,6 @@ const questions = (of) => of.items.filter((item) => item.role === 'user').length
 
 const none = () => ({ items: [], next: null, loading: false, isLong: false });
 
-/** The state before anything is known. */
 export const BEGINNING = {
   threads: none(),
   conversation: conversation(null),

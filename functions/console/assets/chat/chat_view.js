@@ -22,7 +22,7 @@ export function ChatView({ shown, chat }) {
   const heading = useRef(null);
   const field = useRef(null);
 
-  // A person who opens a conversation goes on reading there; a person who begins one, writing.
+  // Opening a conversation focuses it; beginning one focuses the field.
   const open = (thread) => {
     list(false);
     chat.openThread(thread);
@@ -35,7 +35,6 @@ export function ChatView({ shown, chat }) {
   };
   useEffect(() => {
     const onKeyDown = (event) => {
-      // Esc closes a dialog first.
       if (event.key === 'Escape' && answering && !event.isComposing && !document.querySelector('dialog[open]')) chat.stop();
     };
     document.addEventListener('keydown', onKeyDown);
@@ -84,7 +83,7 @@ function titleOf({ threads, conversation }) {
   return (kept || first || 'New conversation').slice(0, 80);
 }
 
-/** The items, kept at their end while they grow, unless somebody has scrolled up to read. */
+/** Kept at their end while they grow, unless somebody has scrolled up. */
 function Items({ conversation, loading, readOnly, onEarlier, children }) {
   const scrolled = useRef(null);
   const follows = useRef(true);
@@ -103,7 +102,7 @@ function Items({ conversation, loading, readOnly, onEarlier, children }) {
     follows.current = true;
   }, [thread, questions]);
   useLayoutEffect(() => {
-    // Older messages come in above: the eye stays where it is.
+    // They come in above; the eye stays.
     const before = drawn.current;
     const { scrollHeight } = scrolled.current;
     const grewAbove = before.thread === thread && before.first !== first && items.some((item) => item.id === before.first);
@@ -117,7 +116,7 @@ function Items({ conversation, loading, readOnly, onEarlier, children }) {
     observer.observe(scrolled.current);
     return () => observer.disconnect();
   }, []);
-  // A person who uses the keyboard alone must be able to scroll it.
+  // Scrolling by keyboard alone must work.
   return html`
     <div class="items" ref=${scrolled} onScroll=${onScroll} tabindex="0" role="region" aria-label="Messages">
       ${items.length === 0 &&

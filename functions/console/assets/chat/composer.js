@@ -1,9 +1,9 @@
-// Where a person writes. The draft survives a reload and a new sign-in.
+// The field to write in. Its draft survives a reload and a new sign-in.
 
 import { html, useEffect, useLayoutEffect, useState } from '../htm-preact.js';
 
 const DRAFT = 'switchboard.draft';
-/** In characters; what the API takes. */
+/** Characters; the API's limit. */
 const LONGEST = 32_000;
 
 export function Composer({ field, answering, stopping, onSend, onStop }) {

@@ -1,19 +1,19 @@
-// A question that waits for a person's yes or no.
+// A question that waits for consent.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Named, Values } from '../shell/values.js';
 
-/** The longest delay that browsers take. */
+/** Of browsers. */
 const LONGEST = 2 ** 31 - 1;
 
-/** `readOnly`: the person may see the question and not decide it. */
+/** `readOnly`: the person may not decide. */
 export function Consent({ waiting, readOnly, onDecide }) {
   const { message, tool, label, shows, expires } = waiting;
   const [decided, decide] = useState(false);
   const [over, end] = useState(false);
   const heading = useRef(null);
   useEffect(() => {
-    // Not out of the hands of somebody who is writing.
+    // Somebody who is writing keeps the focus.
     const focused = document.activeElement;
     if (!(focused?.id === 'message' && focused.value !== '')) heading.current.focus({ preventScroll: true });
   }, []);

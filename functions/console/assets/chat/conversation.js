@@ -1,4 +1,4 @@
-// A conversation as it is shown, before and after each event of a run. No function here changes its arguments.
+// A conversation before and after each event of a run. All functions are pure.
 
 /**
  * - `items`, in their order:
@@ -9,9 +9,9 @@
  *   - `{kind: 'widget', id, widget}`
  *   - `{kind: 'receipt', id, receipt}`: the actions of a turn, from the record and not from the answer's words
  *   - `{kind: 'note', id, text}`: a remark of the service's
- * - `earlier`: the cursor of older messages, if there are some that are not shown
+ * - `earlier`: the cursor of older messages, if any are not shown
  * - `run`: `{id, step}` while an answer is being made
- * - `followed`: `{id, text}` of the message whose turn is being made, if somebody else began it: another tab, or this one before a reload
+ * - `followed`: `{id, text}` of the message whose turn is in progress, if another tab, or this one before a reload, began it
  * - `waiting`: `{id, message, tool, label, shows, arguments, expires}` if something waits for the person's consent
  * - `failure`: `{message, code}` of the last run
  */
@@ -19,7 +19,7 @@ export function conversation(thread) {
   return { thread, items: [], earlier: null, run: null, followed: null, waiting: null, failure: null };
 }
 
-/** The conversation with a message that the person has just sent. `again`: it takes the place of its last try. */
+/** `again`: the message takes the place of its last try. */
 export function said(before, { id, text }, { again = false } = {}) {
   const last = before.items.findLastIndex((item) => item.role === 'user');
   const retried = again && before.items[last]?.text === text;
@@ -28,24 +28,24 @@ export function said(before, { id, text }, { again = false } = {}) {
   return { ...before, items, waiting: null, failure: null };
 }
 
-/** The conversation without a message that was not taken. */
+/** For a message that was not taken. */
 export function unsaid(before, id) {
   return { ...before, items: before.items.filter((item) => item.id !== id) };
 }
 
-/** The conversation with a page of older messages, as `GET /agent/threads/{id}` gives it, above the messages that are shown. */
+/** `page`: older messages of `GET /agent/threads/{id}`. */
 export function withEarlier(before, page) {
   const older = ofPage(page.items);
   const known = new Set(before.items.map((item) => item.id));
   return { ...before, items: [...older.filter((item) => !known.has(item.id)), ...before.items], earlier: page.next_cursor ?? null };
 }
 
-/** The conversation as `GET /agent/threads/{id}` shows it, for somebody who may only read. */
+/** Of `GET /agent/threads/{id}`, for readers. */
 export function ofThread(thread, page) {
   return withEarlier(conversation(thread), page);
 }
 
-/** The conversation once nothing more comes of a run, however it ended. */
+/** However the run ended. */
 export function ended(before) {
   const close = (item) => {
     if (item.state === 'growing') return { ...item, state: 'cut' };
@@ -56,7 +56,7 @@ export function ended(before) {
   return { ...before, run: null, followed: null, items: before.items.map(close) };
 }
 
-/** Applies an event to a conversation. Events that say nothing to a reader leave it as it is. */
+/** Events without meaning for a reader change nothing. */
 export function applied(before, event) {
   const apply = EVENTS[event.type];
   return apply ? apply(before, event) : before;
@@ -114,13 +114,13 @@ const message = (id, role = 'assistant', text = '', state = 'growing') => ({ kin
 const call = (id, name, given = '', state = 'calling') => ({ kind: 'call', id, name, arguments: given, state });
 const widget = (id, drawn) => ({ kind: 'widget', id, widget: drawn });
 
-/** Only a receipt that says something is shown. */
+/** An empty receipt is not shown. */
 function withReceipt(before, id, receipt) {
   const says = receipt?.no_action === true || receipt?.entries?.length > 0;
   return says ? withItem(before, { kind: 'receipt', id, receipt }) : before;
 }
 
-/** At the end, or in the place of the item that has its id. */
+/** Replaces the item with its id, or comes last. */
 function withItem(before, item) {
   const known = before.items.some((other) => other.id === item.id);
   const items = known
@@ -133,13 +133,13 @@ function changed(before, id, change) {
   return { ...before, items: before.items.map((item) => (item.id === id ? change(item) : item)) };
 }
 
-/** A call with its result, a text that is JSON as a rule. It has succeeded unless something else is said. */
+/** `content` is JSON as a rule. */
 function answered(item, content, outcome = 'succeeded') {
   const result = typeof content === 'string' ? content : JSON.stringify(content ?? null);
   return { ...item, state: 'over', outcome, result };
 }
 
-/** The items of a history, and the cursor of older messages. */
+/** With the cursor of older messages. */
 function ofMessages(messages) {
   let history = conversation(null);
   for (const [place, told] of messages.entries()) {
@@ -157,7 +157,7 @@ function ofMessages(messages) {
       );
     } else if (told.role === 'system') {
       const cursor = told.metadata?.next_cursor;
-      // There is a button in its place.
+      // A button takes its place.
       if (cursor) history = { ...history, earlier: cursor };
       else history = withItem(history, { kind: 'note', id, text: textOf(told.content) });
     } else if (told.role === 'activity' && told.activityType === 'widget') {
@@ -167,7 +167,7 @@ function ofMessages(messages) {
   return { items: history.items, earlier: history.earlier };
 }
 
-/** The items of a page of messages, newest first, as `GET /agent/threads/{id}` gives them. */
+/** `page`: newest first, of `GET /agent/threads/{id}`. */
 function ofPage(messages) {
   let history = conversation(null);
   for (const told of [...messages].reverse()) {
@@ -183,13 +183,13 @@ function ofPage(messages) {
   return history.items;
 }
 
-/** How a stored message stands; `asked` names the message that a failed turn was to answer. */
+/** `asked`: the message that a failed turn was to answer. */
 function standing(metadata) {
   if (metadata?.failed) return { state: 'failed', asked: metadata.message_id ?? null };
   return { state: metadata?.incomplete ? 'incomplete' : 'whole' };
 }
 
-/** A message's text, or that of its parts. */
+/** Or that of its parts. */
 function textOf(content) {
   if (Array.isArray(content)) {
     return content.filter((part) => part?.type === 'text').map((part) => part.text ?? '').join('\n');
@@ -209,7 +209,7 @@ function question(asked) {
   };
 }
 
-/** The last words of the assistant, without the signs of their markup, for screen readers. */
+/** Without markup, for screen readers. */
 export function lastAnswer(of) {
   const said = of.items.filter((item) => item.kind === 'message').at(-1);
   return said?.role === 'assistant' ? said.text.replace(/[*`#|]/g, '') : '';

@@ -6,13 +6,13 @@ import { formatted } from './text.js';
 import { Values } from '../shell/values.js';
 import { Widget } from './widget.js';
 
-/** One item. An item that has not changed is not drawn again, so a long conversation costs a growing answer nothing. */
+/** An unchanged item is not drawn again, so a long conversation costs a growing answer nothing. */
 export class Item extends Component {
   shouldComponentUpdate(next, { broken = false }) {
     return next.item !== this.props.item || broken !== (this.state.broken ?? false);
   }
 
-  /** A tool's widget may have an unknown form; the rest of the page goes on. */
+  /** A tool's widget may have an unknown form. */
   componentDidCatch(error) {
     console.error(error);
     this.setState({ broken: true });
@@ -47,7 +47,7 @@ function Message({ message }) {
   `;
 }
 
-/** The end of a call in words, and the kind of its sign. */
+/** In words, with the kind of its sign. */
 const OUTCOMES = {
   succeeded: ['done', 'good'],
   failed: ['failed', 'bad'],
@@ -63,7 +63,7 @@ function Call({ call }) {
     <span class="sign ${kind}" aria-hidden="true"></span>
     <span class="aloud">Tool</span> <code>${call.name}</code> <span class="quiet outcome">${words}</span>
   `;
-  // Of older messages it is only known that it was called.
+  // Older messages have only the call.
   const opens = call.arguments !== null;
   return html`
     <li class="call" data-tool-call=${call.id} data-tool=${call.name} data-outcome=${call.state === 'over' ? (call.outcome ?? '') : 'running'}>
@@ -79,13 +79,13 @@ function Call({ call }) {
   `;
 }
 
-/** A call at the end of the messages would unfold behind the field to write in. */
+/** At the end of the messages it would unfold behind the field to write in. */
 function inSight(event) {
   const details = event.currentTarget;
   if (details.open) requestAnimationFrame(() => details.scrollIntoView({ block: 'nearest' }));
 }
 
-/** JSON if it is, the text if not; nothing is no arguments. */
+/** JSON if possible, else text. */
 function read(text) {
   if (text === '') return {};
   try {

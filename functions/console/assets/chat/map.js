@@ -1,4 +1,4 @@
-// Places on a plain plot of longitude and latitude. No map of the world is asked for: no third party learns the place.
+// Places on a plain plot of longitude and latitude: without a map, no third party learns the place.
 
 import { bounds, scale } from '../shell/chart_shapes.js';
 import { html } from '../htm-preact.js';

@@ -1,5 +1,4 @@
-// Markdown as models write it, read into blocks and spans. A text that is still being written is read as if it ended where it does.
-// HTML is text here, but for `<br>`.
+// Models' Markdown, read into blocks and spans. An unfinished text is read as if it ended there. HTML is text, but for `<br>`.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^`]*$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
@@ -7,7 +6,7 @@ const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
 const ITEM = /^(\s*)(?:([-*+•])|(\d{1,9})[.)])(?:\s+(.*))?$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const DELIMITERS = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
-/** Quotations and lists in each other, beyond which everything is a paragraph. */
+/** Nested quotations and lists; deeper ones are paragraphs. */
 const DEEPEST = 8;
 
 /**
@@ -22,7 +21,7 @@ export function blocks(text) {
   return blocksOf(text.replaceAll('\r\n', '\n').split('\n'), 0);
 }
 
-/** `rtl` or `ltr`, by the first letter of a block: signs of lists and the order of columns go by it. */
+/** `rtl` or `ltr`, by a block's first letter: signs of lists and the order of columns follow it. */
 export function directionOf(block) {
   const letter = /\p{L}/u.exec(textOf(block))?.[0] ?? '';
   return /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u.test(letter) ? 'rtl' : 'ltr';
@@ -44,7 +43,7 @@ function blocksOf(lines, depth) {
   return found;
 }
 
-/** The block that begins in this line, and the line behind it; nothing if that is a paragraph. */
+/** The block that begins in this line, and the line behind it; nothing for a paragraph. */
 function special(lines, at, depth) {
   const line = lines[at];
   if (line.trim() === '') return { next: at + 1 };
@@ -64,7 +63,7 @@ function paragraph(lines, at, depth) {
   return { block: text === '' ? null : { kind: 'paragraph', text }, next };
 }
 
-/** Whether a line ends the paragraph before it. "1984." in the middle of a sentence is no list. */
+/** "1984." in the middle of a sentence is no list. */
 function interrupts(lines, at) {
   const line = lines[at];
   const item = ITEM.exec(line);
@@ -89,7 +88,7 @@ function quote(lines, at, depth) {
   return { block: { kind: 'quote', blocks: blocksOf(inside, depth + 1) }, next };
 }
 
-/** Lines that are indented further than an item's sign belong to the item; another sign, or a sign further left, ends the list. */
+/** Lines indented further than an item's sign belong to it; another sign, or a sign further left, ends the list. */
 function list(lines, at, depth) {
   const first = ITEM.exec(lines[at]);
   const ordered = first[3] !== undefined;
@@ -100,7 +99,7 @@ function list(lines, at, depth) {
     const line = lines[next];
     const item = ITEM.exec(line);
     if (line.trim() === '') {
-      // The list goes on behind an empty line if the next line belongs to it.
+      // Behind an empty line, if the next one belongs to it.
       const after = lines.slice(next).find((other) => other.trim() !== '');
       const follows = after && (indentOf(after) > edge || (sameList(ITEM.exec(after), ordered) && indentOf(after) === edge));
       if (!follows) break;
@@ -126,7 +125,7 @@ function indentOf(line) {
   return /^[ \t]*/.exec(line)[0].replaceAll('\t', '    ').length;
 }
 
-/** The lines without the indent that all of them have. */
+/** Without their common indent. */
 function dedented(lines) {
   const indents = lines.filter((line) => line.trim() !== '').map(indentOf);
   const common = Math.min(...indents);
@@ -148,7 +147,7 @@ function table(lines, at) {
   return { block: { kind: 'table', head, rows, aligned }, next };
 }
 
-/** The cells of a row. A `|` in code or behind a `\` ends none. */
+/** A `|` in code or behind a `\` ends no cell. */
 function cells(line) {
   const inner = line.trim().replace(/^\|/, '').replace(/(?<!\\)\|$/, '');
   const found = [''];
@@ -164,7 +163,7 @@ function alignment(delimiter) {
   return delimiter.endsWith(':') ? 'end' : 'start';
 }
 
-// The lengths are bounded so that a text without sense is read in no time.
+// Bounded lengths, so that a senseless text is read in no time.
 const SPECIAL = new RegExp(
   [
     /\\(?<escaped>[\\`*_{}[\]()#+\-.!|~<>])/,
@@ -183,7 +182,7 @@ const MARKS = { 1: ['italic'], 2: ['bold'], 3: ['bold', 'italic'] };
 
 /**
  * The parts of a line: `{kind: 'text' | 'code', text}`, `{kind: 'bold' | 'italic' | 'struck', spans}` and
- * `{kind: 'link', spans, address, host}`; `host` is where it leads, if its words do not say so.
+ * `{kind: 'link', spans, address, host}`; `host` is the destination, if the words do not say so.
  */
 export function spans(text) {
   return spansOf(text, { depth: 0 });
@@ -217,7 +216,7 @@ function spansOf(text, { depth, linked = false }) {
 
 const marked = (kinds, inside) => kinds.reduceRight((spans, kind) => [{ kind, spans }], inside)[0];
 
-/** A link to the web, to an e-mail address or to a telephone. Of another one the words are shown, and where it was to lead. */
+/** To the web, an e-mail address or a telephone. Other links become their words and destination. */
 function link(words, target, inside = [{ kind: 'text', text: words }]) {
   const address = addressOf(target);
   if (!address) return { kind: 'text', text: [words, words !== target && target && `(${target})`].filter(Boolean).join(' ') };
@@ -226,7 +225,7 @@ function link(words, target, inside = [{ kind: 'text', text: words }]) {
 }
 
 function addressOf(target) {
-  // The browser would drop these, and read another address than people do.
+  // The browser would drop these, and read another address than people.
   if (!/^(?:https?:\/\/|mailto:|tel:)/i.test(target) || /[\u0000-\u0020\u007f-\u009f]/.test(target)) return null;
   try {
     const address = new URL(target);

@@ -1,8 +1,8 @@
-// The actions of a turn, from the record that the service keeps and not from the answer's words.
+// The actions of a turn, by the service's record, not the answer's words.
 
 import { html } from '../htm-preact.js';
 
-/** Each state in words, and the kind of its sign. */
+/** In words, with the kind of its sign. */
 const STATES = {
   done: ['Done', 'good'],
   partial: ['Done in part', 'bad'],

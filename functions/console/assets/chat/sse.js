@@ -1,14 +1,14 @@
-// Server-sent events, read from the body of an answer to fetch: EventSource can neither POST nor send a token.
+// Server-sent events from a body of fetch: EventSource can neither POST nor send a token.
 
-/** The connection gave nothing for too long: not even the comments that keep it alive came. */
+/** Not even the comments came that keep the connection alive. */
 export class Silence extends Error {}
 
 /**
- * The data of each event, as text. Other fields and comments are passed over; lines may end in LF, CR or CRLF, and the last event
+ * The data of each event, as text. Other fields and comments are skipped; lines end in LF, CR or CRLF, and the last event
  * need not be closed by an empty line.
  *
  * @param {ReadableStream<Uint8Array>} body
- * @param {number} quiet how long nothing may come, in milliseconds
+ * @param {number} quiet the longest silence, in milliseconds
  */
 export async function* eventData(body, quiet = 60_000) {
   const reader = body.getReader();
@@ -33,12 +33,12 @@ export async function* eventData(body, quiet = 60_000) {
     }
     if (data.length > 0) yield data.join('\n');
   } finally {
-    // A reader that stops cancels the stream.
+    // Stopping the reader cancels the stream.
     reader.cancel().catch(() => {});
   }
 }
 
-/** Whole lines, and the rest of an unfinished one. */
+/** And the rest of an unfinished one. */
 function split(text, ended) {
   // A CR at the very end may be half of a CRLF.
   const until = !ended && text.endsWith('\r') ? text.length - 1 : text.length;

@@ -1,9 +1,8 @@
-// The text of an answer as elements. Nothing in it is ever read as HTML, and each block has the direction of its own script.
+// An answer's text as elements. None of it is read as HTML, and each block has its script's direction.
 
 import { html } from '../htm-preact.js';
 import { blocks, directionOf, spans } from './markdown.js';
 
-/** A text as a list of elements. */
 export function formatted(text) {
   return drawn(blocks(text));
 }
@@ -22,14 +21,14 @@ const parts = (list) =>
     return span.text;
   });
 
-/** Where it leads stands behind words that say something else. */
+/** The destination follows words that differ from it. */
 function Link({ link }) {
   const { spans, address, host } = link;
   return html`<a href=${address} rel="noopener noreferrer" target="_blank">${parts(spans)}</a>${host &&
     html`<span class="quiet host">${' '}(<bdi>${host}</bdi>)</span>`}`;
 }
 
-/** An item with one line is its words, without a paragraph around them. */
+/** An item of one line gets no paragraph. */
 function Inside({ list }) {
   const [first, ...rest] = list;
   if (first?.kind !== 'paragraph') return drawn(list);
@@ -38,7 +37,7 @@ function Inside({ list }) {
 
 const BLOCKS = {
   code: ({ block }) => html`<pre tabindex="0" dir="ltr"><code>${block.text}</code></pre>`,
-  // The page has headings of its own above it.
+  // The page's headings are above.
   heading: ({ block }) => html`<p class="heading" dir="auto"><strong>${inline(block.text)}</strong></p>`,
   paragraph: ({ block }) => html`<p dir="auto">${inline(block.text)}</p>`,
   rule: () => html`<hr />`,

@@ -63,7 +63,7 @@ export function ThreadList({ threads, current, listed, readOnly, onList, open, b
   `;
 }
 
-/** Asks before a conversation is deleted. A modal dialog of the browser's: it keeps the focus, and gives it back. */
+/** A modal dialog of the browser's keeps the focus, and gives it back. */
 function Deletion({ thread, onYes, onNo }) {
   const dialog = useRef(null);
   useEffect(() => {
@@ -83,7 +83,7 @@ function Deletion({ thread, onYes, onNo }) {
   `;
 }
 
-/** The hour of what happened today, the day of what did not. */
+/** The hour for today, else the day. */
 function moment(text) {
   const then = new Date(text);
   const today = then.toDateString() === new Date().toDateString();

@@ -1,8 +1,7 @@
-// Messages that have not been answered yet, kept until they are: after a reload the same message goes out under the same name, so
-// nothing happens twice.
+// Unanswered messages: after a reload the same message goes out under the same name, so nothing happens twice.
 
 const KEPT = 'switchboard.unanswered';
-/** How long a message goes out again by itself, in milliseconds; later the person is asked. */
+/** Milliseconds in which a message is sent again automatically; later the person is asked. */
 const BY_ITSELF = 10 * 60_000;
 
 export class Unanswered {
@@ -12,7 +11,7 @@ export class Unanswered {
     this.#storage = storage;
   }
 
-  /** Of a thread: `{id, text, asked, at}`, where `asked` counts the questions up to this one; null if there is none. */
+  /** `{id, text, asked, at}` of a thread, or null; `asked` counts the questions up to this one. */
   of(thread) {
     return this.#all()[thread] ?? null;
   }
@@ -47,7 +46,7 @@ export class Unanswered {
  * - `open`: it has arrived, and nothing has come of it
  * - `absent`: it has not arrived
  *
- * People say "yes" more than once, so the number of questions counts, unless older messages are not shown.
+ * People say "yes" more than once, so the number of questions counts, if all messages are shown.
  */
 export function fate(of, { text, asked }) {
   const questions = of.items.filter((item) => item.role === 'user');
@@ -59,7 +58,7 @@ export function fate(of, { text, asked }) {
   return of.waiting || (answer && answer.state !== 'cut') ? 'answered' : 'open';
 }
 
-/** Whether a message is young enough to go out again without being asked for. */
+/** Young enough to be sent again automatically. */
 export function isRecent({ at }, now = Date.now()) {
   return now - at < BY_ITSELF;
 }

@@ -14,14 +14,14 @@ export function Widget({ widget }) {
 
 const FORMS = { table: Table, chart: Chart, map: MapPlot, card: Card, list: List };
 
-/** Of a version that this page does not know yet. */
+/** Of a newer version. */
 function Unknown() {
   return html`<p class="quiet">This cannot be drawn here. Load the page again to get its newest version.</p>`;
 }
 
 function Table({ widget }) {
   const { columns = [], rows = [], title } = widget;
-  // A column of numbers is read along its right edge.
+  // Numbers align right.
   const numbers = columns.map((_, place) => rows.every((row) => row[place] === null || typeof row[place] === 'number'));
   return html`
     <div class="wide" tabindex="0" role="group" aria-label=${title ?? 'Table'}>
@@ -69,6 +69,6 @@ function List({ widget }) {
 
 function plain(cell) {
   if (cell === null || cell === undefined) return '–';
-  // As it was given: a year is a number, too.
+  // Unformatted: a year is a number, too.
   return typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
 }

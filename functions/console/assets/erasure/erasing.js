@@ -1,8 +1,8 @@
-// The requests of an erasure, one after another until it is complete.
+// The requests of an erasure, in sequence until it is complete.
 
 const WORDS = { threads: 'Conversations' };
 
-/** The number in E.164 form, without what people put between digits; null if it is none. */
+/** E.164 without separators; null if the text is no number. */
 export function asNumber(text) {
   const plain = String(text).replaceAll(/[\s().-]/g, '');
   return /^\+[1-9]\d{6,14}$/.test(plain) ? plain : null;
@@ -12,7 +12,7 @@ export function wordsOf(name) {
   return WORDS[name] ?? name[0].toUpperCase() + name.slice(1).replaceAll('_', ' ');
 }
 
-/** Asks until everything was looked at, and tells the counts so far after each answer. */
+/** Tells the counts so far after each answer. */
 export async function erase(ask, phone_number, { told = () => {}, stopped = () => false } = {}) {
   let found = { deleted: {}, runs_under_way: [], complete: false, next_cursor: null, phone_number };
   do {

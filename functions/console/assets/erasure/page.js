@@ -1,4 +1,4 @@
-// Deletes the data of a phone number: what it takes, a typed confirmation, and the counts.
+// Deletes the data of a phone number: the warning, a typed confirmation, and the counts.
 
 import { html, useRef, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';

@@ -1,4 +1,4 @@
-// One event: its data, the runs that it began, and why automations that listen to it did not run.
+// One event: its data, its runs, and why listening automations did not run.
 
 import { html, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
@@ -43,7 +43,7 @@ export function EventView({ id, api, slug, role, nameOf }) {
   <//>`;
 }
 
-/** A dry run of the automations that it began. */
+/** A dry run. */
 function Again({ event, api, slug, role }) {
   const [{ busy, problem }, tell] = useState({});
   const refused = whyNot(role, 'member');

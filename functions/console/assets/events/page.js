@@ -1,4 +1,4 @@
-// Events, newest first, with the runs that they began or why they began none; one of them; and replays of many.
+// Events, newest first, with their runs or the reason for none; and replays of many.
 
 import { html } from '../htm-preact.js';
 import { asked, Filters, SINCE } from '../shell/filters.js';

@@ -1,4 +1,4 @@
-// A replay of many events: what to replay, a plan that starts nothing, then its progress.
+// A replay of many events: filters, a plan that starts nothing, then its progress.
 
 import { html } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
@@ -18,14 +18,14 @@ const WHICH = [['', 'All'], ['unmatched', 'Started nothing'], ['only_failed', 'R
 const number = (count) => count.toLocaleString('en');
 const runsIn = (count) => `${number(count)} ${count === 1 ? 'run' : 'runs'}`;
 
-/** The plan's body for the filters in the address. */
+/** For the filters in the address. */
 export function planOf({ which, ...query }, now = Date.now()) {
   const given = asked(query, ['since', 'until', 'service', 'automation_id'].map((name) => ({ name })), now);
   const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   return which ? { ...body, [which]: true } : body;
 }
 
-/** `at` is the address's query; its `replay` is `all`, `new` or an id. */
+/** `at`: the address's query; its `replay` is `all`, `new` or an id. */
 export function Replays({ at: { replay, ...query }, ...told }) {
   if (replay === 'all') return html`<${All} ...${told} />`;
   if (replay === 'new') return html`<${Plan} query=${query} ...${told} />`;
@@ -106,7 +106,7 @@ function Replay({ id, api, slug, role, nameOf }) {
     </div><//>`;
 }
 
-/** The filters in the address for another plan like this one. */
+/** The plan's filters for the address. */
 function again({ unmatched, only_failed: failed, ...filter }) {
   return { ...filter, until: null, which: unmatched ? 'unmatched' : failed ? 'only_failed' : null };
 }

@@ -3,7 +3,7 @@
 import { html } from '../htm-preact.js';
 import { Status } from '../shell/status.js';
 
-/** Why it began nothing; null if it began something. */
+/** Null if the event began something. */
 export function reasonOf({ matched, unmatched, waiting, why }) {
   if (matched.length > 0) return null;
   return why ?? unmatched[0]?.why ?? (waiting.length > 0 ? 'Automations that listen to it are still to be looked at.' : null);

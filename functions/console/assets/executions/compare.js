@@ -1,9 +1,9 @@
-// The arguments of an execution beside the request that they would make now.
+// An execution's arguments beside the request that they would make now.
 
-/** Stands in the record for a value that is not kept whole. */
+/** In the record, for values not kept whole. */
 const HIDDEN = /\[(number|email|secret|redacted|ignored|not kept)\]|… \(cut:/;
 
-/** Every value in others, by its path: `recipients.0.to`. */
+/** By path: `recipients.0.to`. */
 function leaves(value, path = '') {
   if (value === null || typeof value !== 'object') return [{ path, text: String(value ?? '') }];
   return Object.entries(value).flatMap(([name, inner]) => leaves(inner, path ? `${path}.${name}` : name));
@@ -13,7 +13,7 @@ export function isHidden(text) {
   return HIDDEN.test(text);
 }
 
-/** The arguments with the values that a person filled in, by path. */
+/** With the values that a person filled in, by path. */
 export function filled(given, values) {
   const whole = structuredClone(given);
   for (const [path, text] of Object.entries(values)) {
@@ -27,9 +27,8 @@ export function filled(given, values) {
 }
 
 /**
- * `given` and `sent` as rows `{path, text, state}`. An argument is `used` where the request has it, `ignored` where the tool does not take
- * it any more, `hidden` where the record lacks it, else `absent`; a value of the request is `given` if an argument has
- * it, `hidden` if it is a hidden one, else `own`.
+ * `given` and `sent` as rows `{path, text, state}`. An argument is `used` if the request has it, `ignored` if the tool does not take it,
+ * `hidden` if the record lacks it, else `absent`; a value of the request is `given`, `hidden` (from a hidden argument), or `own`.
  */
 export function compared(given, shown, before = []) {
   const request = leaves(shown?.request ?? {});
@@ -47,7 +46,7 @@ export function compared(given, shown, before = []) {
   return { given: rows, sent: request.filter(({ path }) => path !== '').map((row) => ({ ...row, state: hidden.includes(row.text) ? 'hidden' : from(row.text) ? 'given' : 'own' })) };
 }
 
-/** The differences that a person should know, as sentences. */
+/** As sentences. */
 export function differences({ given }, shown, execution) {
   const named = (state) => [...new Set(given.filter((row) => row.state === state).map(({ path }) => path.split('.')[0]))].join(', ');
   const says = [];

@@ -1,4 +1,4 @@
-// One execution: its arguments and result, beside the request that the tool would send for them now.
+// One execution: its arguments and result, beside the request that the tool would send now.
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
@@ -57,7 +57,7 @@ export function ExecutionView({ id, api, slug, role, labels, query }) {
   <//>`;
 }
 
-/** A route gives the executions of a call or of a tool, and none a single one: the address says of which. */
+/** No route gives a single execution: the address names its call or tool. */
 async function found(api, id, { call, tool }) {
   if (!call && !tool) throw new Refused(404, 'not_found', 'The address does not say of which tool it is.');
   const path = call ? `calls/${encodeURIComponent(call)}/executions` : `tools/${encodeURIComponent(tool)}/executions`;
@@ -78,7 +78,7 @@ function Beside({ execution, api, role }) {
   const refused = whyNot(role, 'member');
   const whole = filled(given, values);
   const now = useLive(refused ? null : `${execution.id} ${JSON.stringify(values)}`, async () => {
-    // The numbers of the call are part of the request; where it is gone, the caller counts as withheld.
+    // The call's numbers are part of the request; without the call the caller counts as withheld.
     const { caller_phone_number = null, called_phone_number = null } = call ? await api.read(`calls/${encodeURIComponent(call)}`).catch(() => ({})) : {};
     const numbers = Object.fromEntries(Object.entries({ caller_phone_number, called_phone_number }).filter(([, number]) => /^\+\d+$/.test(number ?? '')));
     return api.act('POST', 'tools/test', { tool_id, arguments: whole, dry_run: true, ...numbers });
@@ -121,7 +121,7 @@ function Mark({ of: [word, kind, icon] }) {
   return html`<span class="st ${kind} tiny"><${Icon} name=${icon} />${word}</span>`;
 }
 
-/** Values that the record hides, for the dry run only; they are not kept. */
+/** For the dry run only; not kept. */
 function Fill({ rows, fill }) {
   const [typed, type] = useState({});
   useEffect(() => {

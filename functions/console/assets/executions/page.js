@@ -1,4 +1,4 @@
-// Executions of all tools, newest first, and one of them.
+// Executions of all tools, newest first.
 
 import { html } from '../htm-preact.js';
 import { faultOf, FAULTS } from '../shell/fault.js';

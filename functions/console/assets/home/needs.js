@@ -1,4 +1,4 @@
-// What needs a person now, out of what the API says, most urgent first; and calls by hour.
+// Decisions and failures that need a person now, most urgent first; and calls by hour.
 
 import { recipientsIn, wordsOf } from '../approvals/asked.js';
 import { callerOf } from '../calls/words.js';
@@ -7,10 +7,10 @@ import { budgetsOf } from '../usage/budgets.js';
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 const FAILED = ['failed', 'partial_failure'];
-/** Budgets that are used beyond this share are near their end. */
+/** A budget used beyond this share is near its end. */
 const NEAR = 0.8;
 
-/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures` are `{call, execution, tool}`, whose call may be unknown. */
+/** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures`: `{call, execution, tool}`, the call maybe unknown. */
 export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, now = Date.now()) {
   const recent = (at) => now - Date.parse(at) < DAY;
   const asked = approvals.toSorted((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at)).map((item) => ({
@@ -36,7 +36,7 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
   return [...asked, ...failed, ...broken, ...stopped, ...near];
 }
 
-/** Failures of one tool with one error are one need: the newest of them, and how many calls. */
+/** One need per tool and error: the newest failure, and the number of calls. */
 function grouped(failures) {
   const groups = new Map();
   for (const failure of failures) {
@@ -47,7 +47,7 @@ function grouped(failures) {
   return [...groups.values()].map(([newest, calls]) => [newest, calls.size]);
 }
 
-/** Calls in each of the last 24 hours, oldest first: `{from, count, failed}`; `since` is when what is known begins. */
+/** The last 24 hours, oldest first: `{from, count, failed}`; `since` is the beginning of the known hours. */
 export function callsByHour(calls, { whole, now = Date.now() }) {
   const last = Math.floor(now / HOUR) * HOUR;
   const hours = Array.from({ length: 24 }, (_, place) => ({ from: last - (23 - place) * HOUR, count: 0, failed: 0 }));

@@ -1,4 +1,4 @@
-// Home: what needs a person now, the calls of the last day, and the budgets.
+// Home: urgent matters, the calls of the last day, and the budgets.
 
 import { html } from '../htm-preact.js';
 import { Bars } from '../shell/bars.js';
@@ -14,7 +14,7 @@ import { Meters } from '../usage/meters.js';
 import { callsByHour, needsOf } from './needs.js';
 
 const EVERY = 10_000;
-/** The most calls in a page. */
+/** Calls per page. */
 const MOST = 200;
 
 export function View({ api, slug }) {
@@ -43,7 +43,7 @@ async function read(api) {
   const labels = new Map(tools.items.map(({ id, label }) => [id, label]));
   const names = new Map(automations.items.map(({ id, name }) => [id, name]));
   const inCalls = new Map(calls.items.map((call) => [call.id, call]));
-  // A failure within a run is shown with the run.
+  // The run shows its failures.
   const failures = failed.items.filter(({ run_id: run }) => !run)
     .map((execution) => ({ call: inCalls.get(execution.call_id) ?? null, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
   const paused = automations.items.filter(({ status }) => status === 'paused');

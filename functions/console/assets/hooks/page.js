@@ -1,4 +1,4 @@
-// The hooks: addresses to which services send their events.
+// Hooks: addresses for services' events.
 
 import { html, useState } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';
@@ -24,7 +24,7 @@ function State({ of: { status } }) {
 }
 
 export function View(told) {
-  // A secret is shown once: it is kept nowhere but here.
+  // Shown once, kept only here.
   const [shown, show] = useState(null);
   const services = useChoices(told.api, told.slug, 'services', ({ name }) => name, ({ name }) => name, ({ supports_webhooks: posts }) => posts !== false);
   const make = { schema: 'NewHook', first: ['service', 'label', 'secret'], words: WORDS, choices: { service: services }, onMade: show };

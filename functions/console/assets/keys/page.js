@@ -1,4 +1,4 @@
-// The accounts of the organization's own at VAPI and at a model's service. A key is never shown.
+// The organization's own accounts at VAPI and at a model's service. Keys are never shown.
 
 import { html } from '../htm-preact.js';
 import { Failed, Skeleton } from '../shell/list.js';

@@ -1,4 +1,4 @@
-// The knowledge bases: their fields, their entries, and loading a table.
+// Knowledge bases: fields, entries, and loading a table.
 
 import { html, useState } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';
@@ -49,7 +49,7 @@ function Entries({ of: { items, next_cursor: next }, fields }) {
     ${next && html`<p class="quiet small">The first ${items.length} are shown.</p>`}`;
 }
 
-/** Sends a table in parts, and says which rows were not taken. */
+/** In parts; says which rows were not taken. */
 function Load({ base, path, api, refused, again }) {
   const [{ done, all, loaded = 0, rows = 0, wrong = [] }, tell] = useState({});
   const [file, choose] = useState(null);

@@ -1,10 +1,10 @@
-// A table as text in parts that the API takes.
+// A table as text, in parts that the API takes.
 
 /** The API takes 5,000 rows and 4 MB; a smaller part shows progress. */
 const ROWS = 500;
 const LETTERS = 1_000_000;
 
-/** `{text, before}` of each part, with the header; `before` is how many rows stand before its own. A line break within quotes ends no row. */
+/** `{text, before}` of each part, with the header; `before`: rows of earlier parts. A line break within quotes ends no row. */
 export function inParts(table, { rows = ROWS, letters = LETTERS } = {}) {
   const lines = linesOf(table.replace(/^\uFEFF/, ''));
   const [header = '', ...rest] = lines;
@@ -28,7 +28,7 @@ export function inParts(table, { rows = ROWS, letters = LETTERS } = {}) {
   return parts;
 }
 
-/** The rows that are not blank. */
+/** Without blank ones. */
 function linesOf(table) {
   const lines = [];
   let open = '';

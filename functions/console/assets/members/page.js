@@ -1,4 +1,4 @@
-// The members of the organization, and what each role may do.
+// The organization's members, and the rights of each role.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { List, Nothing } from '../shell/list.js';
@@ -10,7 +10,7 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { RIGHTS } from './rights.js';
 
-/** Where a new member's fields are kept while they are written: signing in again leaves the page. */
+/** Survives a new sign-in, which leaves the page. */
 const DRAFT = 'switchboard.member';
 
 export function View(told) {
@@ -48,7 +48,7 @@ function Members({ api, slug, role, at }) {
   <//>`;
 }
 
-/** The roles that somebody with this role may give. */
+/** By this role. */
 const given = (role) => ROLES.filter((one) => one !== 'owner' || role === 'owner');
 
 function Rights({ role }) {

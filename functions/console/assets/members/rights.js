@@ -1,6 +1,6 @@
-// What each role may do, in words, with the routes that it stands for.
+// The rights of each role in words, with their routes.
 
-/** Least role first: what it adds to the roles before it. */
+/** Least role first; each adds to the roles before it. */
 export const RIGHTS = [
   ['viewer', 'Reads calls, runs, executions, events, automations, tools and approvals', ['GET calls', 'GET runs', 'GET events', 'GET automations', 'GET tools', 'GET approvals']],
   ['viewer', 'Reads conversations of its own', ['GET /agent/threads']],

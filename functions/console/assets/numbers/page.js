@@ -1,4 +1,4 @@
-// The phone numbers: which agent each rings, and whose account it is.
+// Phone numbers, with the agent that each rings and the account.
 
 import { html } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';

@@ -1,4 +1,4 @@
-// Runs, newest first, and one of them.
+// Runs, newest first.
 
 import { html } from '../htm-preact.js';
 import { asked, Filters, SINCE } from '../shell/filters.js';

@@ -1,4 +1,4 @@
-// Going on where a run failed: a plan first, with a yes for each action that may have happened.
+// Retries of failed runs: a plan first, with a yes for each action that may have happened.
 
 import { html, useState } from '../htm-preact.js';
 import { Act, Problem, useAct } from '../shell/acting.js';
@@ -13,7 +13,7 @@ import { isOver } from './words.js';
 const STEPS = { kept: ['succeeded', 'Kept'], runs: ['queued', 'Runs'], unknown: ['unknown', 'May have happened'] };
 const VERSIONS = [['same', 'The version of this run'], ['active', 'The active version']];
 
-/** Whether a run can be retried; the API decides. */
+/** The API decides. */
 export function canRetry({ status, retried_by: by = null, dry_run: dry, automation_id: automation, started_at: began }) {
   return isOver({ status }) && !['completed', 'run_limit'].includes(status) && Boolean(automation && began) && !by && !dry;
 }
@@ -55,7 +55,6 @@ function Planned({ action, yes, say }) {
   </tr>`;
 }
 
-/** Both ways between a run and its retry. */
 export function Links({ run, slug }) {
   const link = (id, word) => id && html`<div><dt>${word}</dt><dd><a data-retry-link href=${addressOf({ slug, page: 'runs', id })}>Open that run</a></dd></div>`;
   return html`${link(run.retry_of, 'Goes on from')}${link(run.retried_by, 'Went on in')}`;

@@ -1,4 +1,4 @@
-// One run: what it waits for, its steps on an axis of time, and the step that is looked at.
+// One run: the reason for waiting, its steps on an axis of time, and the chosen step.
 
 import { html } from '../htm-preact.js';
 import { axisOf, clock, placeOf, segmentsOf } from '../shell/axis.js';
@@ -107,7 +107,7 @@ function Steps({ run, steps, hrefOf, chosen }) {
     </table></div></section>`;
 }
 
-/** Why a condition does not hold, clause by clause. */
+/** Clause by clause. */
 function reasons({ clauses }) {
   return clauses.flatMap((clause) => (clause.clauses ? reasons(clause) : clause.holds ? [] : [clause.text]));
 }

@@ -18,10 +18,10 @@ export function isOver({ status }) {
   return !['queued', 'running', 'waiting_for_approval'].includes(status);
 }
 
-/** The condition for continuing; null if it waits for nothing. */
+/** Null if it waits for nothing. */
 export function waitOf({ waits_for: waits }) {
   if (!waits) return null;
-  return { approval: 'Waits for a decision', run: 'Waits for another run', model: 'Waits for the model, which is down or busy', service: 'Waits for a service that is down' }[waits.what] ?? `Waits for ${waits.what}`;
+  return { approval: 'Waits for a decision', run: 'Waits for another run', time: 'Pauses', model: 'Waits for the model, which is down or busy', service: 'Waits for a service that is down' }[waits.what] ?? `Waits for ${waits.what}`;
 }
 
 /**
@@ -32,11 +32,11 @@ export function stepsOf(run) {
   const began = Date.parse(run.started_at ?? run.created_at);
   const since = (at) => Date.parse(at) - began;
   const actions = (run.actions ?? []).map((action) => ({
-    id: action.action_id,
-    title: action.tool,
-    note: [action.action_id, action.kept_from && 'kept from an earlier run', action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
+    id: `${action.place ?? action.action_id}${action.kind === 'for_each_end' ? '-end' : ''}`,
+    title: { for_each: 'Loop', for_each_end: 'End of the loop', choose: 'Choice', wait: 'Pause' }[action.kind] ?? action.tool,
+    note: [action.place ?? action.action_id, action.note, action.kept_from && 'kept from an earlier run', action.attempts > 1 ? `${action.attempts} tries` : ''].filter(Boolean).join(', '),
     status: action.status,
-    level: 0,
+    level: Math.min((action.place ?? '').split('].').length - 1, 3),
     from: since(action.started_at),
     took: action.attempts === 0 ? null : action.duration_ms,
     given: action.arguments,

@@ -1,4 +1,4 @@
-// The services: which are connected, as whom, and what to do where a connection is missing or has expired.
+// Services: connections, their accounts, and the next step where a connection is missing or has expired.
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Icon } from '../shell/icons.js';
@@ -13,9 +13,9 @@ import { Status } from '../shell/status.js';
 
 const FILTERS = [['', 'All'], ['true', 'Connected'], ['false', 'Not connected']];
 const STATES = { connected: ['approved', 'Connected'], not_connected: ['not_run', 'Not connected'], expired: ['failed', 'Expired'], not_needed: ['ended', 'Needs no account'], unknown: ['unknown', 'Could not be asked'] };
-/** The next step on this page; the API says what is missing of a connection that stands. */
+/** The next step on this page; for an incomplete connection the API has it. */
 const NEXT = { not_connected: 'Its actions cannot be used until an account is connected.', expired: 'The account is not let in any more: actions and automations that use it fail until it is connected again.', unknown: 'The state could not be read. Look again in a minute.' };
-/** A search waits for the end of a word. */
+/** Waits for the end of a word. */
 const PATIENCE = 300;
 
 function State({ of: { state } }) {

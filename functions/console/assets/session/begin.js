@@ -4,7 +4,7 @@ import { discover } from './issuer.js';
 import { keep, PENDING } from './kept.js';
 import { challenge, secretText } from './pkce.js';
 
-/** Leaves the page to sign in. The issuer's configuration is kept for the way back. */
+/** The issuer's configuration is kept for the return. */
 export async function begin(settings) {
   const found = await discover(settings.openid_configuration);
   const { address, pending } = await signInAt(found, { ...settings, redirect_uri: location.origin + location.pathname });
@@ -12,7 +12,7 @@ export async function begin(settings) {
   location.assign(address);
 }
 
-/** The sign-in address, and the state to keep until the return: `{address, pending}`. */
+/** With the state to keep until the return: `{address, pending}`. */
 export async function signInAt(found, { client_id, scopes, redirect_uri }) {
   const pending = { state: secretText(), nonce: secretText(), verifier: secretText(), redirect_uri };
   const address = new URL(found.authorization_endpoint);

@@ -1,8 +1,8 @@
-// OpenID Connect as a page speaks it after a sign-in: codes, tokens, the session's end.
+// OpenID Connect after a sign-in: codes, tokens, the session's end.
 
 import { SignInFailed } from './issuer.js';
 
-/** The code that an address brings back; null if it brings nothing. `pending` is what `begin` gave. */
+/** From an address; null without one. `pending` comes from `begin`. */
 export function codeIn(search, pending, found) {
   const given = new URLSearchParams(search);
   if (!given.has('state') || !(given.has('code') || given.has('error'))) return null;
@@ -19,13 +19,13 @@ export function codeIn(search, pending, found) {
   return given.get('code');
 }
 
-/** Tokens for a code: `{id_token, refresh_token?}`. */
+/** `{id_token, refresh_token?}`. */
 export async function redeem(found, { client_id, code, pending }, ask = fetch) {
   const { verifier, redirect_uri } = pending;
   return tokens(found, { grant_type: 'authorization_code', client_id, code, redirect_uri, code_verifier: verifier }, ask);
 }
 
-/** Newer tokens. Where the issuer gives no new refresh token, the old one goes on. */
+/** Without a new refresh token, the old one stays. */
 export async function refresh(found, { client_id, refresh_token }, ask = fetch) {
   const given = await tokens(found, { grant_type: 'refresh_token', client_id, refresh_token }, ask);
   return { ...given, refresh_token: given.refresh_token ?? refresh_token };
@@ -47,8 +47,8 @@ async function tokens(found, form, ask) {
 }
 
 /**
- * The person's claims in an id token. It came from the issuer itself over TLS, which stands for its signature (OpenID Connect Core,
- * 3.1.3.7); the API verifies that. `subject` is whose it must be, if that is known; `nonce` as well.
+ * The person's claims in an id token. It came from the issuer over TLS, which stands for its signature (OpenID Connect Core,
+ * 3.1.3.7); the API verifies that. `subject` and `nonce` are checked if known.
  */
 export function claimsOf(token, { issuer, client_id, nonce, subject, now = Date.now() }) {
   const claims = unverified(token);
@@ -66,7 +66,7 @@ export function claimsOf(token, { issuer, client_id, nonce, subject, now = Date.
   return claims;
 }
 
-/** The claims of a token as it stands; null if it is none. */
+/** Null if it is no token. */
 export function unverified(token) {
   try {
     const part = token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/');
@@ -77,7 +77,7 @@ export function unverified(token) {
   }
 }
 
-/** Where to go to be signed out at the issuer, too; null if it does not say. Both names of the way back are sent: Cognito has its own. */
+/** The issuer's sign-out address, or null. Both names of the way back are sent: Cognito has its own. */
 export function endOfSession(found, { client_id, id_token, back }) {
   if (typeof found?.end_session_endpoint !== 'string') return null;
   const address = new URL(found.end_session_endpoint);

@@ -1,9 +1,9 @@
 // The issuer's configuration.
 
-/** Signing in failed for a reason that a person, or whoever runs the console, can do something about. */
+/** A failure that a person or an operator of the console can repair. */
 export class SignInFailed extends Error {}
 
-/** The issuer's configuration: its addresses, and the name that it gives itself in tokens. */
+/** Its addresses, and its name in tokens. */
 export async function discover(address, ask = fetch) {
   const answer = await ask(address).catch(() => null);
   if (!answer?.ok) throw new SignInFailed('The sign-in service cannot be reached. Try again in a moment.');
@@ -16,7 +16,7 @@ export async function discover(address, ask = fetch) {
   return found;
 }
 
-/** Where to sign in and where answers stream from, as the deployment says. */
+/** Of the deployment: where to sign in and where answers stream from. */
 export async function settings(ask = fetch) {
   const answer = await ask('console/settings.json').catch(() => null);
   if (!answer?.ok) throw new SignInFailed('The page could not be loaded whole. Check your connection, then load it again.');

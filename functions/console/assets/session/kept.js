@@ -1,8 +1,8 @@
-// What the tab keeps of a sign-in: sessionStorage ends with the tab, and no other tab has it.
+// Parts of a sign-in, kept in sessionStorage: it ends with the tab, and no other tab has it.
 
 export const TOKENS = 'switchboard.tokens';
 export const PENDING = 'switchboard.sign-in';
-/** What the sign-in tells a person who was led to it. */
+/** The message for a person led to the sign-in. */
 export const LEFT = 'switchboard.left';
 
 export function kept(name) {

@@ -1,11 +1,11 @@
-// Who has signed in on this tab. Tokens are kept in sessionStorage: they end with the tab, and no other tab has them.
+// The person signed in on this tab. Tokens are in sessionStorage: they end with the tab, and no other tab has them.
 
 import * as identity from './identity.js';
 import { discover, SignInFailed } from './issuer.js';
 import { forget, keep, kept, LEFT, PENDING, TOKENS } from './kept.js';
 import { SignInNeeded } from '../shell/problems.js';
 
-/** A token is renewed this long before it ends, in milliseconds. */
+/** Before a token ends, in milliseconds. */
 const EARLY = 60_000;
 
 export class Session {
@@ -17,20 +17,20 @@ export class Session {
     this.#settings = settings;
   }
 
-  /** The claims of the signed-in person; null if nobody is. Their token may have expired. */
+  /** Null without a sign-in. The token may have expired. */
   get claims() {
     const tokens = kept(TOKENS);
     return tokens && identity.unverified(tokens.id_token);
   }
 
-  /** Leads to the sign-in, which says what is `told`: `{problem?, everywhere?, begin?}`. What is written in forms stays in the tab. */
+  /** The sign-in shows `told`: `{problem?, everywhere?, begin?}`. Forms keep their drafts in the tab. */
   leave(told) {
     forget(TOKENS);
     keep(LEFT, told);
     location.reload();
   }
 
-  /** Ends a sign-in if the address says that one has come back; in its place comes the address that was asked for. */
+  /** If the address is a return from the issuer; the requested address then replaces it. */
   async complete() {
     const { search, pathname } = location;
     if (!/[?&]state=/.test(search)) return;
@@ -48,7 +48,7 @@ export class Session {
   }
 
   /**
-   * A token for the API: the id token, whose audience is this client. It is renewed if it ends soon, or if it must be.
+   * A token for the API: the id token, whose audience is this client. It is renewed in time, or on demand.
    *
    * @throws {SignInNeeded} if there is none and none can be had
    */
@@ -58,7 +58,7 @@ export class Session {
     const ends = (identity.unverified(tokens.id_token)?.exp ?? 0) * 1000;
     if (!renewed && ends > Date.now() + EARLY) return tokens.id_token;
     if (tokens.refresh_token) {
-      // Concurrent callers share one renewal: a refresh token may work only once.
+      // A refresh token may work only once.
       this.#renewal ??= this.#renew(tokens).finally(() => {
         this.#renewal = null;
       });
@@ -84,7 +84,7 @@ export class Session {
     }
   }
 
-  /** Forgets everybody here. Gives the address where one is signed out at the issuer, too, if there is one. */
+  /** Gives the issuer's sign-out address, if there is one. */
   async end() {
     const tokens = kept(TOKENS);
     sessionStorage.clear();

@@ -1,11 +1,11 @@
-// In the place of a detail that is not there: gone, failed, or being loaded.
+// In place of a detail that is gone, failed, or being loaded.
 
 import { html } from '../htm-preact.js';
 import { Failed, Nothing, Skeleton } from './list.js';
 import { Main } from './main.js';
 import { Refused } from './problems.js';
 
-/** `word` is the noun; `live` as `useLive` gives it; `crumb` leads to the list. */
+/** `word`: the noun; `live`: of `useLive`; `crumb`: to the list. */
 export function Absent({ word, icon, crumb, live }) {
   const what = `The ${word}`;
   const gone = live.error instanceof Refused && live.error.status === 404;

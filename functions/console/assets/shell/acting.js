@@ -1,9 +1,9 @@
-// Acting: a button with the reason against its use, a question before a removal.
+// A button with the reason against its use; a question before a removal.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 
-/** `{busy, problem, act}`: one request at a time; `act(does)` gives whether it succeeded. */
+/** `{busy, problem, act}`: one request at a time; `act(does)` returns its success. */
 export function useAct() {
   const [state, tell] = useState({});
   const act = async (does) => {
@@ -21,7 +21,7 @@ export function useAct() {
   return { ...state, act };
 }
 
-/** A button that is there for every role, with the reason why it may not be used. */
+/** There for every role, with the reason why it may not be used. */
 export function Act({ id, kind = '', refused = null, busy = false, onClick, children }) {
   const why = `${id}-why`;
   return html`<button type="button" id=${id} class="btn ${kind}" aria-disabled=${refused || busy ? 'true' : null} aria-describedby=${refused ? why : null} onClick=${() => !refused && !busy && onClick()}>${children}</button>
@@ -32,7 +32,7 @@ export function Problem({ of }) {
   return of && html`<div class="say bad" role="alert"><${Icon} name="bad" /><p>${of}</p></div>`;
 }
 
-/** A button that asks before it acts; the children name the consequences. */
+/** Asks before it acts; the children name the consequences. */
 export function Sure({ id, word, title, yes, no = 'Keep it', refused = null, does, children }) {
   const [asks, ask] = useState(false);
   const { busy, problem, act } = useAct();

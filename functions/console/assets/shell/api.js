@@ -1,17 +1,17 @@
-// The API's documented routes, as far as the page uses them.
+// The API's routes, as far as the page uses them.
 
 import { runEvents, runInput } from '../chat/ag_ui.js';
 import { refusal, Refused, Unreachable } from './problems.js';
 
-/** So many answers are remembered. */
+/** Remembered answers. */
 const MOST_KNOWN = 50;
 
 export class Api {
   #session;
   #stream;
-  /** Answers with their `ETag`, by address: what has not changed is not sent again. */
+  /** By address, with their `ETag`: unchanged answers are not sent again. */
   #known = new Map();
-  /** Slug of the organization that is meant; null where the person's only one is. */
+  /** Null for a person's only organization. */
   organization = null;
 
   constructor(session, stream) {
@@ -19,13 +19,13 @@ export class Api {
     this.#stream = stream;
   }
 
-  /** The organization that is meant, and the person's role in it: `{slug, role}`. */
+  /** The organization and the person's role in it: `{slug, role}`. */
   async membership() {
     const answer = await this.#ask('GET', here('agent/threads?limit=1'));
     return { slug: answer.headers.get('x-organization'), role: answer.headers.get('x-role') };
   }
 
-  /** What the organization's route gives, the same object while it is unchanged; null and absent members of `query` are left out. */
+  /** The same object while the answer is unchanged; null and absent members of `query` are left out. */
   async read(path, query = {}) {
     const address = this.#of(path, query);
     const known = this.#known.get(address);
@@ -39,19 +39,19 @@ export class Api {
     return data;
   }
 
-  /** Another person may come. */
+  /** For another person. */
   forget() {
     this.#known.clear();
     this.organization = null;
   }
 
-  /** Does something in the organization; gives what the answer says, which may be nothing. */
+  /** A change in the organization; the answer may be empty. */
   async act(method, path, body, headers = {}) {
     const answer = await this.#ask(method, this.#of(path), body, { headers });
     return answer.status === 204 ? null : answer.json();
   }
 
-  /** Sends a text of another kind than JSON, and gives what the answer says. */
+  /** For a text other than JSON. */
   async send(method, path, text, kind) {
     return (await this.#ask(method, this.#of(path), text, { kind })).json();
   }
@@ -62,21 +62,21 @@ export class Api {
     return here(`api/${encodeURIComponent(this.organization)}/${path}${search && `?${search}`}`);
   }
 
-  /** A page of the person's threads, newest first: `{items, next_cursor}`. */
+  /** Of the person, newest first: `{items, next_cursor}`. */
   async threads(cursor = null) {
     const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
     const answer = await this.#ask('GET', here(`agent/threads?limit=30${query}`));
     return answer.json();
   }
 
-  /** A page of a thread's messages, newest first, those before the cursor: `{items, next_cursor, …}`. */
+  /** Before the cursor, newest first: `{items, next_cursor, …}`. */
   async messages(thread, cursor = null) {
     const query = cursor ? `&cursor=${encodeURIComponent(cursor)}` : '';
     const answer = await this.#ask('GET', here(`agent/threads/${encodeURIComponent(thread)}?limit=100${query}`));
     return answer.json();
   }
 
-  /** Whether the person may say something here; if not, the sentence that says why. */
+  /** A sentence, if the person may only read. */
   async whyReadOnly() {
     try {
       await this.#ask('GET', `${this.#stream}/copilotkit/info`);
@@ -90,17 +90,17 @@ export class Api {
     await this.#ask('DELETE', here(`agent/threads/${encodeURIComponent(thread)}`));
   }
 
-  /** The events that tell a thread so far and the turn that is just being made. */
+  /** The events of a thread so far and of the turn in progress. */
   history(input) {
     return this.#events('connect', input);
   }
 
-  /** The events of a run, which this starts. Once the first one is there, the message has been taken. */
+  /** Starts the run. The first event says that the message was taken. */
   run(input) {
     return this.#events('run', input);
   }
 
-  /** Has a run stopped; its stream ends by itself then. */
+  /** The run's stream then ends by itself. */
   async stop(thread, run) {
     const path = `${this.#stream}/copilotkit/agent/default/stop/${encodeURIComponent(thread)}`;
     const answer = await this.#ask('POST', path, { runId: run });
@@ -113,7 +113,7 @@ export class Api {
     yield* runEvents(answer.body);
   }
 
-  /** Asks with the person's token, and once more with a newer one if that is refused. */
+  /** With the person's token; if refused, once more with a newer one. */
   async #ask(method, address, body, { accept = 'application/json', kind = 'application/json', signal, headers: more = {} } = {}) {
     for (const renewed of [false, true]) {
       const headers = { ...more, accept, authorization: `Bearer ${await this.#session.token({ renewed })}` };
@@ -126,12 +126,12 @@ export class Api {
       if (answer.ok || answer.status === 304) return answer;
       if (answer.status !== 401) throw await refusal(answer);
     }
-    // The second refusal asked for a newer token, and there was one: it is not the age of the token.
+    // A newer token was refused, too.
     throw new Error('This sign-in is not accepted by the service. Sign out and sign in as somebody else.');
   }
 }
 
-/** An address beside the page. */
+/** Beside the page. */
 function here(path) {
   return new URL(path, document.baseURI).href;
 }

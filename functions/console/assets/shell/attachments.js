@@ -1,4 +1,4 @@
-// The attachments of a thing, and the choice of another one.
+// A thing's attachments, and the choice of another one.
 
 import { html, useState } from '../htm-preact.js';
 import { Failed, Skeleton } from './list.js';
@@ -8,13 +8,13 @@ import { Act, Problem, useAct } from './acting.js';
 const NEVER = () => null;
 const MOST = 200;
 
-/** The organization's fitting things as choices, `{value, word}`; empty until the answer comes. */
+/** `{value, word}` of fitting things; empty until the answer comes. */
 export function useChoices(api, slug, path, wordOf, valueOf = ({ id }) => id, fits = () => true) {
   const { data } = useLive(`${slug} choices ${path}`, () => api.read(path, { limit: MOST }), NEVER);
   return (data?.items ?? []).filter(fits).map((item) => ({ value: valueOf(item), word: wordOf(item) }));
 }
 
-/** `has` are the attachments as `useLive` gives them; `all` are the choices; `attach` and `detach` take an id. */
+/** `has`: attachments of `useLive`; `all`: choices; `attach` and `detach` take an id. */
 export function Attachments({ id, title, what, has, all, wordOf, remarkOf = () => null, hrefOf, attach, detach, refused, empty }) {
   const [chosen, choose] = useState('');
   const { busy, problem, act } = useAct();

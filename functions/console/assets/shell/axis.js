@@ -1,25 +1,25 @@
-// An axis of time on which long silence takes little room.
+// An axis of time with shortened silence.
 
-/** Silence longer than this share of the whole is torn out, if it is longer than this many milliseconds as well. */
+/** Shortened silence is longer than this share of the whole, and than this many milliseconds. */
 const LONG_SHARE = 0.1;
 const LONG = 5_000;
-/** The width of silence that is torn out, as a share of the picture. */
+/** Width of shortened silence, as a share of the picture. */
 const TORN = 0.05;
-/** So many milliseconds of it stay at each side at most. */
+/** Milliseconds kept at each side at most. */
 const ROOM = 1_000;
-/** No tick stands closer to it. */
+/** Between a tick and shortened silence. */
 const EDGE = 0.025;
 
 /**
- * Parts of the axis: `{from, to, start, end, torn}`, times and shares of the width. `busy` are pairs of times between which something
- * goes on; long silence between them is torn out, unless it is `open`.
+ * Parts of the axis: `{from, to, start, end, torn}`, times and shares of the width. `busy` are pairs of times with activity;
+ * long silence between them is torn out, unless it is `open`.
  */
 export function segmentsOf(span, busy, { open = false } = {}) {
   const silences = [];
   let until = 0;
   for (const [from, to] of busy.toSorted(([one], [other]) => one - other)) {
     const silence = from - until;
-    // Some of it stays at both sides, so that marks do not stand at its edge.
+    // So that marks do not stand at its edge.
     const room = Math.min(silence * 0.08, ROOM);
     if (!open && silence > LONG && silence > span * LONG_SHARE) silences.push([until + room, from - room]);
     until = Math.max(until, to);
@@ -41,14 +41,14 @@ export function segmentsOf(span, busy, { open = false } = {}) {
   return parts;
 }
 
-/** Where a time stands, as a share of the width. */
+/** As a share of the width. */
 export function placeOf(time, parts) {
   const part = parts.find(({ to }) => time <= to) ?? parts.at(-1);
   const share = (time - part.from) / (part.to - part.from || 1);
   return part.start + Math.min(Math.max(share, 0), 1) * (part.end - part.start);
 }
 
-/** Round times for the axis that do not stand in collapsed silence, at most about `wanted`. */
+/** Round times outside shortened silence, about `wanted` at most. */
 export function axisOf(span, parts, wanted = 8) {
   const shown = parts.filter(({ torn }) => !torn);
   const length = shown.reduce((sum, { from, to }) => sum + to - from, 0);
@@ -60,7 +60,7 @@ export function axisOf(span, parts, wanted = 8) {
   return ticks.filter((time) => torn.every(({ start, end }) => placeOf(time, parts) < start - EDGE || placeOf(time, parts) > end + EDGE));
 }
 
-/** A time since the beginning, as `1:54`, or `0.5 s` where that is short. */
+/** Since the beginning: `1:54`, or `0.5 s` if short. */
 export function clock(milliseconds) {
   if (milliseconds < 10_000) return `${Number((milliseconds / 1000).toFixed(1))} s`;
   const seconds = Math.round(milliseconds / 1000);

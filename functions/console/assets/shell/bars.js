@@ -1,4 +1,4 @@
-// Bars over time, with the same as a table below.
+// Bars over time, with a table below.
 
 import { html } from '../htm-preact.js';
 import { ticks } from './chart_shapes.js';

@@ -1,6 +1,6 @@
 // The geometry of charts: numbers in, coordinates out.
 
-/** Round steps that span the values and zero: the ticks of an axis, lowest first. */
+/** Round steps from zero over the values, lowest first. */
 export function ticks(values, wanted = 5) {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(0, ...finite);
@@ -11,16 +11,16 @@ export function ticks(values, wanted = 5) {
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough);
   const first = Math.floor(low / step);
   const last = Math.ceil(high / step);
-  // As multiples, not as sums: sums of 0.1 drift.
+  // Multiples, since sums of 0.1 drift.
   return Array.from({ length: last - first + 1 }, (_, place) => Number(((first + place) * step).toPrecision(12)));
 }
 
-/** A line from one range of numbers to another. */
+/** A linear map. */
 export function scale([from, to], [start, end]) {
   return (value) => start + ((value - from) / (to - from || 1)) * (end - start);
 }
 
-/** The slices of a pie around 0, 0 with radius 1: `{path, share}` for each value; what is not above zero has none. */
+/** Around 0, 0 with radius 1: `{path, share}` per value; only positive values have one. */
 export function slices(values) {
   const parts = values.map((value) => (Number.isFinite(value) && value > 0 ? value : 0));
   const sum = parts.reduce((total, part) => total + part, 0);
@@ -40,7 +40,7 @@ function slice(from, to) {
   return `M0 0L${at(from)}A1 1 0 ${to - from > 0.5 ? 1 : 0} 1 ${at(to)}Z`;
 }
 
-/** The part of the earth that holds all markers, with some room: `{west, east, south, north}` in degrees. */
+/** Around all markers, with some room: `{west, east, south, north}` in degrees. */
 export function bounds(markers) {
   const longitudes = markers.map((marker) => marker.longitude);
   const latitudes = markers.map((marker) => marker.latitude);

@@ -1,4 +1,4 @@
-// A place with a list, and beside it the chosen thing or the form of a new one.
+// A list, and beside it the chosen thing or the form of a new one.
 
 import { html } from '../htm-preact.js';
 import { Failed, List, Nothing, Skeleton } from './list.js';

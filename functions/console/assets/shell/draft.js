@@ -1,18 +1,18 @@
-// The draft of a form, kept in the tab until it is saved.
+// A form's draft, kept in the tab until it is saved.
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
+import { nameOf } from './drafts.js';
 import { SECRET } from './schema.js';
 
-const DRAFT = 'switchboard.form.';
 /** Whether the person leaves to sign in, and comes back. */
 const SIGNING_IN = 'switchboard.sign-in';
 
 /**
- * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept. A draft of another
- * version (`since`) is not taken up.
+ * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes out
+ * those that are no members of their own. A draft of another version (`since`) is not taken up.
  */
-export function useDraft(key, begin, since = '') {
-  const name = DRAFT + key;
+export function useDraft(key, begin, since = '', without = (value) => value) {
+  const name = nameOf(key);
   const read = () => {
     const stored = JSON.parse(sessionStorage.getItem(name) ?? 'null');
     return stored?.since === since ? stored.value : null;
@@ -37,7 +37,7 @@ export function useDraft(key, begin, since = '') {
   const set = (newer) => {
     put(newer);
     change(true);
-    sessionStorage.setItem(name, JSON.stringify({ since, value: newer }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
+    sessionStorage.setItem(name, JSON.stringify({ since, value: without(newer) }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
   };
   const discard = () => {
     forget();

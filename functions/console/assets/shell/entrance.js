@@ -1,4 +1,4 @@
-// Who is there, in which organization and with which role. Everything that is shown stands in the state:
+// The person, their organization and role. The whole view stands in the state:
 //
 // - `phase`: `starting`, `choosing` (an organization), `inside` or `broken`
 // - `person`: name or e-mail address; `organization`: slug; `role`; `organizations`: slugs to choose from
@@ -11,7 +11,7 @@ import { organizationsIn, Refused, SignInNeeded, Unreachable } from './problems.
 import { addressOf, route } from './route.js';
 
 const ORGANIZATIONS = 'switchboard.organizations';
-/** The person's roles by organization. */
+/** By organization. */
 const ROLES = 'switchboard.roles';
 const FIRST = 'home';
 
@@ -40,7 +40,6 @@ export class Entrance {
     await this.#enter(route(location.hash)?.slug ?? null);
   }
 
-  /** The address has changed. */
   async moved() {
     const hash = location.hash;
     this.#state.set({ hash });
@@ -60,7 +59,7 @@ export class Entrance {
     this.#session.leave({ everywhere: await this.#session.end() });
   }
 
-  /** Goes to the same page of another organization. */
+  /** At the same page. */
   choose(slug) {
     const { page = FIRST } = route(location.hash) ?? {};
     location.hash = addressOf({ slug, page });
@@ -69,7 +68,7 @@ export class Entrance {
 
   async #enter(slug) {
     this.#api.organization = slug;
-    // The role of the last time stands until the API has answered, which decides what a person may do.
+    // The last known role stands until the API has answered.
     const before = slug && kept(ROLES)?.[slug];
     if (before) this.#state.set({ phase: 'inside', organization: slug, role: before, notice: null, hash: location.hash });
     try {
@@ -120,7 +119,6 @@ function sentenceOf(error) {
   return known ? error.message : 'Something went wrong in this page. Load it again.';
 }
 
-/** The state before anything is known. */
 export const BEGINNING = {
   phase: 'starting',
   person: null,

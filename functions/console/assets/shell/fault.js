@@ -4,7 +4,7 @@ const KNOWN = { ours: 'Switchboard', configuration: 'Your configuration', servic
 
 export const FAULTS = Object.entries(KNOWN);
 
-/** `{word, next}` of a failed execution; null where its fault is not known. A fault of a newer version goes by its name. */
+/** `{word, next}` of a failed execution; null if unknown. A newer version's fault keeps its name. */
 export function faultOf({ fault, next_step: next }) {
   return fault ? { word: KNOWN[fault] ?? fault, next: next ?? '' } : null;
 }

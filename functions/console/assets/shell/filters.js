@@ -1,4 +1,4 @@
-// Filters of a list. They stand in the address, so that a link shows the same rows to somebody else.
+// Filters of a list, in the address, so that a link shows others the same rows.
 
 import { html } from '../htm-preact.js';
 
@@ -8,7 +8,7 @@ const FIVE_MINUTES = 300_000;
 
 export const SINCE = { name: 'since', word: 'Time', options: SPANS };
 
-/** The API's query: spans as a moment, rounded so that the address holds for five minutes. */
+/** For the API: spans as a moment, rounded so that the address holds for five minutes. */
 export function asked(query, fields, now = Date.now()) {
   return Object.fromEntries(fields.map(({ name }) => {
     const value = query[name] || null;
@@ -17,7 +17,7 @@ export function asked(query, fields, now = Date.now()) {
   }));
 }
 
-/** `fields` are `{name, word, options: [value, word][]}`, or without options for a text; `to` makes the address of a query. */
+/** `fields`: `{name, word, options: [value, word][]}`, or without options for a text; `to` makes a query's address. */
 export function Filters({ fields, query, to }) {
   const set = (name) => ({ target }) => {
     location.hash = to({ ...query, [name]: target.value.trim() });

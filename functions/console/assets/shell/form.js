@@ -4,12 +4,12 @@ import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 import { begun, begunAs, halves, problemsAt, resolved, SECRET, typeIn, typeOf, variantsOf, wordsOf } from './schema.js';
 
-/** A longer text gets several lines. */
+/** Longer texts get several lines. */
 const LINE = 200;
 
 let known = null;
 
-/** The schemas of the API's bodies, by name. */
+/** Of the API's bodies, by name. */
 export function useSchemas() {
   const [schemas, come] = useState(known);
   const [error, fail] = useState(null);
@@ -30,8 +30,8 @@ export function useSchemas() {
 }
 
 /**
- * `schema` is a name or a schema; `words` are `{labels, variants}` by name; `choices` are lists of `{value, word}` by the name of a member.
- * Of the members, `first` stand first, `hidden` are left out, and `without` are left out at any depth.
+ * `schema`: a name or a schema; `words`: `{labels, variants}` by name; `choices`: lists of `{value, word}` by member.
+ * Members: `first` come first, `hidden` are left out, and `without` are left out at any depth.
  */
 export function Form({ schemas, schema, value, onChange, problems = [], words = {}, choices = {}, first = [], hidden = [], without = [], disabled = false, name = 'form' }) {
   const told = { known: schemas, without, problems, words, choices, disabled, form: name };
@@ -39,10 +39,10 @@ export function Form({ schemas, schema, value, onChange, problems = [], words = 
   return html`<div class="made" data-form=${name}><${Members} ...${told} schema=${whole} path=${[]} value=${value ?? {}} onChange=${onChange} first=${first} hidden=${hidden} /></div>`;
 }
 
-/** The properties that every part of a form has. */
+/** For every part of a form. */
 const common = ({ known, without, problems, words, choices, disabled, form }) => ({ known, without, problems, words, choices, disabled, form });
 
-/** The members of an object: the first and the required ones, and the others behind a line that opens. */
+/** The first and the required ones; the others behind a line that opens. */
 function Members({ schema, value, onChange, path, first = [], hidden = [], ...all }) {
   const told = common(all);
   const { properties = {}, required = [] } = schema;
@@ -53,7 +53,7 @@ function Members({ schema, value, onChange, path, first = [], hidden = [], ...al
   const others = names.filter((name) => !leads(name));
   const wrong = others.some((name) => problemsAt(told.problems, [...path, name]).length > 0);
   const field = (name) => html`<${Field} ...${told} key=${name} name=${name} schema=${properties[name]} path=${[...path, name]} value=${value[name]} required=${required.includes(name)} onChange=${(inner) => onChange(withMember(value, name, inner))} />`;
-  // A few stand open: a line to open would be longer.
+  // Few others stay open: a line to open would be longer.
   const folds = others.length > 2 || (path.length === 0 && leading.length > 0 && others.length > 0);
   return html`<${Problems} id=${idOf(told.form, path)} of=${problemsAt(told.problems, path, names)} />
     ${leading.map(field)}
@@ -93,7 +93,7 @@ function Field({ schema: given, name, value, onChange, path, required = false, l
   return html`<${Free} ...${shared} schema=${schema} />`;
 }
 
-/** The attributes of a control, which its help and its problems describe. */
+/** Of a control, with its help and problems. */
 function described({ id, schema, path, problems, required, disabled }) {
   const wrong = problemsAt(problems, path).length > 0;
   const by = [halves(schema.description)[0] && `${id}-help`, wrong && `${id}-problems`].filter(Boolean).join(' ');
@@ -124,7 +124,7 @@ function Help({ id, of }) {
   return html`<p class="help" id="${id}-help"><${Coded} text=${short} /></p>${rest && html`<details class="help"><summary>More about it</summary><p><${Coded} text=${rest} /></p></details>`}`;
 }
 
-/** Words in backticks as code. */
+/** Backticks become code. */
 function Coded({ text }) {
   return text.split('`').map((part, place) => (place % 2 === 1 ? html`<code>${part}</code>` : part));
 }
@@ -165,7 +165,7 @@ function Switch(shared) {
   </div>`;
 }
 
-/** One of several forms of a value: a choice, and the chosen form below it. */
+/** A choice, and the chosen form below it. */
 function Variants(shared) {
   const { id, label, schema, known, path, value, onChange, required, words, choice } = shared;
   const { variants, by } = choice;
@@ -195,7 +195,7 @@ function Inner({ schema, value, onChange, path, hidden, ...all }) {
   return html`<div class="inner"><${Field} ...${told} schema=${schema} path=${path} value=${value} onChange=${onChange} required name=${path.at(-1)} label="Value" /></div>`;
 }
 
-/** Focuses the first control of the newest item. */
+/** At its first control. */
 function useNewest(count) {
   const list = useRef(null);
   const before = useRef(count);
@@ -223,7 +223,7 @@ function Items(shared) {
   <//>`;
 }
 
-/** An object whose members the person names. */
+/** The person names the members. */
 function Named(shared) {
   const { schema, value = {}, onChange, path, known, id, disabled } = shared;
   const names = Object.keys(value);
@@ -244,7 +244,7 @@ function Named(shared) {
   <//>`;
 }
 
-/** Any value: a text, or JSON where it is not one. */
+/** A text, or any JSON. */
 function Free(shared) {
   const { value, onChange } = shared;
   const [text, write] = useState(typeOf(value) === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2));

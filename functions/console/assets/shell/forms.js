@@ -1,4 +1,4 @@
-// What the pages with forms share: a script of its own, which comes with the first of them.
+// The common parts of pages with forms: a script that comes with the first such page.
 
 import * as attachments from './attachments.js';
 import * as collection from './collection.js';

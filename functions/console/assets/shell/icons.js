@@ -1,4 +1,4 @@
-// The signs of places and states. Each is drawn in a square of 16.
+// Signs of places and states, each in a square of 16.
 
 import { html } from '../htm-preact.js';
 

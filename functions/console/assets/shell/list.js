@@ -1,14 +1,14 @@
-// A list in all its states: being loaded, empty, failed, and with rows.
+// A list: being loaded, empty, failed, or with rows.
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
 import { relative } from './moments.js';
 
 const SKELETON = [1, 2, 3, 4, 5, 6];
-/** A list that comes sooner shows no skeleton. */
+/** Before a skeleton is shown. */
 const PATIENCE = 300;
 
-/** The failed part, and a button that tries again. The known data stay, with their age. */
+/** With a button that tries again. Known data stay, with their age. */
 export function Failed({ what, error, at, again }) {
   return html`<div class="say bad" role="alert" data-failed>
     <${Icon} name="bad" />
@@ -17,7 +17,7 @@ export function Failed({ what, error, at, again }) {
   </div>`;
 }
 
-/** Bars at the places of the rows, from a moment on in which nothing has come. */
+/** Bars in place of rows, after a pause. */
 export function Skeleton({ what }) {
   const [late, come] = useState(false);
   useEffect(() => {
@@ -32,8 +32,8 @@ export function Skeleton({ what }) {
 }
 
 /**
- * `rows` as `useRows` gives them; `columns` are `{head, cls, cell}`, the first of which links to the row's address; `groupOf` gives the
- * heading under which a row stands.
+ * `rows`: of `useRows`; `columns`: `{head, cls, cell}`, the first one links to the row's address; `groupOf`: the
+ * heading of a row.
  */
 export function List({ what, name, rows, columns, hrefOf, current, empty, groupOf = null }) {
   const { items, fresh, next, error, at } = rows;
@@ -77,14 +77,14 @@ function Row({ item, columns, href, current }) {
   </tr>`;
 }
 
-/** A choice of one filter that stands in the address: links, so that each can be opened beside. */
+/** One filter of the address: links, so that each can be opened beside. */
 export function Choices({ label, choices, chosen }) {
   return html`<nav class="seg" aria-label=${label}>
     ${choices.map(({ value, word, href }) => html`<a key=${value} href=${href} aria-current=${value === chosen ? 'true' : null}>${word}</a>`)}
   </nav>`;
 }
 
-/** Nothing is there: what that means, and the next step. */
+/** An empty list's meaning, and the next step. */
 export function Nothing({ icon, title, children }) {
   return html`<div class="nothing" data-empty><${Icon} name=${icon} big /><h2>${title}</h2>${children}</div>`;
 }

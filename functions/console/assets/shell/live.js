@@ -1,4 +1,4 @@
-// Data that are read while they are looked at, for a view.
+// Data for a view, read while it is shown.
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { Poller } from './poller.js';
@@ -6,7 +6,7 @@ import { NO_ROWS, revealed, withNew, withNewest, withOlder, withOne, without } f
 
 const LIST_EVERY = 3_000;
 
-/** `{data, error, at, again}` of what `read` gives; it begins anew with another `key`, and a null key reads nothing. */
+/** Data of `read` as `{data, error, at, again}`; another `key` begins anew, null reads nothing. */
 export function useLive(key, read, every) {
   const [known, know] = useState({ key: null });
   const poller = useRef(null);
@@ -23,7 +23,7 @@ export function useLive(key, read, every) {
   return { data, error, at, again: () => poller.current?.now(), put: (newer) => know((before) => ({ ...before, data: newer })) };
 }
 
-/** A list as `rows`, with what a person can do: `reveal`, `more`, `again`, `put`, `add`, `drop`. `read(cursor, shown)` gives a page. */
+/** A list as `rows`, with the person's actions: `reveal`, `more`, `again`, `put`, `add`, `drop`. `read(cursor, shown)` gives a page. */
 export function useRows(key, read) {
   const [rows, set] = useState({ key, ...NO_ROWS });
   const [state, tell] = useState({});

@@ -1,10 +1,10 @@
-// The middle of a page: its head with the way back, and what it is about.
+// The middle of a page: its head with the way back, and its content.
 
 import { html, useEffect, useRef } from '../htm-preact.js';
 
 let first = true;
 
-/** `crumb` is `{word, href}` of the list that a detail belongs to. The first page that is shown does not take the focus. */
+/** `crumb`: `{word, href}` of a detail's list. The first page shown does not take the focus. */
 export function Main({ title, crumb = null, status = null, acts = null, children }) {
   const main = useRef(null);
   useEffect(() => {

@@ -4,13 +4,13 @@ import { html } from '../htm-preact.js';
 
 const UNITS = [['d', 86_400], ['h', 3_600], ['min', 60], ['s', 1]];
 
-/** A length in its largest unit: `42 min`. */
+/** In the largest unit: `42 min`. */
 function rough(seconds) {
   const [name, size] = UNITS.find(([, size]) => seconds >= size) ?? UNITS.at(-1);
   return `${Math.floor(seconds / size)} ${name}`;
 }
 
-/** How long ago it was, or how soon it will be. */
+/** Past or future. */
 export function relative(at, now = Date.now()) {
   const seconds = (now - Date.parse(at)) / 1000;
   if (Number.isNaN(seconds)) return '–';
@@ -18,13 +18,13 @@ export function relative(at, now = Date.now()) {
   return seconds > 0 ? `${rough(seconds)} ago` : `in ${rough(-seconds)}`;
 }
 
-/** How long there is until then: `42 min left`. */
+/** `42 min left`. */
 export function left(at, now = Date.now()) {
   const seconds = (Date.parse(at) - now) / 1000;
   return seconds >= 1 ? `${rough(seconds)} left` : 'time is over';
 }
 
-/** A length of milliseconds with the two units that matter: `1 min 54 s`, `2.5 s`, `212 ms`. */
+/** Of milliseconds, in two units: `1 min 54 s`, `2.5 s`, `212 ms`. */
 export function length(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return '–';
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
@@ -38,7 +38,7 @@ export function length(milliseconds) {
   return rest ? `${Math.floor(whole / size)} ${name} ${rest} ${smaller}` : `${Math.floor(whole / size)} ${name}`;
 }
 
-/** A time with its zone, without the day if that is today. */
+/** With its zone, without the day if that is today. */
 export function exact(at, now = Date.now()) {
   const then = new Date(at);
   if (Number.isNaN(then.getTime())) return '–';
@@ -47,7 +47,7 @@ export function exact(at, now = Date.now()) {
   return then.toLocaleString('en-GB', { ...day, hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' });
 }
 
-/** A time in a row: relative, and the exact one while the row has the pointer or the focus. */
+/** Relative, and exact while the row has the pointer or the focus. */
 export function Moment({ at }) {
   if (!at) return html`<span class="quiet">–</span>`;
   return html`<time datetime=${at} title=${exact(at)}><span class="rel">${relative(at)}</span><span class="exact">${exact(at)}</span></time>`;

@@ -1,6 +1,6 @@
 // Amounts of money in words.
 
-/** US dollars with the digits that matter: `$0.118`, `$12.40`; a dash where nothing is known. */
+/** US dollars: `$0.118`, `$12.40`; a dash if unknown. */
 export function dollars(amount) {
   if (amount === null || amount === undefined) return '–';
   const digits = amount !== 0 && amount < 1 ? 4 : 2;

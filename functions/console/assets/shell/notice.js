@@ -2,7 +2,7 @@
 
 import { html } from '../htm-preact.js';
 
-/** `{text, kind: 'problem' | 'news', action?: {label, act}}`; a problem is announced at once. */
+/** `{text, kind: 'problem' | 'news', action?: {label, act}}`; problems are announced at once. */
 export function Notice({ notice, onDismiss }) {
   const problem = notice?.kind === 'problem';
   return html`

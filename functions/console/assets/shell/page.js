@@ -1,8 +1,8 @@
-// The page as a whole: the navigation, and the place that the address names.
+// The whole page: the navigation, and the place in the address.
 
 import { html, useEffect, useMemo, useRef, useState } from '../htm-preact.js';
 import { Icon } from './icons.js';
-import { keys } from './keys.js';
+import { keys } from './shortcuts.js';
 import { useLive } from './live.js';
 import { Main } from './main.js';
 import { Notice } from './notice.js';
@@ -65,7 +65,7 @@ function skip(event) {
   document.getElementById('main')?.focus();
 }
 
-/** The shortcut's meaning here. */
+/** A shortcut's effect. */
 function act(meaning, { slug, help }) {
   if (meaning === null) return;
   if (meaning === 'help') return help(true);
@@ -84,7 +84,7 @@ function act(meaning, { slug, help }) {
 }
 
 /** A place whose script comes when it is opened. */
-function Place({ place, told }) {
+export function Place({ place, told }) {
   const [{ View, error }, come] = useState({});
   const load = () => place.open().then(({ View }) => come({ View }), (error) => come({ error }));
   useEffect(() => {
@@ -161,7 +161,7 @@ function Help({ onClose }) {
   </dialog>`;
 }
 
-/** What a page is about; who comes to it goes on reading here. */
+/** The page's subject; a visitor goes on reading here. */
 function Heading({ children }) {
   const heading = useRef(null);
   useEffect(() => heading.current.focus(), []);

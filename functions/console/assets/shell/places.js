@@ -1,11 +1,12 @@
-// The places of the console, in the order of the navigation. Each is loaded when it is opened.
+// The console's places in the navigation's order, each loaded when opened.
 
-// Several places need these, so they come with the shell, once.
+// With the shell, because several places need them.
 import * as absent from './absent.js';
 import * as acting from './acting.js';
 import * as axis from './axis.js';
 import * as bars from './bars.js';
 import * as shapes from './chart_shapes.js';
+import * as drafts from './drafts.js';
 import * as fault from './fault.js';
 import * as filters from './filters.js';
 import * as list from './list.js';
@@ -36,6 +37,9 @@ export const PLACES = [
   { page: 'audit', word: 'Audit log', icon: 'log', key: 'l', first: false, open: () => import('../audit/page.js') },
   { page: 'erasure', word: 'Erasure', icon: 'erase', key: 'x', first: false, open: () => import('../erasure/page.js') },
 ];
+
+/** A part of Automations that few visits need. */
+export const EDITOR = { word: 'Automations', open: () => sheet('console/editor.css').then(() => import('../automations/definition_editor.js')) };
 
 /** Loads a style sheet that one place needs, once. */
 function sheet(href) {

@@ -1,11 +1,11 @@
-// Reads again and again what is looked at: never twice at once, and not while the page is hidden.
+// Reads the shown data repeatedly: never twice at once, and not while the page is hidden.
 
-/** After a failure the next try waits this much longer, up to a minute. */
+/** Each failure lengthens the wait, up to a minute. */
 const SLOWER = 2;
 const SLOWEST = 60_000;
-/** Unchanged data are told again after this long, for ages in words grow. */
+/** Unchanged data are told again, since ages in words grow. */
 const STILL = 20_000;
-/** This long where the data are read only once. */
+/** For data read only once. */
 const AT_FIRST = 1_500;
 
 export class Poller {
@@ -21,7 +21,7 @@ export class Poller {
   #onShown = () => this.#shown();
 
   /**
-   * `read` gives the data; `told` takes `{data}` or `{error}`; `every` gives milliseconds for the data, or null once they are final.
+   * `read` gives the data; `told` takes `{data}` or `{error}`; `every` gives milliseconds, or null for final data.
    */
   constructor({ read, told, every, page = document }) {
     this.#read = read;
@@ -41,7 +41,7 @@ export class Poller {
     this.#page.removeEventListener('visibilitychange', this.#onShown);
   }
 
-  /** Reads at once; concurrent callers share the same answer. */
+  /** Concurrent callers share one answer. */
   now() {
     clearTimeout(this.#timer);
     this.#timer = null;
@@ -75,7 +75,7 @@ export class Poller {
   #due() {
     this.#timer = null;
     if (this.#page.visibilityState !== 'hidden') return this.now();
-    // Its time comes when the page is looked at again.
+    // Until the page is shown again.
     this.#waits = true;
   }
 

@@ -1,6 +1,5 @@
-// The failure as a sentence with the next step.
+// Failures as sentences with the next step.
 
-/** The token is not taken any more. */
 export class SignInNeeded extends Error {
   constructor() {
     super('Your sign-in has expired, or is not accepted any more. Sign in again; what you have written is kept.');
@@ -8,7 +7,7 @@ export class SignInNeeded extends Error {
 }
 
 /**
- * The API refused: `status`, `code` (may be empty) and the sentence; `decided` says how, if a consent had been decided before;
+ * The API refused: `status`, `code` (may be empty) and the sentence; `decided` tells an earlier decision about a consent;
  * `diagnostics` are the mistakes of a definition, `fields` those of a body, `{field, problem}`.
  */
 export class Refused extends Error {
@@ -22,21 +21,20 @@ export class Refused extends Error {
   }
 }
 
-/** No answer came at all. */
 export class Unreachable extends Error {
   constructor(cause) {
     super('The service cannot be reached. Check your connection, then try again.', { cause });
   }
 }
 
-/** The refusal in an answer: a problem document (RFC 9457), or what a gateway says in a form of its own. */
+/** From an answer: a problem document (RFC 9457), or a gateway's own form. */
 export async function refusal(answer) {
   const text = await answer.text().catch(() => '');
   let body = {};
   try {
     body = JSON.parse(text) ?? {};
   } catch {
-    // A proxy's page is nothing to show.
+    // A proxy's page is not shown.
   }
   const diagnostics = Array.isArray(body.diagnostics) ? body.diagnostics : [];
   const fields = Array.isArray(body.errors) ? body.errors : [];
@@ -46,14 +44,14 @@ export async function refusal(answer) {
   return new Refused(answer.status, body.code ?? '', [sentence, next(answer)].filter(Boolean).join(' '), { decided: body.decided, diagnostics, fields });
 }
 
-/** Why a run failed, as a sentence with the next step. */
+/** With the next step. */
 export function failureOf({ message, code }) {
   const sentence = sentenceOf(message ?? '') || 'The answer could not be given.';
   const says = /\b(again|ask|wait|choose|sign|change|shorten)\b/i.test(sentence);
   return says || code === 'forbidden' ? sentence : `${sentence} Send the message again; what was done already is not done twice.`;
 }
 
-/** With a capital and a full stop. */
+/** Capital and full stop. */
 function sentenceOf(text) {
   const trimmed = String(text).trim();
   if (trimmed === '') return '';
@@ -81,7 +79,7 @@ function duration(seconds) {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-/** The organizations to choose from, if that is what a refusal asks; null otherwise. */
+/** The organizations to choose from, if the refusal asks for one; else null. */
 export function organizationsIn(error) {
   if (!(error instanceof Refused) || error.status !== 400) return null;
   const listed = /header X-Organization: ([a-z0-9-]+(?:, [a-z0-9-]+)*)/.exec(error.message);

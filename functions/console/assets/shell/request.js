@@ -1,16 +1,15 @@
-// An execution's arguments and result, masked.
+// Arguments and result of an execution, masked.
 
 import { html } from '../htm-preact.js';
 import { Values } from './values.js';
 
 const TRIGGERS = { conversation: 'the model, in the conversation', call_start: 'the start of the call', automation: 'an automation', test: 'a test', agent: 'an agent' };
 
-/** The trigger of an execution. */
 export function triggerOf(trigger) {
   return TRIGGERS[trigger] ?? trigger;
 }
 
-/** The list that an execution is found in, for its address. */
+/** The list that contains an execution, for its address. */
 export function whereOf({ call_id: call, tool_id: tool }) {
   return call ? { call } : { tool };
 }

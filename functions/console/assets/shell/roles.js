@@ -1,4 +1,4 @@
-// The rights of a role. The API decides; the page says it before somebody tries.
+// The rights of a role, shown before somebody tries. The API decides.
 
 export const ROLES = ['viewer', 'member', 'admin', 'owner'];
 
@@ -6,7 +6,7 @@ export function may(role, least) {
   return ROLES.indexOf(role) >= ROLES.indexOf(least);
 }
 
-/** Why something may not be done; null if it may. */
+/** Null if allowed. */
 export function whyNot(role, least) {
   return may(role, least) ? null : `This needs the role ${least}; you are ${role === 'admin' || role === 'owner' ? 'an' : 'a'} ${role}. Ask an owner for it.`;
 }

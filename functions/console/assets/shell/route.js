@@ -1,9 +1,9 @@
 // Addresses within the page: `#/{organization}/{page}/{id}?{filters}`.
 
-/** Stands for the organization of a person who has only one and has not named it. */
+/** The only organization of a person, unnamed. */
 const UNNAMED = '-';
 
-/** `{slug, page, id, query}` of an address; null for one that leads to no page. */
+/** `{slug, page, id, query}` of an address; null for an address without a page. */
 export function route(hash) {
   if (!hash.startsWith('#/')) return null;
   const [path, search = ''] = hash.slice(2).split('?', 2);
@@ -12,7 +12,7 @@ export function route(hash) {
   return { slug: slug === UNNAMED ? null : slug, page, id: id || null, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
-/** The address of a page; filters without a value are left out. */
+/** Without empty filters. */
 export function addressOf({ slug, page, id = null, query = {} }) {
   const parts = [slug ?? UNNAMED, page, ...(id ? [id] : [])].map(encodeURIComponent);
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');

@@ -1,9 +1,9 @@
-// The rows of a list that is read again and again: what is read does not move.
+// The rows of a list that is read repeatedly; rows on the screen do not move.
 
-/** `items` are shown, `fresh` wait to be shown, `next` leads to older ones. */
+/** `items`: shown; `fresh`: waiting to be shown; `next`: the cursor of older rows. */
 export const NO_ROWS = { items: null, fresh: [], next: null };
 
-/** The newest page: known rows get their new values in their place, new ones wait, the first ones are shown at once. */
+/** Known rows change in their place, new ones wait, the first page is shown at once. */
 export function withNewest(rows, page) {
   if (rows.items === null || (rows.items.length === 0 && rows.fresh.length === 0)) {
     return { ...rows, items: page.items, next: page.next_cursor };
@@ -16,28 +16,28 @@ export function withNewest(rows, page) {
   return { ...rows, items, fresh };
 }
 
-/** The rows, with the waiting ones above. */
+/** With the waiting rows above. */
 export function revealed(rows) {
   return { ...rows, items: [...rows.fresh, ...rows.items], fresh: [] };
 }
 
-/** The rows with an older page below them. */
+/** With an older page below. */
 export function withOlder(rows, page) {
   const known = new Set([...rows.items, ...rows.fresh].map((item) => item.id));
   return { ...rows, items: [...rows.items, ...page.items.filter((item) => !known.has(item.id))], next: page.next_cursor };
 }
 
-/** The rows with this one's new values. */
+/** With new values of one row. */
 export function withOne(rows, item) {
   return { ...rows, items: rows.items?.map((known) => (known.id === item.id ? item : known)) ?? null };
 }
 
-/** The rows with a new one above them. */
+/** With a new row above. */
 export function withNew(rows, item) {
   return { ...rows, items: [item, ...(rows.items ?? []).filter(({ id }) => id !== item.id)] };
 }
 
-/** The rows without the one that is gone. */
+/** Without a removed row. */
 export function without(rows, gone) {
   return { ...rows, items: rows.items?.filter(({ id }) => id !== gone) ?? null };
 }

@@ -1,4 +1,4 @@
-// Saving: a form with its draft and problems.
+// A form with its draft and problems.
 
 import { html, useEffect, useRef, useState } from '../htm-preact.js';
 import { useDraft } from './draft.js';

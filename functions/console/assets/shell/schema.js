@@ -1,9 +1,9 @@
-// A JSON Schema as a form needs it: members, variants, first values, and the fields of problems.
+// JSON Schemas for forms: members, variants, first values, and the fields of problems.
 
-/** Names of members that are secrets. */
+/** In members' names. */
 export const SECRET = /(^|_)(secret|token|password|api_key|bearer|pin)$/;
 
-/** Follows references and merges the parts of `allOf`; a part counts before the schemas that it refers to. */
+/** Follows references, merges `allOf`; a part counts before the schemas that it refers to. */
 export function resolved(schema, known) {
   if (!schema || typeof schema !== 'object') return {};
   const { $ref, allOf = [], ...own } = schema;
@@ -27,14 +27,14 @@ function merged(one, other) {
   return both;
 }
 
-/** A value's type as schemas name it. */
+/** As schemas name it. */
 export function typeOf(value) {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   return typeof value;
 }
 
-/** The type of a schema beside null; undefined where several are allowed. */
+/** Besides null; undefined if several are allowed. */
 export function typeIn({ type, properties, additionalProperties, items, enum: among }) {
   const types = [type ?? []].flat().filter((known) => known !== 'null');
   if (types.length === 1) return types[0] === 'integer' ? 'number' : types[0];
@@ -46,8 +46,8 @@ export function typeIn({ type, properties, additionalProperties, items, enum: am
 const listed = (schema) => (schema?.const === undefined ? schema?.enum?.filter((value) => value !== null) : [schema.const]);
 
 /**
- * The variants of a value, `{name, schema}`, or null if there is one form. `by` is the member that tells them apart. A variant without it
- * is a short form of another one: it is only offered to a value that has it.
+ * The variants of a value, `{name, schema}`, or null for a single form. Member `by` tells them apart. A variant without it
+ * is a short form, offered only to a value that has it.
  */
 export function variantsOf(schema, known, value) {
   const { oneOf, anyOf, ...base } = schema;
@@ -58,7 +58,7 @@ export function variantsOf(schema, known, value) {
     return lists.length > 1 && new Set(lists.flat()).size === lists.flat().length;
   };
   const by = options.flatMap(({ properties }) => Object.keys(properties ?? {})).find(telling) ?? null;
-  // Variants beside members of its own, which nothing tells apart, are conditions and no choice.
+  // Indistinguishable variants beside members are conditions.
   if (by === null && base.properties) return null;
   const all = options.map((option) => {
     const { oneOf: inner, ...rest } = base;
@@ -76,7 +76,7 @@ export function variantsOf(schema, known, value) {
   return { by, variants, chosen };
 }
 
-/** The value that a required part begins with; undefined where a person has to give it. */
+/** A required part's first value; undefined if a person has to give it. */
 export function begun(schema, known) {
   const whole = resolved(schema, known);
   if (whole.const !== undefined) return whole.const;
@@ -88,7 +88,7 @@ export function begun(schema, known) {
   return undefined;
 }
 
-/** The first value of a variant. */
+/** Of a variant. */
 export function begunAs({ schema, values }, by, known) {
   const value = begun(schema, known);
   return by && values ? { ...value, [by]: values[0] } : value;
@@ -102,34 +102,34 @@ function members({ properties = {}, required = [] }, known, value) {
   return value;
 }
 
-/** A value without its empty members. */
+/** Without empty members. */
 export function cleaned(value) {
   if (Array.isArray(value)) return value.map((item) => cleaned(item) ?? '');
   if (typeOf(value) !== 'object') return value;
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== '').map(([name, inner]) => [name, cleaned(inner)]));
 }
 
-/** The different members of an object, null for each removed one. */
+/** Different members, null for removed ones. */
 export function changes(before, after) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const differs = (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null);
   return Object.fromEntries(names.filter(differs).map((name) => [name, after[name] ?? null]));
 }
 
-/** `label_of_it`, `labelOfIt` as words. */
+/** Of `label_of_it` or `labelOfIt`. */
 export function wordsOf(name) {
   const words = String(name).replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll(/[_-]/g, ' ').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1).replace(/\b(url|id|api|sid|sms|ai|sip)\b/g, (word) => word.toUpperCase());
 }
 
-/** `recipients.fixedValues[0]` and `/recipients/fixedValues/0` as parts. */
+/** Of `recipients.fixedValues[0]` or `/recipients/fixedValues/0`. */
 export function partsOf(field) {
   return String(field).split(/[.[\]/]+/).filter(Boolean);
 }
 
 const within = (path, parts) => path.every((part, place) => parts[place] === String(part));
 
-/** The problems shown at `path`: its own, and deeper ones that none of its `members` shows. */
+/** The problems at `path`, and deeper problems outside its `members`. */
 export function problemsAt(problems, path, members = null) {
   return problems
     .filter(({ field }) => {
@@ -143,10 +143,10 @@ export function problemsAt(problems, path, members = null) {
     });
 }
 
-/** So much help is read at a glance. */
+/** Readable at a glance. */
 const GLANCE = 130;
 
-/** A short description, or its first sentence and the rest. */
+/** Whole, or the first sentence and the rest. */
 export function halves(description = '') {
   const text = description.replaceAll(/\s+/g, ' ').trim();
   if (text.length <= GLANCE) return [text, ''];

@@ -1,4 +1,4 @@
-// Status as a word, a shape and a colour: always all three.
+// Status: always a word, a shape and a colour.
 
 import { html } from '../htm-preact.js';
 import { Icon } from './icons.js';
@@ -42,7 +42,7 @@ const KNOWN = {
   ended: ['Ended', 'done', 'stop'],
 };
 
-/** A word that a newer version says is shown as it is. */
+/** A newer version's word is shown as it is. */
 export function wordOf(status) {
   const word = String(status ?? 'unknown').replaceAll(/[-_]/g, ' ');
   return KNOWN[status]?.[0] ?? word[0].toUpperCase() + word.slice(1);

@@ -1,12 +1,11 @@
-// One state and its subscribers.
+// A state and its subscribers.
 
-/** A state that tells its listeners when it changes. */
 export function store(initial) {
   let state = initial;
   const listeners = new Set();
   return {
     get: () => state,
-    /** Takes over these members. */
+    /** Merges these members. */
     set(changes) {
       state = { ...state, ...changes };
       for (const listener of listeners) listener(state);

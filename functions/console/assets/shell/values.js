@@ -1,11 +1,11 @@
-// Names and values, as a tool is given them: as text, and not as JSON.
+// Names and values of a tool as text, not JSON.
 
 import { html } from '../htm-preact.js';
 
-/** Lists and objects in each other, beyond which they are shown as JSON. */
+/** Nested lists and objects; deeper ones are shown as JSON. */
 const DEEPEST = 3;
 
-/** An object as a list of its members, a list as its items, anything else as text. */
+/** Objects as lists of members, lists as items, anything else as text. */
 export function Values({ values }) {
   if (values === null || typeof values !== 'object') return html`<pre tabindex="0" dir="auto">${text(values)}</pre>`;
   return html`<${Value} value=${values} depth=${0} />`;

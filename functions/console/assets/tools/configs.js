@@ -1,11 +1,11 @@
-// Configurations of tools: the one of a saved tool, and the arguments that a configuration asks of the model.
+// Configurations: of a saved tool, and its arguments for the model.
 
 export const TYPES = [['sms', 'Send an SMS'], ['api_request', 'Call an API'], ['pipedream_action', 'Act at a service'], ['transfer_call', 'Transfer the call'], ['query', 'Search knowledge']];
-/** Members of a configuration whose own members become arguments, and what their names begin with. */
+/** Parts of a configuration whose members become arguments, with the prefix of their names. */
 const GROUPS = { headers: 'header_', body: 'body_', params: '' };
 const FLAGS = ['async', 'attach_to_agent', 'execute_on_call_start'];
 
-/** A saved tool as its author configures it. */
+/** As its author configures it. */
 export function configOf(tool) {
   const { config_metadata: config, type, label, description } = tool;
   const flags = Object.fromEntries(FLAGS.map((flag) => [flag, tool[flag]]));
@@ -13,7 +13,7 @@ export function configOf(tool) {
   return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== null && value !== undefined));
 }
 
-/** The JSON Schema of the arguments that the model gives. */
+/** JSON Schema, for the model. */
 export function argumentsOf(config) {
   const properties = {};
   const required = [];

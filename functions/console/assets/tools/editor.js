@@ -1,4 +1,4 @@
-// Makes or edits a tool by a form, beside what it would send.
+// Makes or edits a tool by a form, beside a trial of its request.
 
 import { html } from '../htm-preact.js';
 import { useChoices } from '../shell/attachments.js';
@@ -14,14 +14,14 @@ import { Trial } from './trial.js';
 const FIRST = ['label', 'description', 'method', 'url', 'from', 'recipients', 'text', 'knowledge_base_id', 'query', 'pipedreamMetadata', 'params', 'target', 'destinations', 'message', 'messageStrategy', 'headers', 'body'];
 const SCHEMAS = { sms: 'SmsConfig', api_request: 'ApiRequestConfig', pipedream_action: 'PipedreamActionConfig', transfer_call: 'TransferCallConfig', query: 'QueryConfig' };
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((value) => ({ value, word: value }));
-/** Types whose fixed values may be secrets. */
+/** By type. */
 const SECRETS = ['api_request', 'pipedream_action'];
 const WORDS = {
   labels: { label: 'Name for people', description: 'What the model is told', async: 'The agent goes on without waiting', attach_to_agent: 'Agents can call it', execute_on_call_start: 'Runs when a call starts', method: 'Method', url: 'Address', chat: 'In the chat', from: 'Sent from', recipients: 'Recipients', text: 'Text', fixedValues: 'Always', aiExtension: 'More from the model', enabled: 'The model may add some', prompt: 'Description for the model', required: 'The model must give it', schema: 'Kind of value', phone_number_id: 'Phone number', knowledge_base_id: 'Knowledge base', pipedreamMetadata: 'Action', preloadedParams: 'Always sent', params: 'Parameters', redact: 'Hidden in the history', target: 'To whom', value: 'Value', 'schema.required': 'Required members', 'schema.description': 'What it is', 'schema.enum': 'Only these values', secret: 'The value is a secret', messageStrategy: 'What the recipient hears first', least_role: 'Least role', consent: 'Ask the person first' },
   variants: { called_number: 'The number that was called', specific_number: 'One of your numbers', caller_only: 'The caller only', 'allowed_recipients.array': 'These numbers', number: 'A phone number', sip: 'A SIP address', assistant: 'Another agent', sms: 'An SMS' },
 };
 
-/** A new tool of a type, or a change of `tool`. */
+/** Changes `tool`, or makes one. */
 export function Editor({ tool = null, type, api, slug, role, onSaved }) {
   const refused = whyNot(role, 'admin');
   const numbers = useChoices(api, slug, 'phone-numbers', ({ number, label }) => `${label} (${number})`);

@@ -1,4 +1,4 @@
-// Tools, newest first, and one of them with its executions.
+// Tools, newest first.
 
 import { html } from '../htm-preact.js';
 import { Choices, List, Nothing } from '../shell/list.js';

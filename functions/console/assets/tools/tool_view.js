@@ -1,4 +1,4 @@
-// One tool: what the model fills in, who has it, and what became of its executions.
+// One tool: its arguments for the model, its agents, and its executions.
 
 import { html } from '../htm-preact.js';
 import { Absent } from '../shell/absent.js';
@@ -17,7 +17,7 @@ import { Editor } from './editor.js';
 import { occasionOf, parametersOf, typeOf } from './words.js';
 
 const NEVER = () => null;
-/** Until it has come, it is asked for again. */
+/** Asks again until the data have come. */
 const UNTIL_THERE = (data) => (data === null ? 3_000 : null);
 const FILTERS = [['', 'All'], ['failed', 'Failed'], ['unknown', 'Unknown'], ['succeeded', 'Succeeded']];
 

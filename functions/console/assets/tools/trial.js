@@ -1,4 +1,4 @@
-// What a tool would send, shown while it is edited: a dry run after every change.
+// The request of a tool under edit: a dry run after every change.
 
 import { html, useEffect, useState } from '../htm-preact.js';
 import { Form } from '../shell/form.js';
@@ -9,17 +9,17 @@ import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
 import { argumentsOf } from './configs.js';
 
-/** A dry run waits for the end of a word. */
+/** Waits for the end of a word. */
 const PATIENCE = 500;
 const CALLER = '+14155550101';
 
-/** `tool` is the saved tool while it is unchanged: then its secrets are known. */
+/** `tool`: the saved tool, if unchanged: then its secrets are known. */
 export function Trial({ api, config, tool, role, schemas }) {
   const [given, fill] = useState({});
   const [caller, call] = useState(CALLER);
   const [{ answer, error, late }, tell] = useState({});
   const refused = whyNot(role, 'member');
-  // The API has no stored secret for a configuration that is not saved.
+  // An unsaved configuration has no stored secrets.
   const masked = !tool && JSON.stringify(config).includes('[secret]');
   const asks = argumentsOf(config);
   const body = JSON.stringify({ ...(tool ? { tool_id: tool.id } : { config: cleaned(config) }), arguments: cleaned(given), caller_phone_number: caller || null, dry_run: true });

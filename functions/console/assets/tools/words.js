@@ -6,13 +6,13 @@ export function typeOf({ type }) {
   return TYPES[type] ?? type;
 }
 
-/** When it runs: by the model, on its own when a call starts, or both. */
+/** By the model, on its own when a call starts, or both. */
 export function occasionOf({ execute_on_call_start: start, attach_to_agent: agent }) {
   if (start && agent) return 'When a call starts, and when the model calls it';
   return start ? 'When a call starts' : 'When the model calls it';
 }
 
-/** The model's parameters: `{name, type, description, required}`. */
+/** `{name, type, description, required}`. */
 export function parametersOf({ function_schema: schema }) {
   const { properties = {}, required = [] } = schema?.parameters ?? {};
   return Object.entries(properties).map(([name, { type, format, description }]) => ({

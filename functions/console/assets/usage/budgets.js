@@ -1,4 +1,4 @@
-// Budgets, with how much of each is used.
+// Budgets and their use.
 
 const KNOWN = {
   executions_per_hour: ['Executions of tools, this hour', 'Over it, agents are told that a tool cannot be used now.'],
@@ -9,7 +9,7 @@ const KNOWN = {
 
 const shown = (amount, unit) => (unit === 'dollars' ? `$${amount.toFixed(2)}` : amount.toLocaleString('en'));
 
-/** `{id, word, used, limit, share, until, beyond}` of each budget; one of a newer version goes by its name. */
+/** `{id, word, used, limit, share, until, beyond}` of each budget; a newer version's keeps its name. */
 export function budgetsOf(usage) {
   return Object.entries(usage ?? {}).filter(([, budget]) => budget.limit !== undefined).map(([id, { used, limit, until }]) => {
     const [word, beyond = '', unit] = KNOWN[id] ?? [id.replaceAll('_', ' ')];
@@ -17,7 +17,7 @@ export function budgetsOf(usage) {
   });
 }
 
-/** The series of the chart by day. */
+/** By day. */
 export const SERIES = [
   { id: 'executions', word: 'Executions' },
   { id: 'runs', word: 'Runs' },
@@ -25,7 +25,7 @@ export const SERIES = [
   { id: 'own_cost', word: 'Own key', unit: 'dollars' },
 ];
 
-/** What `Bars` needs for a series of days, oldest first; null if nothing was counted yet. Days before the first count are left out. */
+/** For `Bars`, oldest first, from the first counted day on; null if nothing was counted. */
 export function chartOf(days, id) {
   const { word, unit } = SERIES.find((one) => one.id === id);
   const known = days.filter((day) => typeof day[id] === 'number');

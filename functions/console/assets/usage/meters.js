@@ -1,4 +1,4 @@
-// How much of each budget is used, as bars.
+// The use of each budget, as bars.
 
 import { html } from '../htm-preact.js';
 import { exact } from '../shell/moments.js';

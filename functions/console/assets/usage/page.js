@@ -1,4 +1,4 @@
-// The use of the organization's budgets: now, and by day.
+// The use of the organization's budgets, now and by day.
 
 import { html } from '../htm-preact.js';
 import { Bars } from '../shell/bars.js';

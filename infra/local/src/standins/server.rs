@@ -32,7 +32,7 @@ use tokio::{
 use super::{
     exchange::{Answer, Payload, Request, refused},
     fault::{DropAt, Effect, Fault, Faults},
-    record::{Log, Recorded},
+    request_log::{Log, Recorded},
 };
 
 /// The largest body that is read; VAPI's messages carry a whole assistant and its history.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use shared::models::Timestamp;
 
 use super::{STAGE, routes::Matched};
-use crate::{aws::REGION, front_door::end_to_end};
+use crate::{aws::REGION, http_api::end_to_end};
 
 /// Lambda's limit of an event, in bytes.
 pub(super) const LARGEST_EVENT: usize = 6 * 1024 * 1024;
@@ -46,7 +46,7 @@ pub(super) fn event(
     for (name, value) in [
         ("Host", domain.as_str()),
         ("X-Amzn-Trace-Id", trace),
-        // Only this machine can reach the door.
+        // Only this machine can reach this API.
         ("X-Forwarded-For", "127.0.0.1"),
         ("X-Forwarded-Port", "443"),
         ("X-Forwarded-Proto", "https"),

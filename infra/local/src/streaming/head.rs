@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::front_door::end_to_end;
+use crate::http_api::end_to_end;
 
 const END: [u8; 8] = [0; 8];
 

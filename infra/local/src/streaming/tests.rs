@@ -1,4 +1,4 @@
-//! Tests the door with a real function and with faulty ones.
+//! Tests the API with a real function and with faulty ones.
 //!
 //! The real function (`lambda_http`) is this test program in another process; the faulty ones violate the runtime
 //! API.
@@ -116,7 +116,7 @@ impl Launch for Fake {
 }
 
 struct Opened {
-    door: StreamingDoor,
+    api: StreamingApi,
     url: String,
     lines: Arc<Mutex<Vec<String>>>,
 }
@@ -130,8 +130,8 @@ impl Opened {
         let listener = ports::listen(0, SERVICE).unwrap();
         let url = format!("http://{}/{STAGE}", listener.local_addr().unwrap());
         let launch = launch(Arc::clone(&function), Arc::clone(&log));
-        let door = StreamingDoor::serve(listener, function, launch, log).unwrap();
-        Self { door, url, lines }
+        let api = StreamingApi::serve(listener, function, launch, log).unwrap();
+        Self { api, url, lines }
     }
 
     fn of(function: Function) -> Self {
@@ -164,7 +164,7 @@ impl Opened {
     }
 
     fn processes(&self) -> usize {
-        self.door.environments.count()
+        self.api.environments.count()
     }
 }
 

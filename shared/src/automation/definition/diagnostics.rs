@@ -72,6 +72,7 @@ codes! {
     /// The organization has no hook to which the service posts the event.
     WaitsForHook = "waits_for_hook",
     InThePast = "in_the_past",
+    NeverOccurs = "never_occurs",
     UnknownTimezone = "unknown_timezone",
     TimezoneAssumed = "timezone_assumed",
     SourceToolActs = "source_tool_acts",

@@ -32,6 +32,7 @@ const PLACES: [(&str, &[&str]); 3] = [
         "trigger_config",
         &[
             "service",
+            "hook",
             "event_type",
             "filters",
             "source_tool",
@@ -40,6 +41,8 @@ const PLACES: [(&str, &[&str]); 3] = [
             "filter",
             "aggregation_mode",
             "interval",
+            "cron",
+            "not_on",
             "time_of_day",
             "day_of_week",
             "timezone",
@@ -53,7 +56,13 @@ const PLACES: [(&str, &[&str]); 3] = [
 ];
 
 /// Common names for fields, used in hints.
-const OTHER_NAMES: [(&str, &str); 8] = [
+const OTHER_NAMES: [(&str, &str); 14] = [
+    ("schedule", "cron"),
+    ("expression", "cron"),
+    ("cron_expression", "cron"),
+    ("except", "not_on"),
+    ("exclude", "not_on"),
+    ("holidays", "not_on"),
     ("time", "time_of_day"),
     ("at", "time_of_day"),
     ("hour", "time_of_day"),
@@ -215,9 +224,6 @@ impl<'a, 'd> Members<'a, 'd> {
                 }
                 Some("an action") if pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
                 Some(place) => format!("Move it to {place}, or leave it out."),
-                None if pointer == "/trigger_config" && name == "cron" => {
-                    "Leave it out: a schedule has an interval, and with daily and weekly a time_of_day.".to_owned()
-                }
                 None if !pointer.starts_with("/actions/") => "Leave it out.".to_owned(),
                 None => "Leave it out; a tool's arguments go into the parameters of its action.".to_owned(),
             };

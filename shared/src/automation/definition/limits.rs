@@ -206,8 +206,8 @@ mod tests {
             let action = json!({"id": "a", "tool": "gmail_send_email", "parameters": {}, "approval": approval});
             let (definition, problems) = read(&json!({"actions": [action]}));
             let body = definition.unwrap().body;
-            let crate::automation::AutomationBody::Actions(mut actions) = body else { panic!("there are actions") };
-            (actions.remove(0).approval, problems)
+            let crate::automation::AutomationBody::Actions(steps) = body else { panic!("there are actions") };
+            (crate::automation::all_actions(&steps).next().unwrap().approval.clone(), problems)
         };
         assert_eq!(action(json!(true)), (Some(ApprovalRequest::default()), Vec::new()));
         assert_eq!(action(json!(false)).0, None);

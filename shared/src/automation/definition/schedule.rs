@@ -2,13 +2,18 @@
 //!
 //! Each next occurrence is computed from civil time, never from the last instant, so 09:00 stays 09:00 across clock changes. A
 //! time skipped when clocks go forward has no occurrence; a time repeated when they go back has one, the first. An interval also
-//! runs during the repeated time if it is no longer than the repetition: 15 minutes stay 15 minutes.
+//! runs during the repeated time if it is no longer than the repetition: 15 minutes stay 15 minutes. A cron expression does so if
+//! its hours are `*`.
+
+pub(super) mod cron;
+pub(super) mod excluded_days;
 
 use jiff::{
     civil,
     tz::{AmbiguousOffset, TimeZone},
 };
 
+use self::{cron::CronExpression, excluded_days::ExcludedDay};
 use super::trigger::Trigger;
 use crate::models::Timestamp;
 
@@ -16,6 +21,8 @@ use crate::models::Timestamp;
 const MOST_DAYS: u32 = 400;
 /// Clock changes passed in the search for the next interval.
 const MOST_STEPS: u32 = 100;
+/// Excluded days passed one after the other. A definition lists fewer, so only yearly ones that cover the whole rule reach this.
+const MOST_EXCLUDED: u32 = 1_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScheduleRule {
@@ -33,6 +40,17 @@ pub enum ScheduleRule {
         day_of_week: Option<u8>,
         zone: TimeZone,
     },
+    /// At the times of any of the expressions.
+    Cron {
+        expressions: Vec<CronExpression>,
+        zone: TimeZone,
+    },
+    /// Without the occurrences on these days of the zone.
+    Except {
+        rule: Box<Self>,
+        days: Vec<ExcludedDay>,
+        zone: TimeZone,
+    },
 }
 
 impl ScheduleRule {
@@ -40,18 +58,7 @@ impl ScheduleRule {
     pub fn of(trigger: &Trigger) -> Option<Self> {
         match trigger {
             Trigger::ScheduleOnce { run_at, .. } => Some(Self::Once { at: *run_at }),
-            Trigger::ScheduleRecurring { interval, time_of_day, day_of_week, zone, .. } => {
-                let zone = zone.clone();
-                let minutes = match *interval {
-                    "5min" => 5,
-                    "15min" => 15,
-                    "30min" => 30,
-                    "1hr" => 60,
-                    "6hr" => 360,
-                    _ => return Some(Self::Daily { time: (*time_of_day)?, day_of_week: *day_of_week, zone }),
-                };
-                Some(Self::Every { minutes, zone })
-            }
+            Trigger::ScheduleRecurring { rule, .. } => Some(rule.clone()),
             _ => None,
         }
     }
@@ -63,9 +70,49 @@ impl ScheduleRule {
             Self::Once { at } => return (*at > after).then_some(*at),
             Self::Every { minutes, zone } => next_of_interval(minutes * 60, zone, moment)?,
             Self::Daily { time, day_of_week, zone } => next_of_day(*time, *day_of_week, zone, moment)?,
+            Self::Cron { expressions, zone } => {
+                expressions.iter().filter_map(|one| one.next_after(zone, moment)).min()?
+            }
+            Self::Except { rule, days, zone } => return next_except(rule, days, zone, after),
         };
         Some(Timestamp::from_millis(next.as_millisecond()))
     }
+
+    /// Up to `most` occurrences after `after`, in the time of the rule's zone: `2026-11-25T09:00:00+01:00`.
+    pub fn upcoming(&self, after: Timestamp, most: usize) -> Vec<String> {
+        let next = |at: &Timestamp| self.next_after(*at);
+        let all = std::iter::successors(self.next_after(after), next).take(most);
+        all.filter_map(|at| Some(shown(self.zone(), jiff::Timestamp::from_millisecond(at.as_millis()).ok()?))).collect()
+    }
+
+    fn zone(&self) -> &TimeZone {
+        static UTC: TimeZone = TimeZone::UTC;
+        match self {
+            Self::Once { .. } => &UTC,
+            Self::Every { zone, .. }
+            | Self::Daily { zone, .. }
+            | Self::Cron { zone, .. }
+            | Self::Except { zone, .. } => zone,
+        }
+    }
+}
+
+fn shown(zone: &TimeZone, moment: jiff::Timestamp) -> String {
+    moment.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+fn next_except(rule: &ScheduleRule, days: &[ExcludedDay], zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+    let mut after = after;
+    for _ in 0..MOST_EXCLUDED {
+        let next = rule.next_after(after)?;
+        let day = jiff::Timestamp::from_millisecond(next.as_millis()).ok()?.to_zoned(zone.clone()).date();
+        if !days.iter().any(|excluded| excluded.is(day)) {
+            return Some(next);
+        }
+        let morning = day.tomorrow().ok()?.to_zoned(zone.clone()).ok()?.timestamp();
+        after = next.max(Timestamp::from_millis(morning.as_millisecond() - 1));
+    }
+    None
 }
 
 fn next_of_day(
@@ -256,6 +303,41 @@ mod tests {
         let kathmandu = "Asia/Kathmandu";
         let expected = ["2026-11-22T13:00+05:45", "2026-11-22T14:00+05:45"];
         assert_eq!(shown(&every(60, kathmandu), kathmandu, "2026-11-22T06:45:00Z", 2), expected);
+    }
+
+    #[test]
+    fn excluded_days_have_no_occurrence_and_a_rule_of_excluded_days_only_never_occurs() {
+        let except = |rule: ScheduleRule, days: &[&str]| ScheduleRule::Except {
+            rule: Box::new(rule),
+            days: days.iter().map(|day| ExcludedDay::parse(day).unwrap()).collect(),
+            zone: zone("Europe/Berlin"),
+        };
+        let rule = except(daily("09:00", "Europe/Berlin"), &["12-25", "12-26", "2026-12-28"]);
+        let expected = ["2026-12-24T09:00+01:00", "2026-12-27T09:00+01:00", "2026-12-29T09:00+01:00"];
+        assert_eq!(shown(&rule, "Europe/Berlin", "2026-12-23T12:00:00Z", 3), expected);
+        // The day is that of the zone: 23:30 UTC is the next day in Berlin.
+        let rule = except(every(30, "Europe/Berlin"), &["2026-12-25"]);
+        let expected = ["2026-12-24T23:30+01:00", "2026-12-26T00:00+01:00"];
+        assert_eq!(shown(&rule, "Europe/Berlin", "2026-12-24T22:10:00Z", 2), expected);
+        let christmas = |cron: &str| ScheduleRule::Cron {
+            expressions: vec![CronExpression::parse(cron).unwrap()],
+            zone: zone("Europe/Berlin"),
+        };
+        let never = except(christmas("0 9 25 12 *"), &["12-25"]);
+        assert_eq!(never.next_after("2026-11-24T12:00:00Z".parse().unwrap()), None);
+        let now: Timestamp = "2026-11-24T12:00:00Z".parse().unwrap();
+        let expected = ["2027-12-25T09:00:00+01:00", "2028-12-25T09:00:00+01:00"];
+        assert_eq!(except(christmas("0 9 25 12 *"), &["2026-12-25"]).upcoming(now, 2), expected);
+    }
+
+    #[test]
+    fn several_expressions_are_one_schedule() {
+        let expressions = ["0 9 * * MON-FRI", "30 13 * * *", "0 9 25 * *"];
+        let expressions = expressions.map(|text| CronExpression::parse(text).unwrap()).into();
+        let rule = ScheduleRule::Cron { expressions, zone: TimeZone::UTC };
+        // Two expressions at one time are one occurrence.
+        let expected = ["2026-11-24T13:30+00:00", "2026-11-25T09:00+00:00", "2026-11-25T13:30+00:00"];
+        assert_eq!(shown(&rule, "UTC", "2026-11-24T12:00:00Z", 3), expected);
     }
 
     #[test]

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 
 use super::{
     diagnostics::{Code, Diagnostic, Diagnostics, child},
-    fields::Members,
+    fields::{Members, wrong_type},
+    schedule::{ScheduleRule, cron::CronExpression, excluded_days::ExcludedDay},
 };
 use crate::{
     automation::{expressions::conditions::Condition, nearest},
-    models::Timestamp,
+    models::{Timestamp, folded_name},
+    webhooks::{ANY_EVENT, own_name, own_service},
 };
 
 pub const TRIGGER_TYPES: [&str; 5] = ["webhook", "polling", "schedule_once", "schedule_recurring", "manual"];
@@ -25,6 +27,8 @@ pub const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursd
 const USUAL_POLLING_MINUTES: u64 = 15;
 const LONGEST_POLLING_MINUTES: u64 = 7 * 24 * 60;
 const LONGEST_NAME: usize = 200;
+pub const MOST_CRON_EXPRESSIONS: usize = 10;
+pub const MOST_EXCLUDED_DAYS: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trigger {
@@ -41,11 +45,7 @@ pub enum Trigger {
         missed: Missed,
     },
     ScheduleRecurring {
-        interval: &'static str,
-        time_of_day: Option<civil::Time>,
-        /// Sunday is 0.
-        day_of_week: Option<u8>,
-        zone: TimeZone,
+        rule: ScheduleRule,
         missed: Missed,
     },
     Manual,
@@ -152,11 +152,29 @@ fn example(trigger_type: &str) -> &'static str {
 }
 
 fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    if config.get("hook").is_some() {
+        return own_hook(config);
+    }
     let service = config.required_text("service", LONGEST_NAME, "\"Slack\"");
     let event_type = config.required_text("event_type", LONGEST_NAME, "\"message\"");
     let params = config.object("params", "{\"labels\": [\"INBOX\"]}").cloned().unwrap_or_default();
     let filters = condition(config, "filters");
     Some(Trigger::Webhook { service: service?, event_type: event_type?, params, filters })
+}
+
+/// The events of an organization's own hook; all of them without `event_type`.
+fn own_hook(config: &mut Members<'_, '_>) -> Option<Trigger> {
+    let name = config.text("hook", LONGEST_NAME, "\"acme\"");
+    config.refuse("service", "the hook says where the events come from");
+    config.refuse("params", "an own hook takes none");
+    let event_type = match config.get("event_type") {
+        None => Some(ANY_EVENT.to_owned()),
+        Some(_) => config.text("event_type", LONGEST_NAME, "\"order.paid\""),
+    };
+    let filters = condition(config, "filters");
+    let name = folded_name(&name?);
+    let service = own_service(own_name(&name).unwrap_or(&name));
+    Some(Trigger::Webhook { service, event_type: event_type?, params: Map::new(), filters })
 }
 
 /// `None` also for an empty object or list.
@@ -240,10 +258,91 @@ fn too_far(config: &mut Members<'_, '_>) {
 }
 
 fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
-    config.required("interval", "\"daily\"");
-    let interval = config.one_of("interval", &INTERVALS);
+    let by_cron = config.get("cron").is_some();
     let zone = zone(config);
     let missed = missed(config);
+    let days = excluded_days(config);
+    let rule = if by_cron { cron(config, zone.clone()) } else { interval(config, zone.clone()) }?;
+    let days = days?;
+    let zone = zone.unwrap_or(TimeZone::UTC);
+    let rule = if days.is_empty() { rule } else { ScheduleRule::Except { rule: Box::new(rule), days, zone } };
+    Some(Trigger::ScheduleRecurring { rule, missed })
+}
+
+fn cron(config: &mut Members<'_, '_>, zone: Option<TimeZone>) -> Option<ScheduleRule> {
+    for name in ["interval", "time_of_day", "day_of_week"] {
+        config.refuse(name, "cron says when it runs");
+    }
+    if zone.is_none() && config.get("timezone").is_none() {
+        assume_utc(config, "cron");
+    }
+    let written = texts(config, "cron", MOST_CRON_EXPRESSIONS, "\"0 9 * * MON-FRI\"")?;
+    let mut expressions = Vec::with_capacity(written.len());
+    for (place, text) in &written {
+        match CronExpression::parse(text) {
+            Ok(expression) => expressions.push(expression),
+            Err((message, hint)) => {
+                let error = Diagnostic::error(Code::InvalidValue, place, message, hint);
+                config.report.push(error.found(&text.as_str().into()));
+            }
+        }
+    }
+    let all = !expressions.is_empty() && expressions.len() == written.len();
+    all.then(|| ScheduleRule::Cron { expressions, zone: zone.unwrap_or(TimeZone::UTC) })
+}
+
+/// `not_on`; empty if absent, `None` after a mistake.
+fn excluded_days(config: &mut Members<'_, '_>) -> Option<Vec<ExcludedDay>> {
+    if config.get("not_on").is_none() {
+        return Some(Vec::new());
+    }
+    let written = texts(config, "not_on", MOST_EXCLUDED_DAYS, "[\"12-25\", \"2026-12-31\"]")?;
+    let mut days = Vec::with_capacity(written.len());
+    for (place, text) in &written {
+        if let Some(day) = ExcludedDay::parse(text) {
+            days.push(day);
+            continue;
+        }
+        let message = "This is not a day of the calendar.";
+        let hint = "Write \"2026-12-24\" for one day, or \"12-24\" for that day of every year.";
+        config.report.push(Diagnostic::error(Code::InvalidValue, place, message, hint).found(&text.as_str().into()));
+    }
+    (days.len() == written.len()).then_some(days)
+}
+
+/// A text or a list of texts, each with its place.
+fn texts(
+    config: &mut Members<'_, '_>,
+    name: &'static str,
+    most: usize,
+    example: &str,
+) -> Option<Vec<(String, String)>> {
+    let value = config.get(name)?;
+    let place = config.path(name);
+    let Some(list) = value.as_array() else {
+        return config.as_text(name, value, LONGEST_NAME, example).map(|text| vec![(place, text)]);
+    };
+    if list.is_empty() || list.len() > most {
+        let message = format!("{name} has {} entries; it can have 1 to {most}.", list.len());
+        config.error(Code::InvalidValue, name, message, format!("Write for example {example}."));
+        return None;
+    }
+    let read = list.iter().enumerate().map(|(index, value)| {
+        let place = child(&place, index.to_string());
+        if let Some(text) = value.as_str().filter(|text| text.len() <= LONGEST_NAME) {
+            return Some((place, text.trim().to_owned()));
+        }
+        config.report.push(wrong_type(&place, value, "a short text", example));
+        None
+    });
+    read.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn interval(config: &mut Members<'_, '_>, zone: Option<TimeZone>) -> Option<ScheduleRule> {
+    if config.get("interval").is_none() {
+        config.missing("interval", "\"daily\", or \"cron\": \"0 9 * * MON-FRI\"");
+    }
+    let interval = config.one_of("interval", &INTERVALS);
     let by_the_day = matches!(interval, Some("daily" | "weekly") | None);
     let time_of_day = if by_the_day {
         let text = config.text("time_of_day", LONGEST_NAME, "\"09:00\"");
@@ -264,13 +363,16 @@ fn schedule_recurring(config: &mut Members<'_, '_>) -> Option<Trigger> {
     if time_of_day.is_some() && zone.is_none() && config.get("timezone").is_none() {
         assume_utc(config, "time_of_day");
     }
-    Some(Trigger::ScheduleRecurring {
-        interval: interval?,
-        time_of_day,
-        day_of_week,
-        zone: zone.unwrap_or(TimeZone::UTC),
-        missed,
-    })
+    let zone = zone.unwrap_or(TimeZone::UTC);
+    let minutes = match interval? {
+        "5min" => 5,
+        "15min" => 15,
+        "30min" => 30,
+        "1hr" => 60,
+        "6hr" => 360,
+        _ => return Some(ScheduleRule::Daily { time: time_of_day?, day_of_week, zone }),
+    };
+    Some(ScheduleRule::Every { minutes, zone })
 }
 
 fn time_of_day(config: &mut Members<'_, '_>, text: &str) -> Option<civil::Time> {
@@ -332,14 +434,21 @@ fn assume_utc(config: &mut Members<'_, '_>, name: &str) {
     config.report.push(Diagnostic::warning(Code::TimezoneAssumed, place, message, hint));
 }
 
-/// Reports a moment in the past.
+/// Reports a moment in the past, and a schedule without any occurrence.
 pub(in crate::automation) fn check_time(trigger: &Trigger, now: Timestamp, diagnostics: &mut Diagnostics) {
-    if let Trigger::ScheduleOnce { run_at, .. } = trigger
-        && *run_at <= now
-    {
-        let message = format!("run_at is in the past: the time is {now}.");
-        let hint = "Write a time in the future.";
-        let place = child("/trigger_config", "run_at");
-        diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint).found(&run_at.to_string().into()));
+    match trigger {
+        Trigger::ScheduleOnce { run_at, .. } if *run_at <= now => {
+            let message = format!("run_at is in the past: the time is {now}.");
+            let hint = "Write a time in the future.";
+            let place = child("/trigger_config", "run_at");
+            let error = Diagnostic::error(Code::InThePast, place, message, hint);
+            diagnostics.push(error.found(&run_at.to_string().into()));
+        }
+        Trigger::ScheduleRecurring { rule, .. } if rule.next_after(now).is_none() => {
+            let message = "This schedule never occurs: no calendar has its days, or not_on excludes all of them.";
+            let hint = "Write days that exist, for example \"0 9 L * *\" for the last day of each month.";
+            diagnostics.push(Diagnostic::error(Code::NeverOccurs, "/trigger_config", message, hint));
+        }
+        _ => {}
     }
 }

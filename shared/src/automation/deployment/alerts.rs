@@ -72,7 +72,7 @@ impl Alerts {
                 "run_id": run,
             },
         });
-        let SigningKey { key } = self.secrets.standing(&hook.secret).await?;
+        let SigningKey { key } = self.secrets.of_deployment(&hook.secret).await?;
         let id = format!("alert_{run}");
         let signature = signature(&key, &id, now.as_seconds(), &body.to_string())?;
         let mut headers = HeaderMap::new();

@@ -35,6 +35,7 @@ use crate::{
         Tool, ToolRef, folded_name,
     },
     tool::Unavailable,
+    webhooks::own_name,
 };
 
 /// Time for the answer of the polled tool.
@@ -76,6 +77,7 @@ impl Deployment {
         let looked_up = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline));
         let (known, hook) = join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition));
         let mut known = known?;
+        known.events = self.sample_events(member.organization_id, definition, &known).await;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
         if purpose == Purpose::Saving && !diagnostics.has_errors_at("/trigger_config") {
@@ -93,6 +95,27 @@ impl Deployment {
         Ok((known, diagnostics))
     }
 
+    /// Events that came, of a type whose fields no description has. A failed look-up gives none.
+    async fn sample_events(&self, organization: OrganizationId, definition: &Definition, known: &Known) -> Vec<Value> {
+        let Some(Trigger::Webhook { service, event_type, .. }) = &definition.trigger else { return Vec::new() };
+        let described = match &known.trigger_service {
+            KnownService::OwnHook { .. } => false,
+            KnownService::Here { capabilities: Some(capabilities), .. } => {
+                let payload = capabilities.webhook_payload_schemas.get(event_type);
+                payload.is_some_and(|payload| !payload.trigger_data_fields.is_empty())
+            }
+            _ => return Vec::new(),
+        };
+        if described {
+            return Vec::new();
+        }
+        let found = self.events.samples(organization, &folded_name(service), Some(event_type)).await;
+        found.unwrap_or_else(|error| {
+            tracing::warn!("events of a service could not be looked up: {}", error::chain(&error));
+            Vec::new()
+        })
+    }
+
     pub(in crate::automation) async fn look_up(
         &self,
         organization: OrganizationId,
@@ -105,7 +128,7 @@ impl Deployment {
         let trigger_service = definition.trigger.as_ref().and_then(Trigger::service);
         let rows = self.rows(organization, &names, trigger_service, deadline);
         let capabilities = async {
-            let Some(service) = trigger_service else { return Ok(None) };
+            let Some(service) = trigger_service.filter(|service| own_name(service).is_none()) else { return Ok(None) };
             let found = self.catalogue.services.capabilities(&[service.to_owned()], deadline).await;
             let mut found = found.unwrap_or_else(|error| {
                 tracing::warn!("a service's capabilities could not be looked up: {}", error::chain(&error));
@@ -130,12 +153,14 @@ impl Deployment {
         tools.extend(self.other_tools(organization, unknown, trigger_service, deadline).await?);
         let trigger_service = match trigger_service {
             None => KnownService::NotNamed,
+            Some(service) if own_name(service).is_some() => self.own_hook(organization, service).await?,
             Some(name) => self.trigger_service(name, &rows, capabilities).await,
         };
         Ok(Known {
             tools,
             trigger_service,
             preflight: Preflight::NotAsked,
+            events: Vec::new(),
             earlier,
             built_in: self.catalogue.built_in.clone(),
             ceilings: own.get(KeyService::Llm).is_none().then_some(self.ceilings),
@@ -156,7 +181,8 @@ impl Deployment {
         asked.retain(|name| !self.catalogue.built_in.has(name));
         let tools = if asked.is_empty() { HashMap::new() } else { services.tools_named(&asked, deadline).await? };
         let mut of: BTreeSet<String> = tools.values().map(|tool| tool.service_name.clone()).collect();
-        of.extend(trigger_service.map(str::to_owned));
+        // No row of the catalogue describes an own hook.
+        of.extend(trigger_service.filter(|service| own_name(service).is_none()).map(str::to_owned));
         let of: Vec<String> = of.into_iter().collect();
         let services = if of.is_empty() { Vec::new() } else { services.named(&of, deadline).await? };
         let connections = self.catalogue.connections.of(organization, &services, deadline).await;
@@ -303,6 +329,13 @@ impl Deployment {
         });
         services.retain(|service| service.is_active);
         services
+    }
+
+    async fn own_hook(&self, organization: OrganizationId, service: &str) -> Result<KnownService> {
+        let all = self.event_hooks.hooks.own_services(organization).await?;
+        let names = all.iter().filter_map(|service| own_name(service)).map(str::to_owned);
+        let name = own_name(service).unwrap_or(service).to_owned();
+        Ok(KnownService::OwnHook { name, all: names.collect() })
     }
 
     async fn trigger_service(

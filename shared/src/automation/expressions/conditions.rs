@@ -1,10 +1,13 @@
 //! Conditions: a clause `{path, op, value, case_insensitive?}`, or a group `{operator: AND|OR, clauses: […]}`. `any`, `all` and
 //! `none` look through a list: their value is a condition about `item`.
 //!
-//! This file parses them; `comparison.rs` compares values, and [`Explanation`] tells why a clause holds.
+//! This file parses them; `comparison.rs` compares values, `decision.rs` decides clauses within a bound of work, and
+//! [`Explanation`] tells why a clause holds.
 
 mod comparison;
+mod decision;
 mod explanation;
+mod pattern;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -25,13 +28,11 @@ use crate::{
 
 pub(in crate::automation) use comparison::is_number;
 pub use explanation::{Explained, ExplainedClause, Explanation};
-pub(in crate::automation) use work::OverBound;
-pub use work::Work;
+use pattern::Pattern;
+pub use work::{MOST_COMPARED, OverBound, Work};
 
 const DEEPEST: usize = 10;
 const MOST_CLAUSES: usize = 100;
-/// Bytes of a regular expression.
-const LONGEST_PATTERN: usize = 300;
 
 const SHAPE: &str =
     "a clause {\"path\", \"op\", \"value\"} or a group {\"operator\": \"AND\" or \"OR\", \"clauses\": [...]}";
@@ -52,6 +53,8 @@ pub struct Clause {
     pub value: Value,
     /// Of `any`, `all` and `none`: the value, parsed.
     pub of_item: Option<Box<Condition>>,
+    /// Of `matches`: the value, compiled.
+    pub pattern: Option<Pattern>,
     pub case_insensitive: bool,
 }
 
@@ -195,6 +198,15 @@ impl Condition {
             Self::All(conditions) | Self::Any(conditions) => conditions.iter().flat_map(Self::clauses).collect(),
         }
     }
+
+    /// Cost of the regular expressions that reading the condition compiled.
+    pub(in crate::automation) fn cost_of_compiling(&self) -> usize {
+        let of = |clause: &Clause| {
+            let of_item = clause.of_item.as_ref().map_or(0, |of_item| of_item.cost_of_compiling());
+            of_item + clause.pattern.as_ref().map_or(0, Pattern::cost_of_compiling)
+        };
+        self.clauses().into_iter().map(of).sum()
+    }
 }
 
 fn read(
@@ -296,6 +308,11 @@ fn clause(
     let path = path.and_then(|path| read_path(path, &child(pointer, "path"), diagnostics));
     let operator = operator.and_then(|operator| read_operator(operator, &child(pointer, "op"), diagnostics))?;
     let value = compared_with(operator, given, pointer, diagnostics)?;
+    let pattern = if operator == Operator::Matches {
+        Some(pattern(&value, case_insensitive, &child(pointer, "value"), diagnostics)?)
+    } else {
+        None
+    };
     if operator.is_about_items() && case_insensitive {
         let message = format!("{} compares no text itself.", operator.as_str());
         let hint = "Write \"case_insensitive\" into the condition about item.";
@@ -308,7 +325,7 @@ fn clause(
         None
     };
     let pointer = pointer.to_owned();
-    Some(Condition::Clause(Clause { pointer, path: path?, operator, value, of_item, case_insensitive }))
+    Some(Condition::Clause(Clause { pointer, path: path?, operator, value, of_item, pattern, case_insensitive }))
 }
 
 /// Parses the condition of `any`, `all` or `none`. They do not stand in one another, because their work would multiply.
@@ -346,7 +363,7 @@ fn simple(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option
     let operator = Operator::named(name).or_else(|| Operator::meant(name))?;
     let value = compared_with(operator, Some(given), pointer, diagnostics)?;
     let pointer = pointer.to_owned();
-    Some(Condition::Clause(Clause { pointer, path, operator, value, of_item: None, case_insensitive }))
+    Some(Condition::Clause(Clause { pointer, path, operator, value, of_item: None, pattern: None, case_insensitive }))
 }
 
 fn read_path(value: &Value, pointer: &str, diagnostics: &mut Diagnostics) -> Option<Path> {
@@ -413,10 +430,9 @@ fn compared_with(
         return None;
     };
     let is_template = given.as_str().is_some_and(|text| text.contains("{{"));
-    if operator == Operator::Matches {
-        return pattern(given, &place, diagnostics);
-    }
     let (fits, expected, example) = match operator {
+        // `pattern` checks it.
+        Operator::Matches => (true, "", json!(null)),
         _ if is_template => (true, "", json!(null)),
         Operator::ContainsAny | Operator::In => {
             (given.as_array().is_some_and(|wanted| !wanted.is_empty()), "a list of values", json!(["urgent", "asap"]))
@@ -461,16 +477,16 @@ fn is_range(value: &Value) -> bool {
     fits(low) && fits(high) && in_order
 }
 
-/// Checks the regular expression of `matches`. It is no template, because a pattern of an event's could match everything.
-fn pattern(given: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<Value> {
+/// Compiles the regular expression of `matches`. It is no template, because a pattern of an event's could match everything.
+fn pattern(given: &Value, case_insensitive: bool, place: &str, diagnostics: &mut Diagnostics) -> Option<Pattern> {
     let problem = match given.as_str() {
         None => format!("The operator matches takes a regular expression as text, not {}.", kind(given)),
         Some(text) if text.contains("{{") => "A regular expression cannot hold a template.".to_owned(),
-        Some(text) if text.len() > LONGEST_PATTERN => {
-            format!("A regular expression has at most {LONGEST_PATTERN} bytes.")
+        Some(text) if text.len() > pattern::LONGEST => {
+            format!("A regular expression has at most {} bytes.", pattern::LONGEST)
         }
-        Some(text) => match comparison::compiled(text, false) {
-            Ok(_) => return Some(given.clone()),
+        Some(text) => match Pattern::compile(text, case_insensitive) {
+            Ok(pattern) => return Some(pattern),
             Err(why) => format!("The regular expression cannot be read: {why}."),
         },
     };

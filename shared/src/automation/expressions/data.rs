@@ -94,13 +94,22 @@ pub struct Outputs {
 
 /// An output that its action did not give.
 #[derive(Debug, Clone)]
-pub(super) struct Lacking {
+pub(in crate::automation) struct Lacking {
     action: String,
     became: &'static str,
 }
 
+/// Outcomes in words that an author wanted, unlike a failure.
+pub(in crate::automation) const SKIPPED: &str = "was skipped";
+pub(in crate::automation) const NOT_TAKEN: &str = "is in a branch that was not taken";
+
 impl Lacking {
-    pub(super) fn in_words(&self) -> String {
+    /// Whether the author wanted the action not to run.
+    pub(in crate::automation) fn is_wanted(&self) -> bool {
+        [SKIPPED, NOT_TAKEN].contains(&self.became)
+    }
+
+    pub(in crate::automation) fn in_words(&self) -> String {
         format!("the action {} {}, so its output proves nothing", self.action, self.became)
     }
 }
@@ -109,6 +118,16 @@ impl Outputs {
     pub fn give(&mut self, name: &str, output: Value) {
         self.lacking.remove(name);
         self.given.insert(name.to_owned(), output.into());
+    }
+
+    /// The output of this name, if its action gave one.
+    pub(in crate::automation) fn given(&self, name: &str) -> Option<&Value> {
+        self.given.get(name).map(Lowered::value)
+    }
+
+    pub(in crate::automation) fn forget(&mut self, name: &str) {
+        self.given.remove(name);
+        self.lacking.remove(name);
     }
 
     /// Records that an action gave no output. `became`: its outcome in words, such as `failed`.
@@ -131,8 +150,8 @@ pub struct Data<'a> {
     pub now: Timestamp,
     /// The trigger's zone, or the user's.
     pub zone: TimeZone,
-    /// In a condition about the items of a list: the item, under the name `item`.
-    pub item: Option<&'a Value>,
+    /// An item of a list and its name, which hides every other meaning of the name.
+    pub item: Option<(&'a str, &'a Value)>,
 }
 
 enum Root<'d> {
@@ -141,7 +160,7 @@ enum Root<'d> {
     Date(String),
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
     pub fn get(&self, path: &Path) -> Option<Cow<'_, Value>> {
         let (root, rest) = self.root(path)?;
         match root {
@@ -161,11 +180,17 @@ impl Data<'_> {
         }
     }
 
+    /// Whether lower-case texts at the path are made once, and kept.
+    pub(super) fn keeps_lowered(&self, path: &Path) -> bool {
+        matches!(self.root(path), Some((Root::Lowered(_), _)))
+    }
+
     /// The missing output at the start of a path, if the path begins with one.
-    pub(super) fn lacking(&self, path: &Path) -> Option<&Lacking> {
+    pub(in crate::automation) fn lacking(&self, path: &Path) -> Option<&'a Lacking> {
         let name = path.first();
-        let is_item = self.item.is_some() && name == ITEM;
-        self.outputs.lacking.get(name).filter(|_| !is_item && !self.variables.contains_key(name))
+        let is_item = self.item.is_some_and(|(item, _)| item == name);
+        let outputs: &'a Outputs = self.outputs;
+        outputs.lacking.get(name).filter(|_| !is_item && !self.variables.contains_key(name))
     }
 
     pub(super) fn lacks_outputs(&self) -> bool {
@@ -175,7 +200,7 @@ impl Data<'_> {
     fn root<'p>(&self, path: &'p Path) -> Option<(Root<'_>, &'p [PathStep])> {
         let (first, rest) = path.steps().split_first()?;
         let name = first.name();
-        if let Some(item) = self.item.filter(|_| name == ITEM) {
+        if let Some((_, item)) = self.item.filter(|(item, _)| *item == name) {
             return Some((Root::Value(item), rest));
         }
         if let Some(value) = self.variables.get(name) {

@@ -22,6 +22,8 @@ use crate::{automation::nearest, cut::cut};
 const LONGEST: usize = 500;
 /// Instructions and items of one evaluation: enough to filter, map and sum 10,000 items.
 const FUEL: u64 = 100_000;
+/// Cost of reading and compiling, per byte of its source.
+const LEAST_WORK: usize = 256;
 /// Levels of lists and objects in a result.
 const DEEPEST: usize = 100;
 /// Bytes of `MiniJinja`'s reason, which may quote values.
@@ -91,6 +93,12 @@ impl Expression {
             Err(NotJson::TooLarge) => Err(Failed::TooLarge),
             Err(NotJson::Because(problem)) => Err(Failed::Because(problem)),
         }
+    }
+
+    /// Cost of evaluating it; `of` is that of a value it reads. Each step of it may go through all values.
+    pub(super) fn work(&self, of: impl Fn(&Path) -> usize) -> usize {
+        let read = self.paths.iter().map(|path| of(&path.before_index())).fold(LEAST_WORK, usize::saturating_add);
+        read.saturating_mul(self.source.len())
     }
 
     /// The values that it reads, at their paths, and no others: an event may be much larger than the fields that are used.

@@ -93,6 +93,17 @@ impl Template {
         }
     }
 
+    /// Cost of filling it in; `cost` is that of going through a value.
+    pub(super) fn work(&self, data: &Data<'_>, cost: fn(&Value) -> usize) -> usize {
+        let of = |path: &Path| data.get(path).as_deref().map_or(0, cost);
+        let of_part = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Path(path) => of(path),
+            Part::Expression(expression) => expression.work(of),
+        };
+        self.parts.iter().map(of_part).fold(0, usize::saturating_add)
+    }
+
     fn evaluate(&self, data: &Data<'_>, room: &mut Room) -> Result<Value, Unfilled> {
         if let [part @ (Part::Path(_) | Part::Expression(_))] = &self.parts[..] {
             let value = part.value(data, room)?.unwrap_or_else(|| Cow::Owned(NO_DATA.into()));

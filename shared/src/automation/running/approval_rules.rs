@@ -113,7 +113,7 @@ fn reached(name: &str, value: &Value, found: &mut Vec<String>) {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum ApprovalVerdict {
     Waits,
     /// Proceed, with exactly the approved arguments.
     GoesOn,
@@ -121,21 +121,22 @@ pub enum Standing {
 }
 
 /// `hash`: of the arguments about to be sent.
-pub fn standing(approval: &Approval, hash: &str, now: Timestamp) -> Standing {
+pub fn approval_verdict(approval: &Approval, hash: &str, now: Timestamp) -> ApprovalVerdict {
     match approval.status_at(now) {
-        ApprovalStatus::Pending => Standing::Waits,
+        ApprovalStatus::Pending => ApprovalVerdict::Waits,
         ApprovalStatus::Approved if approval.arguments_hash != hash => {
-            Standing::Refused("The content has changed since it was approved, so it was not sent.".to_owned())
+            ApprovalVerdict::Refused("The content has changed since it was approved, so it was not sent.".to_owned())
         }
-        ApprovalStatus::Approved => Standing::GoesOn,
+        ApprovalStatus::Approved => ApprovalVerdict::GoesOn,
         ApprovalStatus::Refused => {
             let reason = approval.decision_reason.as_deref().unwrap_or("no reason was given");
-            Standing::Refused(format!("It was refused: {reason}"))
+            ApprovalVerdict::Refused(format!("It was refused: {reason}"))
         }
-        ApprovalStatus::Expired => {
-            Standing::Refused(format!("It was not approved before {}, so it was not done.", approval.valid_until))
-        }
-        ApprovalStatus::Cancelled => Standing::Refused("The run was cancelled.".to_owned()),
+        ApprovalStatus::Expired => ApprovalVerdict::Refused(format!(
+            "It was not approved before {}, so it was not done.",
+            approval.valid_until
+        )),
+        ApprovalStatus::Cancelled => ApprovalVerdict::Refused("The run was cancelled.".to_owned()),
     }
 }
 

@@ -3,7 +3,12 @@
 //! Claims alone do not protect a retry: a completed one is free again after its window. So an action acts again only if its
 //! result says that certainly nothing happened, or if a person says so.
 
-use std::{collections::BTreeMap, time::Duration};
+mod nested;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,14 +21,13 @@ use super::{
 };
 use crate::{
     Error, Result,
-    automation::{Action, AutomationBody, Definition},
+    automation::{AutomationBody, Definition, Step as DefinedStep},
     described::Described,
     error::Problems,
     injection::LLM_AGENT,
     models::{
         ActionResult, ActionStatus, AutomationRun, KeptAction, Member, RunId, RunPlan, RunStatus, Timestamp, WholeRun,
     },
-    redaction::arguments_for_reader,
     store::{AutomationRuns, Automations},
 };
 
@@ -33,8 +37,8 @@ const LATEST: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 const MOST_RETRIES: usize = 10;
 /// Starts of a retry that never began, because of a limit or an outage.
 const MOST_STARTS: u32 = 20;
-/// Bytes per displayed argument.
-const SHOWN_EACH: usize = 2_048;
+/// Bytes of displayed arguments.
+const SHOWN: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct RetryRequest {
@@ -45,7 +49,7 @@ pub struct RetryRequest {
     pub confirmed: Vec<String>,
 }
 
-/// What a retry does with an action.
+/// A retry's treatment of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Described)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryStep {
@@ -64,7 +68,7 @@ pub struct RetryAction {
     pub step: RetryStep,
     /// A sentence.
     pub reason: String,
-    /// Redacted, of the first action that runs; those of later actions depend on its output.
+    /// Redacted, of the first action that runs, if it ran before; those of later actions depend on its output.
     #[schema(of = "Option<serde_json::Map<String, Value>>")]
     pub arguments: Option<Value>,
 }
@@ -102,26 +106,37 @@ impl RunStarter {
         let version = automations.version(organization, automation.id, number).await?;
         let definition = Definition::stored(&version)?;
         let AutomationBody::Actions(actions) = &definition.body else { return Err(no_actions()) };
-        let earlier = match run.automation_version.filter(|earlier| *earlier != number) {
-            None => actions.clone(),
+        let (earlier, earlier_catch) = match run.automation_version.filter(|earlier| *earlier != number) {
+            None => (actions.clone(), definition.catch.clone()),
             Some(earlier) => {
                 let earlier = automations.version(organization, automation.id, earlier).await?;
-                match Definition::stored(&earlier)?.body {
-                    AutomationBody::Actions(actions) => actions,
+                let earlier = Definition::stored(&earlier)?;
+                match earlier.body {
+                    AutomationBody::Actions(actions) => (actions, earlier.catch),
                     AutomationBody::Prompt(_) => return Err(no_actions()),
                 }
             }
         };
         let results = all_results(runs, &whole, plan).await?;
-        let steps = steps(actions, &earlier, &results);
-        let kept: Vec<KeptAction> = steps.iter().filter_map(|step| step.kept).collect();
         let data = RunData::of(run, plan, &version)?;
-        let planned = planned(actions, &definition, &data, &steps, &results)?;
+        let has_catch = !definition.catch.is_empty() || !earlier_catch.is_empty();
+        let (planned, kept) = if has_catch || actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
+            let earlier = (earlier.as_slice(), earlier_catch.as_slice());
+            let stopped_at = nested::stopped_at(earlier, &definition.variables, &data, &whole.actions)?;
+            nested::plan(actions, earlier.0, &results, stopped_at.as_deref())
+        } else {
+            let unrecorded = unrecorded(&earlier, &definition, &data, &results)?;
+            let steps = steps(actions, &earlier, &results, unrecorded);
+            let kept = steps.iter().filter_map(|step| step.kept).collect();
+            (planned(actions, &definition, &data, &steps, &results)?, kept)
+        };
         if request.dry_run {
             return Ok(Retry { version: number, actions: planned, run: None });
         }
         unconfirmed(&planned, &request.confirmed)?;
-        let next = RunPlan { kept, confirmed: request.confirmed.clone(), ..plan.clone() };
+        // A confirmation holds in later retries, where the action runs because it failed without an effect.
+        let confirmed: BTreeSet<String> = plan.confirmed.iter().chain(&request.confirmed).cloned().collect();
+        let next = RunPlan { kept, confirmed: confirmed.into_iter().collect(), ..plan.clone() };
         let first = run.first_run.unwrap_or(run.id);
         for start in 0..MOST_STARTS {
             let id = RunId::of_cause(organization, automation.id, &format!("retry:{}:{start}", run.id));
@@ -222,71 +237,103 @@ fn retryable(whole: &WholeRun) -> Result<(&AutomationRun, &RunPlan)> {
 
 struct Step {
     kept: Option<KeptAction>,
+    /// Hidden fields of its tool, as far as an earlier result tells them.
+    marks: Option<Vec<String>>,
     step: RetryStep,
     reason: String,
 }
 
-/// What becomes of each action. An earlier result is that of the same action: the same definition under the same id.
-fn steps(actions: &[Action], earlier: &[Action], results: &BTreeMap<u32, ActionResult>) -> Vec<Step> {
+/// The action without a result at which the earlier run ended. It may have ended between an effect and its record.
+fn unrecorded(
+    earlier: &[DefinedStep],
+    definition: &Definition,
+    data: &RunData,
+    results: &BTreeMap<u32, ActionResult>,
+) -> Result<Option<u32>> {
+    let recorded: Vec<ActionResult> = results.values().cloned().collect();
+    let run = ActionRun::resume((earlier, &[]), &definition.variables, data, &recorded)?;
+    let is_over = matches!(run.next(Timestamp::now()), Next::Over(_));
+    Ok((!is_over).then(|| u32::try_from(recorded.len()).unwrap_or(u32::MAX)))
+}
+
+/// The step of each action in the retry. An earlier result is that of the same action: the same definition under the same id.
+fn steps(
+    actions: &[DefinedStep],
+    earlier: &[DefinedStep],
+    results: &BTreeMap<u32, ActionResult>,
+    unrecorded: Option<u32>,
+) -> Vec<Step> {
     let first_failed = earlier.iter().zip(0_u32..).find_map(|(_, index)| {
         let status = results.get(&index).map(|result| result.status);
         (!matches!(status, Some(ActionStatus::Succeeded | ActionStatus::Skipped))).then_some(index)
     });
-    let step = |(index, action): (usize, &Action)| {
+    let step_of = |(index, action): (usize, &DefinedStep)| {
         let id = id_of(action, index);
         let before = earlier.iter().enumerate().find(|(at, before)| id_of(before, *at) == id);
         let Some((from, before)) = before else { return runs("It is new in this version.") };
         let from = u32::try_from(from).unwrap_or(u32::MAX);
-        let same =
-            Action { pointer: String::new(), ..before.clone() } == Action { pointer: String::new(), ..action.clone() };
+        let same = nested::is_same(before, action);
         let Some(result) = results.get(&from) else {
-            // The run may have ended between an effect and its record.
-            return match first_failed {
-                Some(first) if first == from => unknown("The run ended here without a result; it may have acted."),
+            return match unrecorded {
+                Some(unrecorded) if unrecorded == from => {
+                    unknown("The run ended here without a result; it may have acted.")
+                }
                 _ => runs("It was not reached."),
             };
         };
         let kept = KeptAction { index: u32::try_from(index).unwrap_or(u32::MAX), from };
-        match result.status {
-            ActionStatus::Succeeded if same => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It succeeded.".to_owned() }
-            }
-            ActionStatus::Skipped if same && first_failed.is_some_and(|first| from < first) => {
-                Step { kept: Some(kept), step: RetryStep::Kept, reason: "It was skipped.".to_owned() }
-            }
-            ActionStatus::Succeeded => {
-                unknown("It succeeded, and this version defines it differently; it would act again.")
-            }
-            ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
-            ActionStatus::NotSent => runs("It was not sent."),
-            ActionStatus::Refused => runs("It was refused; it asks again."),
-            ActionStatus::Failed if result.had_no_effect && action.tool.as_deref() != Some(LLM_AGENT) => {
-                runs("It failed, and nothing happened.")
-            }
-            ActionStatus::Failed => unknown("It failed, and may have acted in part."),
-            ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
-        }
+        let step = again(result, same, first_failed.is_some_and(|first| from < first), kept);
+        let marks = (nested::tool_of(before) == nested::tool_of(action)).then(|| result.redact.clone());
+        Step { marks, ..step }
     };
-    actions.iter().enumerate().map(step).collect()
+    actions.iter().enumerate().map(step_of).collect()
+}
+
+fn step(step: RetryStep, reason: &str) -> Step {
+    Step { kept: None, marks: None, step, reason: reason.to_owned() }
+}
+
+/// The step of an action with a result. `before_failures`: no earlier action failed.
+fn again(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
+    match result.status {
+        ActionStatus::Succeeded if same => keep(kept, "It succeeded."),
+        ActionStatus::Skipped if same && before_failures => keep(kept, "It was skipped."),
+        ActionStatus::Succeeded => {
+            unknown("It succeeded, and this version defines it differently; it would act again.")
+        }
+        ActionStatus::Skipped => runs("It was skipped; its condition is checked again."),
+        ActionStatus::NotSent => runs("It was not sent."),
+        ActionStatus::Refused => runs("It was refused; it asks again."),
+        ActionStatus::Failed if result.had_no_effect && result.tool != LLM_AGENT => {
+            runs("It failed, and nothing happened.")
+        }
+        ActionStatus::Failed => unknown("It failed, and may have acted in part."),
+        ActionStatus::Unknown => unknown("It may have acted; its outcome is not known."),
+    }
+}
+
+fn keep(kept: KeptAction, reason: &str) -> Step {
+    Step { kept: Some(kept), ..step(RetryStep::Kept, reason) }
 }
 
 fn runs(reason: &str) -> Step {
-    Step { kept: None, step: RetryStep::Runs, reason: reason.to_owned() }
+    step(RetryStep::Runs, reason)
 }
 
 fn unknown(reason: &str) -> Step {
-    Step { kept: None, step: RetryStep::Unknown, reason: reason.to_owned() }
+    step(RetryStep::Unknown, reason)
 }
 
-/// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output.
+/// The actions as shown. Arguments are known up to the first action that is not kept; later ones depend on its output. They are shown
+/// where the hidden fields of their tool are known; the outputs that flow into them are hidden as in the run's transcript.
 fn planned(
-    actions: &[Action],
+    actions: &[DefinedStep],
     definition: &Definition,
     data: &RunData,
     steps: &[Step],
     results: &BTreeMap<u32, ActionResult>,
 ) -> Result<Vec<RetryAction>> {
-    let mut run = ActionRun::resume(actions, &definition.variables, data, &[])?;
+    let mut run = ActionRun::resume((actions, &[]), &definition.variables, data, &[])?;
     let mut is_known = true;
     let mut shown = Vec::new();
     for ((index, action), step) in actions.iter().enumerate().zip(steps) {
@@ -295,15 +342,15 @@ fn planned(
             Some((kept, result)) if is_known => run.record(&ActionResult { index: kept.index, ..result.clone() })?,
             None if is_known => {
                 is_known = false;
-                if let Next::Call(next) = run.next(Timestamp::now()) {
-                    arguments = Some(Value::Object(arguments_for_reader(&next.arguments, SHOWN_EACH)));
+                if let (Next::Call(next), Some(marks)) = (run.next(Timestamp::now()), &step.marks) {
+                    arguments = Some(run.transcript().arguments(marks, &Value::Object(next.arguments), SHOWN));
                 }
             }
             _ => {}
         }
         shown.push(RetryAction {
             action_id: id_of(action, index),
-            tool: action.tool.clone(),
+            tool: nested::tool_of(action),
             step: step.step,
             reason: step.reason.clone(),
             arguments,

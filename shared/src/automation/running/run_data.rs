@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     automation::expressions::data::{Data, Lowered, Outputs},
-    models::{AutomationRun, AutomationVersion, RunPlan, Timestamp},
+    models::{AutomationRun, AutomationVersion, RunPause, RunPlan, Timestamp},
 };
 
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct RunData {
     user: Value,
     now: Timestamp,
     zone: TimeZone,
+    dry_run: bool,
+    pause: Option<RunPause>,
 }
 
 impl RunData {
@@ -28,7 +30,27 @@ impl RunData {
         let definition = read(&version.definition)?;
         let zone = |name: Option<&Value>| TimeZone::get(name?.as_str()?).ok();
         let zone = zone(definition.pointer("/trigger_config/timezone")).or_else(|| zone(user.get("timezone")));
-        Ok(Self { trigger_data: trigger_data.into(), user, now: run.created_at, zone: zone.unwrap_or(TimeZone::UTC) })
+        Ok(Self {
+            trigger_data: trigger_data.into(),
+            user,
+            now: run.created_at,
+            zone: zone.unwrap_or(TimeZone::UTC),
+            dry_run: run.dry_run,
+            pause: run.pause.clone(),
+        })
+    }
+
+    pub(super) const fn zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// The pause at this place, if it has begun.
+    pub(super) fn pause_at(&self, place: &str) -> Option<&RunPause> {
+        self.pause.as_ref().filter(|pause| pause.place == place)
+    }
+
+    pub const fn is_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     pub fn with<'a>(&'a self, variables: &'a Map<String, Value>, outputs: &'a Outputs) -> Data<'a> {

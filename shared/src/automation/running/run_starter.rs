@@ -103,10 +103,10 @@ impl RunStarter {
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        let Room::Taken(taken) = self.counted(&run, most).await? else { return Ok(None) };
+        let Room::Taken(_) = self.counted(&run, most).await? else { return Ok(None) };
         if !runs.create_planned(&run, &plan).await? {
-            // Another delivery of the same message was first.
-            self.quotas.release(taken).await?;
+            // Another delivery of the same message was first. The count stays, for it may be the only one of this run: the count of a
+            // name is not repeated.
             let earlier = runs.get(organization, run.id).await?;
             return self.queue.put_again(earlier).await.map(Some);
         }

@@ -63,10 +63,10 @@ pub struct RunView {
 #[derive(Debug, Serialize, Described)]
 #[schema(name = "RunWaits")]
 struct WaitsView {
-    /// A decision, another run, the model (it is down, or busy), or something else that is down.
-    #[schema(r#enum = ["approval", "run", "model", "service"])]
+    /// A decision, another run, a time, the model (it is down, or busy), or something else that is down.
+    #[schema(r#enum = ["approval", "run", "time", "model", "service"])]
     what: &'static str,
-    /// Of the approval or the run.
+    /// Of the approval or the run; of a time the place of the pause.
     id: Option<String>,
     /// When it goes on all the same.
     until: Option<Timestamp>,
@@ -86,6 +86,9 @@ impl WaitsView {
         }
         if let Some(child) = run.waits_for_run {
             return Some(Self { what: "run", id: Some(child.to_string()), until, error: None });
+        }
+        if let Some(pause) = run.pause.as_ref().filter(|pause| pause.until > now) {
+            return Some(Self { what: "time", id: Some(pause.place.clone()), until: Some(pause.until), error: None });
         }
         let until = Some(Timestamp::from_millis(run.resume_at?)).filter(|until| *until > now)?;
         let what = if run.waits_for_model { "model" } else { "service" };

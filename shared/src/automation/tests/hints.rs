@@ -32,7 +32,10 @@ fn a_hint_names_the_nearest_value() {
     let filter = |clause: Value| said(&[("/trigger_config/filters", clause)]);
     for (said, expected, not) in [
         (daily("time", json!("08:00")), "Write time_of_day if you meant that", "Write timezone"),
-        (daily("cron", json!("0 9 * * *")), "a schedule has an interval", "a tool's arguments"),
+        (daily("cron", json!("0 9 * * *")), "cron says when it runs", "a tool's arguments"),
+        (scheduled("schedule_recurring", json!({"cron": "0 9 * *"})), "MON-FRI", "Shorten it"),
+        (scheduled("schedule_recurring", json!({"cron": "* * * * * *"})), "The finest step is a minute", "is required"),
+        (scheduled("schedule_recurring", json!({"schedule": "0 9 * * *"})), "Write cron if you meant that", "Move it"),
         (daily("time_of_day", json!("08:00:30")), "not a time from 00:00 to 23:59", "Shorten it"),
         (once("9999-12-31T23:59:59Z"), "too far in the future", "ISO 8601"),
         (once("2027-03-28T02:30:00"), "skip 2027-03-28T02:30:00, so it runs at 2027-03-28T03:30:00", "is required"),

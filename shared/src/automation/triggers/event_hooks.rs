@@ -10,13 +10,14 @@ use crate::{
             diagnostics::{Code, Diagnostic},
             trigger::Trigger,
         },
+        nearest,
         validation::known::{Known, KnownService},
     },
     discovery::how_to_make_a_hook,
     error,
     models::{HookId, HookStatus, OrganizationId, folded_name},
     store::{Hooks, Services},
-    webhooks::Scheme,
+    webhooks::{Scheme, own_name, own_service},
 };
 
 #[derive(Clone)]
@@ -65,6 +66,11 @@ impl EventHooks {
     ) -> Result<bool> {
         let text = |name: &str| definition.get("trigger_config")?.get(name)?.as_str();
         let is_webhook = definition.get("trigger_type").is_some_and(|kind| kind == "webhook");
+        if let (true, Some(own)) = (is_webhook, text("hook")) {
+            let own = folded_name(own);
+            let service = own_service(own_name(&own).unwrap_or(&own));
+            return Ok(self.of_service(organization, &service).await? != HookState::Active);
+        }
         let (true, Some(service), Some(event)) = (is_webhook, text("service"), text("event_type")) else {
             return Ok(false);
         };
@@ -73,7 +79,7 @@ impl EventHooks {
             self.of_service(organization, service),
             self.services.capabilities(&names, deadline)
         )?;
-        let needed = capabilities.get(&folded_name(service)).is_some_and(|of| of.needs_hook(event));
+        let needed = capabilities.get(&folded_name(service)).is_some_and(|of| of.arrives_by_hook(event));
         Ok(needed && state != HookState::Active)
     }
 }
@@ -86,8 +92,11 @@ pub(in crate::automation) fn hook_warning(
 ) -> Option<Diagnostic> {
     const PLACE: &str = "/trigger_config/event_type";
     let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger else { return None };
+    if let KnownService::OwnHook { name, all } = &known.trigger_service {
+        return own_hook_warning(name, all, hook);
+    }
     let KnownService::Here { name, capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };
-    if !capabilities.needs_hook(event_type) {
+    if !capabilities.arrives_by_hook(event_type) {
         return None;
     }
     let (message, hint) = match hook {
@@ -110,4 +119,27 @@ pub(in crate::automation) fn hook_warning(
         ),
     };
     Some(Diagnostic::warning(Code::WaitsForHook, PLACE, message, hint))
+}
+
+fn own_hook_warning(name: &str, all: &[String], hook: HookState) -> Option<Diagnostic> {
+    const PLACE: &str = "/trigger_config/hook";
+    let (message, hint) = match hook {
+        HookState::Active => return None,
+        HookState::Unknown => {
+            let message = format!("Whether there is a hook {name} could not be looked up.");
+            let hint = "Validate the definition again in a minute.".to_owned();
+            return Some(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+        }
+        HookState::Pending(hook) => (
+            format!("The hook {name} waits for its secret, so nothing starts this automation yet."),
+            format!("An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}."),
+        ),
+        HookState::None => (
+            format!("The organization has no hook {name} of its own, so nothing starts this automation yet."),
+            format!("An administrator makes it with POST /api/{{slug}}/hooks {{\"service\": \"{name}\"}}."),
+        ),
+    };
+    let meant = nearest(name, all.iter().map(String::as_str)).filter(|_| hook == HookState::None);
+    let warning = Diagnostic::warning(Code::WaitsForHook, PLACE, message, hint);
+    Some(warning.allowed(all.iter().cloned()).meaning(meant))
 }

@@ -20,9 +20,9 @@ use crate::{
     },
     clients::Queue,
     models::{
-        Automation, AutomationId, AutomationStatus, Event, HookId, Member, QueuedReplay, Replay, ReplayFailure,
-        ReplayFilter, ReplayId, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait, ReplayedAutomation, RunId,
-        RunStatus, RunTrigger, SkipReason, Timestamp, UserId,
+        Automation, AutomationId, AutomationStatus, Event, EventStatus, HookId, Member, QueuedReplay, Replay,
+        ReplayFailure, ReplayFilter, ReplayId, ReplayPosition, ReplayProgress, ReplayStatus, ReplayWait,
+        ReplayedAutomation, RunId, RunStatus, RunTrigger, SkipReason, Timestamp, UserId,
     },
     store::{Events, Hooks, Replays},
 };
@@ -370,7 +370,7 @@ impl EventReplays {
             return Ok(false);
         }
         let runs = &self.starter.queue.runs;
-        let statuses = runs.statuses(replay.organization_id, &replay.last_runs, deadline).await?;
+        let statuses = runs.last_statuses(replay.organization_id, &replay.last_runs, deadline).await?;
         let queued = statuses.values().filter(|status| **status == RunStatus::Queued).count();
         Ok(queued * 2 > replay.last_runs.len())
     }
@@ -427,12 +427,16 @@ impl EventReplays {
         deadline: Deadline,
     ) -> Result<Vec<(Event, Vec<AutomationId>)>> {
         let Replay { organization_id, filter, .. } = replay;
-        // A queue has yet to start the runs of waiting automations.
-        let covered = |event: &Event| event.waiting.is_empty() && (!filter.unmatched || event.matched.is_empty());
+        // Until its dispatch is over, a redelivery by its service or a queue may still start its runs.
+        let covered = |event: &Event| {
+            event.status == EventStatus::Dispatched
+                && event.waiting.is_empty()
+                && (!filter.unmatched || event.matched.is_empty())
+        };
         let events: Vec<Event> = events.into_iter().filter(covered).collect();
         let statuses = if filter.only_failed {
             let runs: Vec<RunId> = events.iter().flat_map(|event| &event.matched).map(|run| run.run_id).collect();
-            self.starter.queue.runs.statuses(*organization_id, &runs, deadline).await?
+            self.starter.queue.runs.last_statuses(*organization_id, &runs, deadline).await?
         } else {
             HashMap::new()
         };

@@ -57,6 +57,9 @@ impl EventFilters {
             let why = "Its filter cannot be read, so nothing was run. Save the automation again.";
             return Ok(Matched::No(why.to_owned()));
         };
+        if work.take(filter.len() + condition.cost_of_compiling()).is_err() {
+            return Ok(Matched::NotYet);
+        }
         let variables = match self.variables(automation).await? {
             Ok(variables) => variables,
             Err(gone) => return Ok(Matched::No(gone.to_owned())),

@@ -22,7 +22,7 @@ use crate::{
         folded_name,
     },
     store::{DeployedTriggers, Lease, Services},
-    webhooks::HookSecret,
+    webhooks::{HookSecret, Scheme},
 };
 
 const TRIES: u32 = 4;
@@ -132,13 +132,15 @@ impl PipedreamTriggers {
     /// Deploys the recorded configuration, or adopts the trigger that an earlier attempt deployed.
     async fn deploy(&self, row: &DeployedTrigger, lease: &Lease, deadline: Deadline) -> Result<Done> {
         let organization = row.organization_id;
-        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+        let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
         let hook = match self.hooks.hooks.get(organization, row.hook_id).await {
             Ok(hook) => hook,
             Err(Error::NotFound(_)) => {
                 let new = NewHook {
                     id: row.hook_id,
                     service: PIPEDREAM.to_owned(),
+                    scheme: Scheme::Pipedream,
+                    own: None,
                     label: String::new(),
                     tenant_key: None,
                     automation_id: Some(row.id),
@@ -192,7 +194,7 @@ impl PipedreamTriggers {
 
     async fn undeploy(&self, row: &DeployedTrigger, deadline: Deadline) -> Result<()> {
         let organization = row.organization_id;
-        let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+        let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
         let trigger = match &row.trigger_id {
             Some(trigger) => Some(trigger.clone()),
             None if row.asked => {

@@ -164,6 +164,7 @@ impl Deployment {
             organization,
             user: call.user,
             subject: Subject::Request(&request),
+            automation: None,
             delivery: Some(&request),
             conversation: &Conversation::default(),
             trigger: call.trigger,

@@ -21,6 +21,8 @@ pub struct Known {
     pub tools: HashMap<String, KnownTool>,
     pub trigger_service: KnownService,
     pub preflight: Preflight,
+    /// The newest events that the trigger listens to, where no description has their fields.
+    pub events: Vec<Value>,
     /// The latest check of each tool by earlier versions.
     pub earlier: BTreeMap<String, CheckedTool>,
     pub built_in: crate::catalogue::BuiltInTools,
@@ -89,6 +91,11 @@ pub enum KnownService {
     },
     Inactive {
         name: String,
+    },
+    /// A hook of the organization's own, by its name, and the names of all of them.
+    OwnHook {
+        name: String,
+        all: Vec<String>,
     },
     /// With the names of existing services; empty if the look-up failed.
     Unknown {

@@ -6,6 +6,7 @@ use crate::{
     automation::definition::{
         AutomationBody, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, child},
+        steps::{Step, all_steps},
     },
     fields::unseen_mark,
     redaction,
@@ -20,11 +21,12 @@ pub(super) fn check(definition: &Definition, diagnostics: &mut Diagnostics) {
         let hint = "Write the name again without it.";
         diagnostics.push(Diagnostic::error(Code::InvalidValue, "/name", message, hint));
     }
-    if let AutomationBody::Actions(actions) = &definition.body {
-        for action in actions {
-            for (field, name) in [("id", &action.id), ("output_as", &action.output_as)] {
+    if let AutomationBody::Actions(steps) = &definition.body {
+        for step in all_steps(steps).into_iter().chain(all_steps(&definition.catch)) {
+            let item = if let Step::ForEach(each) = step { Some(each.item.as_str()) } else { None };
+            for (field, name) in [("id", step.id()), ("output_as", step.output_as()), ("as", item)] {
                 let Some(name) = name else { continue };
-                check_name(name, &child(&action.pointer, field), diagnostics);
+                check_name(name, &child(step.pointer(), field), diagnostics);
             }
         }
     }

@@ -135,7 +135,7 @@ pub(super) fn check_text<'a>(
         let message = format!("The template {} {}.", fault.excerpt, fault.problem);
         let hint = match fault.code {
             Code::HandlebarsBlock => {
-                "Use plain {{path}} templates; for a choice use the condition of an action, for a list give it as a whole."
+                "Use plain {{path}} templates; for a choice use a condition or choose, for a list for_each or the list as a whole."
             }
             Code::UnclosedTemplate => "Close it with }}, or leave {{ out.",
             Code::NestedTemplate => "Write one template: {{a.b}} or {{a.b + c}}.",

@@ -1,17 +1,18 @@
 //! The paths available at one place of a definition, and the knowledge about their values.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 
 use crate::automation::{
     definition::diagnostics::{Code, Diagnostic, Severity},
     expressions::{
-        data::{ITEM, date_names, is_date},
+        data::{date_names, is_date},
         path::{Path, PathStep},
     },
     nearest,
 };
+use crate::webhooks::ANY_EVENT;
 
 const USER: [&str; 5] = ["id", "email", "timezone", "phone", "name"];
 /// `$ref`s followed per path.
@@ -42,9 +43,9 @@ pub(super) enum TriggerData<'a> {
         fields: &'a BTreeMap<String, String>,
         example: Option<&'a Value>,
     },
-    /// Sample items of the polled tool; other items may have other fields.
+    /// Sample items; other items may have other fields.
     Items {
-        of: &'a str,
+        of: Sample<'a>,
         items: &'a [Value],
     },
     /// Items of a polled tool together: `{items, count}`, or `{items, count, text}` in a summary.
@@ -53,6 +54,24 @@ pub(super) enum TriggerData<'a> {
     },
     /// Unknown, for a reason that is reported elsewhere.
     Unknown,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sample<'a> {
+    /// Of the polled tool.
+    Answer(&'a str),
+    /// Events of this type that came.
+    Events(&'a str),
+}
+
+impl fmt::Display for Sample<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer(tool) => write!(f, "the answer of {tool}"),
+            Self::Events(ANY_EVENT) => f.write_str("the sample of events"),
+            Self::Events(event) => write!(f, "the sample of {event} events"),
+        }
+    }
 }
 
 impl TriggerData<'_> {
@@ -80,8 +99,8 @@ pub(super) struct Scope<'a> {
     /// Variables or outputs could not be parsed, so an unknown name may be one of them.
     pub(super) unsure: bool,
     pub(super) trigger: TriggerData<'a>,
-    /// In a condition about the items of a list.
-    pub(super) item: Option<Item<'a>>,
+    /// Items of lists by name, in loops and in a condition about a list; the innermost is the last.
+    pub(super) items: Vec<(&'a str, Item<'a>)>,
 }
 
 /// The knowledge about the items of a list.
@@ -143,7 +162,7 @@ impl<'a> Scope<'a> {
     pub(super) fn look_up(&self, path: &Path) -> Result<Knowledge<'a>, Box<WrongPath<'a>>> {
         let Some((first, rest)) = path.steps().split_first() else { return Ok(Knowledge::Nothing) };
         let name = first.name();
-        if let Some(item) = self.item.filter(|_| name == ITEM) {
+        if let Some((_, item)) = self.items.iter().rev().find(|(item, _)| *item == name) {
             return item.look_up(rest, path);
         }
         if let Some(value) = self.variables.get(name) {
@@ -238,6 +257,7 @@ impl<'a> Scope<'a> {
     fn names(&self) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = self.variables.keys().map(String::as_str).collect();
         names.extend(self.outputs.iter().map(|output| output.name));
+        names.extend(self.items.iter().map(|(name, _)| *name));
         match self.trigger {
             TriggerData::Fields { fields, .. } => names.extend(fields.keys().map(String::as_str)),
             TriggerData::Items { items, .. } => {
@@ -263,7 +283,7 @@ impl<'a> Scope<'a> {
             TriggerData::Several { summary } => in_several(summary, steps, prefix),
             TriggerData::Items { of, items } => in_sample(items, steps).ok_or_else(|| {
                 let item = items.first().unwrap_or(&Value::Null);
-                Box::new(nothing_at(path, &format!("the answer of {of}"), item, steps).perhaps())
+                Box::new(nothing_at(path, &of.to_string(), item, steps).perhaps())
             }),
             TriggerData::Fields { of, fields, example } => in_fields(fields, example, steps).ok_or_else(|| {
                 let written: Vec<&str> = steps.iter().map(PathStep::name).collect();

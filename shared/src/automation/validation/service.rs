@@ -15,6 +15,7 @@ use crate::{
     connections::Connection,
     json_schema::JsonSchema,
     models::{TriggerComponent, folded_name},
+    webhooks::learn,
 };
 
 pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
@@ -23,6 +24,14 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
     let Some(written) = trigger.service() else { return };
     match &known.trigger_service {
         KnownService::NotNamed => {}
+        KnownService::OwnHook { name, .. } => {
+            if known.events.is_empty() {
+                let message =
+                    format!("No such event of the hook {name} came yet, so no path into trigger_data is checked.");
+                let hint = "Let the sender send one, and validate the definition again.";
+                diagnostics.push(Diagnostic::warning(Code::NotChecked, "/trigger_config/hook", message, hint));
+            }
+        }
         KnownService::Unknown { others } => {
             let message = format!("There is no service {written}.");
             let hint = "Search for services with search_tools, or use an allowed value.";
@@ -55,7 +64,12 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
                     diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
                 }
                 Trigger::Webhook { event_type, params, .. } => {
-                    check_event(name, event_type, &capabilities.webhook_events, diagnostics);
+                    let events = &capabilities.webhook_events;
+                    if !capabilities.takes_any_event() {
+                        check_event(name, event_type, events, diagnostics);
+                    } else if !events.contains(event_type) {
+                        check_other_event(name, event_type, events, known, diagnostics);
+                    }
                     let described = capabilities.webhook_payload_schemas.get(event_type);
                     if capabilities.webhook_events.contains(event_type) {
                         let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
@@ -63,6 +77,7 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
                     }
                     if capabilities.webhook_events.contains(event_type)
                         && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
+                        && known.events.is_empty()
                     {
                         let message = format!(
                             "The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked."
@@ -128,6 +143,25 @@ fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut 
         let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use an allowed value.");
         diagnostics.push(error.found(&event.into()).allowed(events.iter().map(String::as_str)).meaning(meant));
     }
+}
+
+/// An event that the catalogue does not list, of a service that posts to hooks: usable, if it is not misspelt.
+fn check_other_event(service: &str, event: &str, events: &[String], known: &Known, diagnostics: &mut Diagnostics) {
+    const PLACE: &str = "/trigger_config/event_type";
+    let meant = nearest(event, events.iter().map(String::as_str));
+    if known.events.is_empty() && meant.is_some() {
+        return check_event(service, event, events, diagnostics);
+    }
+    let message = format!("{service}'s event {event} is not described here.");
+    let warning = if let Some(learned) = learn(&known.events) {
+        let hint = "Paths are checked against the events that came; their fields are in allowed.";
+        let fields = learned.fields.into_iter().map(|field| field.path);
+        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint).allowed(fields)
+    } else {
+        let hint = "It is taken if the hook receives it. None came yet, so no path into trigger_data is checked.";
+        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint)
+    };
+    diagnostics.push(warning.found(&event.into()));
 }
 
 /// A missing connection is a warning on saving, since the reviewer can still connect it, and an error on activation.

@@ -36,10 +36,6 @@ pub(super) fn read(text: &str, is_tool: impl Fn(&str) -> bool) -> Result<Plan, S
     Err("There is no plan in your message that can be read.".to_owned())
 }
 
-/// Reads the plans found in an answer.
-///
-/// # Errors
-/// As [`read`].
 pub(super) fn of_values(values: &[Value]) -> Result<Plan, String> {
     let mut calls = Vec::new();
     for value in values {

@@ -126,6 +126,7 @@ async fn turn(script: &[&'static str], mut notes: Notes) -> (TurnEnd, AgentState
             organization,
             user: Some(&user),
             subject: Subject::Turn { thread: ThreadId::generate(), turn: 1 },
+            automation: None,
             delivery: None,
             conversation: &no_call,
             trigger: ExecutionOrigin::Conversation,

@@ -88,7 +88,6 @@ pub enum Reason {
     Moderated,
     /// No such model, or another kind of service at this address.
     UnknownModel,
-    /// The model does not support this parameter.
     Unsupported(ModelParameter),
 }
 
@@ -147,7 +146,6 @@ impl Error {
         self.reason
     }
 
-    /// Whether the effect may have happened without our knowledge.
     pub const fn effect_possible(&self) -> bool {
         let by_this_try = match self.failure {
             Failure::NoAnswer | Failure::BrokenOff | Failure::Broken { .. } | Failure::Undecodable(_) => true,

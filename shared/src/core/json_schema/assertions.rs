@@ -39,7 +39,6 @@ impl<'i> Keyword<'i> for Format {
     }
 }
 
-/// `uniqueItems`, if true.
 pub(super) struct UniqueItems(pub(super) bool);
 
 impl<'i> Keyword<'i> for UniqueItems {

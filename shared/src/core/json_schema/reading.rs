@@ -103,13 +103,10 @@ pub(super) struct Reading<'s> {
     /// Each schema by its JSON pointer.
     places: HashMap<String, usize>,
     references: Vec<Reference>,
-    /// The cost of each pattern.
     patterns: HashMap<&'s str, u64>,
-    /// Their bytes.
     patterns_size: usize,
 }
 
-/// A `$ref` with its schema and place.
 struct Reference {
     from: usize,
     to: String,
@@ -160,8 +157,6 @@ impl<'s> Reading<'s> {
         if self.lists.is_empty() { Draft::Draft202012 } else { Draft::Draft201909 }
     }
 
-    /// The costs, and the schema for the crate.
-    ///
     /// # Errors
     /// References that never end or unfold too far.
     pub(super) fn finish(self) -> Result<(Costs, Value), Problems> {

@@ -26,7 +26,6 @@ const FAR: u64 = 20;
 /// The end of a problem about one alternative.
 const CLOSEST: &str = "the closest)";
 
-/// The context of errors.
 #[derive(Clone, Copy)]
 pub(super) struct Wording<'w> {
     pub(super) schema: &'w Value,
@@ -260,7 +259,6 @@ fn short_schema(schema: &Value) -> String {
     shortened(LONGEST_SCHEMA, format_args!("{schema}"))
 }
 
-/// Escapes a step of a JSON pointer.
 pub(super) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -26,7 +26,6 @@ pub struct Actor {
     pub via: Option<Via>,
 }
 
-/// Acted for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {

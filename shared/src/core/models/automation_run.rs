@@ -10,7 +10,7 @@ use super::{
 };
 use crate::described::Described;
 
-/// The row of a run, small because every step writes it.
+/// Small, because every step writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AutomationRun {
     pub id: RunId,
@@ -18,7 +18,7 @@ pub struct AutomationRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     pub trigger_type: RunTrigger,
-    /// The run's automation; absent for a prompt without one.
+    /// Absent for a prompt without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automation_id: Option<AutomationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,26 +27,27 @@ pub struct AutomationRun {
     pub event_id: Option<EventId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_for: Option<Timestamp>,
-    /// Nothing is changed outside: each action shows its request.
+    /// Each action only shows its request.
     #[serde(default)]
     pub dry_run: bool,
-    /// The run that waits for this one's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
-    /// The failed run that this one goes on from.
+    /// This run goes on from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
-    /// The first run of a chain of retries, under which effects are claimed.
+    /// Of a chain of retries; effects are claimed under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_run: Option<RunId>,
-    /// The run that goes on from this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_by: Option<RunId>,
-    /// Continues after this decision or its expiry.
+    /// Continues after the decision or its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_approval: Option<ApprovalId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for_run: Option<RunId>,
+    /// A pause that it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<RunPause>,
     /// The start of its time, if it waited after it was first processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_from: Option<Timestamp>,
@@ -55,38 +56,38 @@ pub struct AutomationRun {
     pub actions_executed: u32,
     #[serde(default)]
     pub actions_failed: u32,
-    /// The requested model; otherwise the account's or the platform's.
+    /// Requested; else the account's or the platform's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub limits: RunLimits,
     #[serde(default)]
     pub spent: Spent,
-    /// Attempts since the last saved step.
+    /// Since the last saved step.
     #[serde(default)]
     pub attempts: u32,
-    /// The end of the lease, in milliseconds since 1970. Only the lease writes it.
+    /// In milliseconds since 1970. Only the lease writes it.
     #[serde(default, skip_serializing)]
     pub lease_until: Option<i64>,
-    /// Postponed until then, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<i64>,
-    /// Why it is postponed after a transient failure: a sentence, and whether the model failed.
+    /// Of a transient failure: a sentence, and whether the model failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_model: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
-    /// Who requested it; absent if the run it worked for ended.
+    /// Absent if the run it worked for ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<UserId>,
-    /// Why there is no verified result: a sentence.
+    /// A sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// A fault of ours or of a vendor made it fail.
+    /// Caused by a fault of ours or of a vendor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
-    /// Hash of the request under an idempotency key; the key is in the id.
+    /// Of the request under an idempotency key, which is in the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +96,7 @@ pub struct AutomationRun {
     pub finished_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// When DynamoDB may drop the run and its steps; seconds since 1970.
+    /// For DynamoDB's TTL, of the steps too; seconds since 1970.
     pub expires_at: i64,
 }
 
@@ -125,6 +126,7 @@ impl AutomationRun {
             retried_by: None,
             waits_for_approval: None,
             waits_for_run: None,
+            pause: None,
             time_from: None,
             status: RunStatus::Queued,
             actions_executed: 0,
@@ -166,6 +168,14 @@ impl Owned for AutomationRun {
     fn owner(&self) -> OrganizationId {
         self.organization_id
     }
+}
+
+/// A pause of a run, by the place of its step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPause {
+    pub place: String,
+    pub since: Timestamp,
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
@@ -276,7 +286,7 @@ impl RunLimits {
     }
 }
 
-/// The ceiling of one run on the platform's LLM key.
+/// For one run on the platform's LLM key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunCeilings {
     /// In the gateway's credits.
@@ -341,22 +351,22 @@ impl AddAssign for Spent {
     }
 }
 
-/// The data of an automation's run, fixed at its start like its `automation_version`.
+/// Fixed at the run's start, like `automation_version`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// The trigger's data, as JSON text.
+    /// JSON text.
     pub trigger_data: String,
     /// `{id, email, timezone, phone, name}` of the user it acts for, as far as known, as JSON text.
     pub user: String,
-    /// Of a retry: the actions whose results it takes from the run before.
+    /// Actions of the run before whose results a retry takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptAction>,
-    /// Of a retry: the ids of actions that a person lets act again, although they may have acted before.
+    /// Actions, by id, that a person lets a retry repeat although they may have acted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<String>,
 }
 
-/// An action of a retry and its position in the run before, both from 0.
+/// With its position in the run before, both from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptAction {
     pub index: u32,
@@ -365,39 +375,50 @@ pub struct KeptAction {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionResult {
-    /// Its position among the actions, from 0.
+    /// Its number among the run's results, from 0.
     pub index: u32,
     /// Its `id`, or `action_1` for the first action without one.
     pub action_id: String,
     pub tool: String,
     pub status: ActionStatus,
-    /// The tool's arguments with templates filled in, as JSON text; absent for a skipped action.
+    /// With templates filled in, as JSON text; absent for a skipped action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// The tool's output, as JSON text.
+    /// JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Why it failed, was skipped or not done: a sentence.
+    /// A sentence, also for a skipped action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its condition by clause, with the found values, as JSON text.
+    /// By clause, with the found values, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition_result: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// Calls of the tool.
     #[serde(default)]
     pub attempts: u32,
-    /// Hidden fields of arguments and output.
+    /// Of arguments and output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
     /// See [`AutomationRun::outage`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outage: bool,
+    /// The kind of step; absent for a call of a tool.
+    #[serde(default, skip_serializing_if = "StepKind::is_action")]
+    pub kind: StepKind,
+    /// Its place, if it is in a loop: `each[42].notify`. Names the subject of its effects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Of a loop: the keys of its items, in order. The items are its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// A remark for people: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Nothing happened outside, for certain. False also in rows of an older version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_no_effect: bool,
-    /// The run whose result this is, if it was kept.
+    /// Of a kept result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<RunId>,
     pub started_at: Timestamp,
@@ -405,10 +426,36 @@ pub struct ActionResult {
     pub duration_ms: u64,
 }
 
+/// A call of a tool, or a step around such calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    #[default]
+    Action,
+    ForEach,
+    ForEachEnd,
+    Choose,
+    Wait,
+}
+
+impl StepKind {
+    pub const fn is_action(&self) -> bool {
+        matches!(self, Self::Action)
+    }
+}
+
 impl ActionResult {
+    /// Its path in the run: its id, below the items of the loops around it.
+    pub fn place(&self) -> &str {
+        self.path.as_deref().unwrap_or(&self.action_id)
+    }
+
     /// Its contribution to the row's `actions_executed` and `actions_failed`.
     pub const fn counts(&self) -> (u32, u32) {
         match self.status {
+            // Its items are counted.
+            _ if matches!(self.kind, StepKind::ForEachEnd) => (0, 0),
+            ActionStatus::Succeeded if !self.kind.is_action() => (0, 0),
             ActionStatus::Succeeded => (1, 0),
             ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => (0, 1),
             ActionStatus::Skipped | ActionStatus::NotSent => (0, 0),
@@ -429,10 +476,10 @@ pub enum ActionStatus {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunPrompt {
-    /// The complete prompt with the tools: the same bytes in every request.
+    /// With the tools: the same bytes in every request.
     pub system_prompt: String,
     pub prompt: String,
-    /// The JSON schema of the result, as text.
+    /// Of the result, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     pub tools: Vec<OfferedTool>,
@@ -443,7 +490,7 @@ pub struct RunAnswer {
     /// 1 for the first.
     pub step: u32,
     pub text: String,
-    /// It was cut off at the maximum length.
+    /// At the maximum length.
     #[serde(default)]
     pub cut: bool,
     #[serde(default)]
@@ -473,13 +520,13 @@ pub struct RunReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
-    /// Tool calls or `finalResponse`. `reminded`: the last answer had no call; `final_asked`: its `finalResponse` was rejected.
+    /// `reminded`: the last answer had no call; `final_asked`: its `finalResponse` was rejected.
     Tools {
         reminded: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         final_asked: bool,
     },
-    /// The final answer. `limit`: the reason why no more tools may be called.
+    /// `limit`: why no more tools may be called.
     Final { repairs: u32, limit: Option<RunLimit> },
 }
 
@@ -497,7 +544,7 @@ pub struct RunCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     pub outcome: CallOutcome,
-    /// The result's place in the reply: first byte and number of bytes.
+    /// In the reply: first byte, number of bytes.
     pub result_at: (usize, usize),
     /// Milliseconds.
     #[serde(default)]
@@ -520,16 +567,16 @@ pub struct WholeRun {
     pub run: AutomationRun,
     /// Absent for a prompt without an automation.
     pub plan: Option<RunPlan>,
-    /// Absent for actions, and for an automation's prompt that was not processed yet.
+    /// Absent for actions, and before an automation's prompt is processed.
     pub prompt: Option<RunPrompt>,
     pub actions: Vec<ActionResult>,
     pub answers: Vec<RunAnswer>,
-    /// In order; the last answer may have no reply yet.
+    /// The last answer may have no reply yet.
     pub replies: Vec<RunReply>,
     pub result: Option<Value>,
 }
 
-/// A message to `run-loop`.
+/// To `run-loop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedRun {
     pub organization_id: OrganizationId,
@@ -542,23 +589,11 @@ mod tests {
 
     #[test]
     fn a_written_status_is_read_back() {
-        for status in [
-            RunStatus::Queued,
-            RunStatus::Running,
-            RunStatus::WaitingForApproval,
-            RunStatus::Completed,
-            RunStatus::PartialFailure,
-            RunStatus::Failed,
-            RunStatus::Cancelled,
-            RunStatus::RunLimit,
-            RunStatus::IterationLimit,
-            RunStatus::CallLimit,
-            RunStatus::TokenLimit,
-            RunStatus::CostLimit,
-            RunStatus::TimeLimit,
-        ] {
-            assert_eq!(status.as_str().parse::<RunStatus>().unwrap(), status);
-            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        let names = "queued running waiting_for_approval completed partial_failure failed cancelled run_limit iteration_limit \
+                     call_limit token_limit cost_limit time_limit";
+        for name in names.split_whitespace() {
+            let status: RunStatus = name.parse().unwrap();
+            assert_eq!((status.as_str(), serde_json::to_value(status).unwrap()), (name, name.into()));
         }
         assert!("done".parse::<RunStatus>().is_err());
     }

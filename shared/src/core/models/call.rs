@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentId, ControlUrl, E164, ExecutionId, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp, ToolId, named,
+    AgentId, ControlUrl, E164, ExecutionId, IfCallOver, OrganizationId, Owned, PhoneNumberId, ReadBack, Timestamp,
+    ToolId, named,
 };
 use crate::described::Described;
 
@@ -241,6 +242,9 @@ pub struct ResultToTell {
     /// The model answers at once.
     #[serde(default)]
     pub speaks: bool,
+    /// The tool that sends the result if the call is over, with its arguments filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_call_over: Option<IfCallOver>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +254,9 @@ pub struct BackgroundResult {
     /// Why the call was not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The execution that sends it instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_by: Option<ExecutionId>,
 }
 
 /// A call that VAPI has not created yet, under a provisional id. Its results wait for the call.

@@ -263,7 +263,6 @@ impl FromStr for ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// The statuses of executions that did not succeed.
     pub const NOT_SUCCEEDED: [Self; 4] = [Self::Failed, Self::Unknown, Self::Partial, Self::Limited];
 
     pub const fn as_str(self) -> &'static str {

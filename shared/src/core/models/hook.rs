@@ -12,9 +12,17 @@ pub struct Hook {
     pub organization_id: OrganizationId,
     /// The folded service name ([`super::folded_name`]), as in the address.
     pub service: String,
-    /// The scheme of its requests, see [`crate::webhooks`]; absent in rows of older versions.
+    /// Absent in rows of older versions. A row with a scheme that this version does not know is unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheme: Option<String>,
+    pub scheme: Option<Scheme>,
+    /// Of an organization's own hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnHook>,
+    /// Requests of an own hook that were refused because they were too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_at: Option<Timestamp>,
     #[serde(default)]
     pub label: String,
     pub status: HookStatus,
@@ -36,6 +44,76 @@ pub struct Hook {
     pub revision: u64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// The proof of a hook's requests, see [`crate::webhooks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheme {
+    Slack,
+    Github,
+    Stripe,
+    Notion,
+    GooglePubsub,
+    GoogleCalendar,
+    Hubspot,
+    /// The scheme of all other services, and of the organizations' own programs.
+    StandardWebhooks,
+    MicrosoftGraph,
+    Twilio,
+    Telegram,
+    Linear,
+    Pipedream,
+    /// Of own hooks only, like the following ones: an HMAC of the body.
+    Hmac,
+    /// A token in a header.
+    Bearer,
+    Basic,
+    /// No proof but the unguessable address and the sender's address.
+    #[serde(rename = "none")]
+    Unsigned,
+}
+
+/// How the requests of an organization's own hook are proven and read. Secrets are in Secrets Manager.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
+pub struct OwnHook {
+    /// The header of the signature, or of the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    #[serde(default)]
+    pub algorithm: SignatureAlgorithm,
+    #[serde(default)]
+    pub encoding: SignatureEncoding,
+    /// Text before the signature: `sha256=`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The user name of `basic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The senders' addresses: `203.0.113.7`, `203.0.113.0/24`; empty: any.
+    #[serde(default)]
+    pub allowed_addresses: Vec<String>,
+    /// The path of the event's name in the body; `type` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_field: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum SignatureAlgorithm {
+    #[default]
+    Sha256,
+    Sha512,
+    /// Some services still sign with it.
+    Sha1,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Described)]
+#[serde(rename_all = "snake_case")]
+pub enum SignatureEncoding {
+    #[default]
+    Hex,
+    Base64,
 }
 
 impl Owned for Hook {

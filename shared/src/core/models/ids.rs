@@ -69,6 +69,12 @@ uuid_id!(
 );
 
 impl ExecutionId {
+    /// The execution that sends the result of this one, after the call.
+    #[must_use]
+    pub fn of_sending(self) -> Self {
+        Self(Uuid::from_u128(self.0.as_u128() ^ 1))
+    }
+
     /// Not above any id that is generated at `at` or later.
     pub fn earliest(at: Timestamp) -> Self {
         Self(Uuid::from_u128(milliseconds(at) << BELOW_TIME))

@@ -24,6 +24,7 @@ impl Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     PerCall,
+    PerMinute,
     PerHour,
     PerDay,
 }
@@ -32,6 +33,7 @@ impl Limit {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PerCall => "per_call",
+            Self::PerMinute => "per_minute",
             Self::PerHour => "per_hour",
             Self::PerDay => "per_day",
         }

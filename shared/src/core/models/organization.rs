@@ -111,7 +111,6 @@ impl OrganizationMember {
     }
 }
 
-/// A person's name, e-mail address, phone number and time zone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     #[serde(default, deserialize_with = "text", skip_serializing_if = "Option::is_none")]

@@ -37,5 +37,8 @@ pub struct QueuedExecution {
     /// VAPI's id of the tool call, stable across redeliveries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// The execution whose result it sends, because the call is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sends_result_of: Option<ExecutionId>,
     pub queued_at: Timestamp,
 }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Timestamp, named};
 
-/// When a tool with an effect acts in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirm {
@@ -53,14 +52,11 @@ pub struct SpeechTurn {
     pub at: Timestamp,
 }
 
-/// The meaning of a second request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondRequest {
-    /// It counts.
     Acts,
     /// It was done, and the record has its answer.
     Repeats,
-    /// The first request came again.
     SameRequest,
     ReadsBackAnew,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, Timestamp, WaitingEvent};
+use super::{AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,8 @@ pub enum Scheduled {
     Event(WaitingEvent),
     Replay(QueuedReplay),
     EndedCall(EndedCall),
+    /// The pause of a run is over.
+    Run(QueuedRun),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

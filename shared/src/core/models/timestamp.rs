@@ -36,6 +36,11 @@ impl Timestamp {
         self.to_string().chars().take(13).collect()
     }
 
+    /// The UTC minute: `2026-11-20T16:05`.
+    pub fn minute(self) -> String {
+        self.to_string().chars().take(16).collect()
+    }
+
     /// The UTC day: `2026-11-20`.
     pub fn day(self) -> String {
         self.to_string().chars().take(10).collect()

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    AsyncResult, Confirm, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId, ToolName, named,
+    AsyncResult, Confirm, IfCallOver, KnowledgeBaseId, OrganizationId, Speech, SpokenAtStart, Timestamp, ToolId,
+    ToolName, named,
 };
 
 /// The only property of a tool without arguments, because VAPI requires one. Its value is dropped.
@@ -118,8 +119,18 @@ pub struct Unchanged {
 }
 
 /// Fields that do not change the behavior of a call.
-const BESIDE_THE_BINDING: [&str; 9] =
-    ["label", "description", "repeatable", "limits", "chat", "redact", "speech", "async_result", "confirm"];
+const BESIDE_THE_BINDING: [&str; 10] = [
+    "label",
+    "description",
+    "repeatable",
+    "limits",
+    "chat",
+    "redact",
+    "speech",
+    "async_result",
+    "if_call_over",
+    "confirm",
+];
 
 impl Tool {
     /// The last change of name, parameters or behavior, to which automations are bound.
@@ -133,7 +144,7 @@ impl Tool {
     }
 
     /// Continues the version count of the previous row.
-    pub fn follows(&mut self, before: &Self) {
+    pub fn continue_version_of(&mut self, before: &Self) {
         self.version += 1;
         let since = if self.binding() == before.binding() { before.bound_version() } else { self.version };
         self.unchanged = Some(Unchanged { version: self.version, since });
@@ -146,6 +157,10 @@ impl Tool {
 
     pub fn async_result(&self) -> AsyncResult {
         self.configured("async_result")
+    }
+
+    pub fn if_call_over(&self) -> Option<IfCallOver> {
+        self.configured("if_call_over")
     }
 
     pub fn confirms(&self) -> Option<Confirm> {

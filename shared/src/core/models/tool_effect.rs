@@ -44,7 +44,6 @@ impl ToolEffect {
         }
     }
 
-    /// Whether a call changes something.
     pub const fn acts(self) -> bool {
         !matches!(self, Self::None)
     }

@@ -104,7 +104,6 @@ impl HiddenTexts {
         }
     }
 
-    /// Adds the texts under marked fields.
     pub(super) fn add_marked(&mut self, value: &Value, marks: &Paths<'_>, depth: usize) {
         if marks.is_empty() || depth > DEEPEST {
             return;

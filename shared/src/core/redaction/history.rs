@@ -38,7 +38,6 @@ impl Unredacted {
         Self { execution, marks, secrets: hidden, declared }
     }
 
-    /// The same execution, in this call.
     #[must_use]
     pub fn with_call(mut self, call: Option<CallId>) -> Self {
         self.execution.call_id = call;

@@ -22,7 +22,6 @@ const LONGEST: usize = 200;
 const EVERYTHING: &str = "*";
 const RESULT: &str = "result";
 
-/// The paths marked by a tool's author.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Value")]
 pub struct Marks(Vec<String>);

@@ -39,7 +39,6 @@ pub(super) fn clean(text: &str) -> String {
     cleaned(text, true)
 }
 
-/// Removes credentials only.
 pub(super) fn without_secrets(text: &str) -> String {
     cleaned(text, false)
 }

@@ -27,7 +27,6 @@ impl Transcript {
         Self::beside(HiddenTexts::default(), calls)
     }
 
-    /// As [`Transcript::of`], with further hidden texts.
     pub(super) fn beside<'a>(mut hidden: HiddenTexts, calls: impl IntoIterator<Item = MarkedCall<'a>>) -> Self {
         for MarkedCall { marks, arguments, result } in calls {
             let paths = Paths::of(marks);

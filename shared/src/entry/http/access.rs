@@ -9,7 +9,7 @@ use lambda_http::{Request, RequestExt, request::RequestContext};
 
 use super::{
     Found,
-    page::query,
+    paging::query,
     route::{id, route},
     token::VerifiedToken,
 };

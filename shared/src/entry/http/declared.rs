@@ -19,7 +19,6 @@ use crate::{
     store::ErasureCursor,
 };
 
-/// An object read with all its problems reported at once.
 pub trait Body: Described + Sized {
     type Draft;
 
@@ -320,7 +319,6 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// A change.
     #[derive(Body)]
     #[allow(dead_code, reason = "only what is wrong with some of the fields is looked at")]
     struct Change {

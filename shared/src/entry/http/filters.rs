@@ -36,7 +36,6 @@ impl Asks for ExecutionStatus {
     const DOC: &'static str = "Only executions with this status.";
 }
 
-/// `true` or `false` in a query.
 pub struct YesNo(pub bool);
 
 impl FromStr for YesNo {
@@ -77,7 +76,6 @@ impl Asks for Fault {
     }
 }
 
-/// A moment in a query.
 fn moment(found: &Found<'_>, name: &'static str) -> Result<Option<Timestamp>> {
     let text = found.request.query_string_parameters();
     let moment = text.first(name).filter(|text| !text.is_empty()).map(str::parse::<Timestamp>).transpose();

@@ -6,8 +6,6 @@ use crate::{Error, Result};
 
 const LONGEST_KEY: usize = 200;
 
-/// The header `Idempotency-Key`, if present.
-///
 /// # Errors
 /// [`Error::Invalid`] if empty, too long or not plain text.
 pub(super) fn idempotency_key(request: &Request) -> Result<Option<String>> {

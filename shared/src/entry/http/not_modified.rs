@@ -32,7 +32,6 @@ impl Reply {
     }
 }
 
-/// Whether the client has the content with this tag (`If-None-Match`).
 pub fn is_known(request: &Request, tag: &str) -> bool {
     let given = request.headers().get_all("if-none-match").iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).map(str::trim).any(|given| {

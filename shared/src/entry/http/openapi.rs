@@ -157,14 +157,13 @@ impl Operation {
         self.refuses(422);
     }
 
-    /// Adds `?limit=&cursor=`.
     pub fn is_paged(&mut self) {
         let limit = json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50});
         self.may_ask("limit", "Items on a page.", limit);
         self.may_ask("cursor", "The `next_cursor` of the page before.", json!({"type": "string"}));
     }
 
-    pub fn may_say(&mut self, name: &str, doc: &str, schema: Json) {
+    pub fn request_header(&mut self, name: &str, doc: &str, schema: Json) {
         self.more.push(parameter("header", name, doc, schema));
     }
 

@@ -6,7 +6,9 @@ use lambda_http::{Request, RequestExt};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, page::page, route as segments};
+use super::{
+    Access, Person, Reply, deadline, id, idempotency_key, openapi::Operation, paging::page, route as segments,
+};
 use crate::{
     Deadline, Error, Result,
     described::{Described, Json, Schemas, reference},
@@ -121,8 +123,6 @@ impl<'a> Deref for Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// # Errors
-    /// As [`Access::member`].
     pub async fn of(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let known = (!found.route.own_query).then(|| found.route.known_in_query());
         let member = access.member(found.request, least, known.as_deref()).await?;
@@ -130,9 +130,6 @@ impl<'a> Asked<'a> {
     }
 
     /// For a path without a slug.
-    ///
-    /// # Errors
-    /// As [`Access::person`].
     pub async fn person(access: &Access, least: Role, found: Found<'a>) -> Result<Self> {
         let Person { member, slug, email } = access.person(found.request, least).await?;
         Ok(Self { member, email, slug: Some(slug), found })
@@ -154,8 +151,6 @@ pub trait Part: Sized {
     /// The part rejects unknown query parameters itself.
     const OWN_QUERY: bool = false;
 
-    /// # Errors
-    /// [`Error::NotFound`], [`Error::Malformed`] or [`Error::Invalid`].
     fn of(found: &Found<'_>) -> Result<Self>;
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
@@ -281,7 +276,7 @@ impl Part for Repeated {
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 200});
-        operation.may_say("Idempotency-Key", "A repeated key is the same request.", schema);
+        operation.request_header("Idempotency-Key", "A repeated key is the same request.", schema);
         operation.refuses(422);
     }
 }
@@ -312,25 +307,20 @@ pub trait Answers {
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
-/// 200 with a value.
 pub struct Shown<T>(pub T);
-/// 201 with a value.
 pub struct Created<T>(pub T);
 /// 201 for a new value, 200 for an existing one.
 pub enum Made<T> {
     New(T),
     There(T),
 }
-/// 202 with a value.
 pub struct Accepted<T>(pub T);
 /// 202 for a new value, 200 for an existing one.
 pub enum Begun<T> {
     Now(T),
     Before(T),
 }
-/// 200 for a deleted resource.
 pub struct Deleted;
-/// 204 for a deleted resource.
 pub struct Gone;
 
 impl<T: Serialize + Described> Answers for Shown<T> {

@@ -69,7 +69,6 @@ impl Reply {
         Self::of(204, "application/json", Vec::new())
     }
 
-    /// 304: the client's copy is current.
     pub fn not_modified() -> Self {
         Self::of(304, "", Vec::new())
     }
@@ -118,7 +117,6 @@ impl Reply {
         Ok(Self::of(status, "application/json", body))
     }
 
-    /// An answer in the form of another protocol.
     pub fn of(status: u16, content_type: impl Into<Cow<'static, str>>, body: Vec<u8>) -> Self {
         Self {
             status,

@@ -25,10 +25,6 @@ const RESERVE: Duration = Duration::from_millis(500);
 /// Default when Lambda gives no deadline (tests, emulators).
 const USUAL: Duration = Duration::from_secs(20);
 
-/// Serves requests until Lambda ends the process; `deps` live that long.
-///
-/// # Errors
-/// If the runtime API is unreachable.
 pub async fn serve<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,
@@ -53,9 +49,6 @@ where
 
 /// Like [`serve`], also for [`Reply::events`]: the head is sent when `handle` returns, each event when written. Requires a
 /// streaming integration.
-///
-/// # Errors
-/// If the runtime API is unreachable.
 pub async fn serve_streaming<D, F, Fut>(function: &'static str, deps: D, handle: F) -> Result<(), lambda_http::Error>
 where
     D: Sync + 'static,

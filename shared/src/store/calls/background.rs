@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{
     Result,
-    models::{BackgroundResult, Call, CallId, ExecutionId, OrganizationId, ResultToTell, Timestamp},
+    models::{BackgroundResult, Call, CallId, OrganizationId, ResultToTell, Timestamp},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedToCall {
     Waits,
-    /// An earlier delivery added it.
     Before,
+    /// Nothing was added.
     Over,
     NoCall,
 }
@@ -55,19 +55,27 @@ impl Calls {
         Ok(match row.get("organization_id") {
             owner if owner != Some(&text(organization)) => AddedToCall::NoCall,
             _ if before => AddedToCall::Before,
-            _ => {
-                self.miss_background(organization, call, result.execution_id).await?;
-                AddedToCall::Over
-            }
+            _ => AddedToCall::Over,
         })
     }
 
     /// Records that a result came too late for the call.
-    async fn miss_background(&self, organization: OrganizationId, call: &CallId, result: ExecutionId) -> Result<()> {
-        let id = result.to_string();
-        let change = self.update(organization, call, "SET #updated_at = :now ADD #background :ids").when(NEW);
-        let values = [(":id", text(&id)), (":ids", AttributeValue::Ss(vec![id.clone()]))];
-        change.with(values).unless_refused().await.map(drop)
+    pub async fn miss_background(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        missed: &BackgroundResult,
+    ) -> Result<()> {
+        let id = missed.execution_id.to_string();
+        let change = "SET #background_told = list_append(if_not_exists(#background_told, :none), :told), \
+                      #updated_at = :now ADD #background :ids";
+        let values = [
+            (":none", AttributeValue::L(Vec::new())),
+            (":told", to_attribute(&[missed])?),
+            (":id", text(&id)),
+            (":ids", AttributeValue::Ss(vec![id.clone()])),
+        ];
+        self.update(organization, call, change).when(NEW).with(values).unless_refused().await.map(drop)
     }
 
     /// Takes the waiting results, and the call as it was. `None`: there are none, or another worker is telling.

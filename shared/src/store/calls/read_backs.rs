@@ -1,24 +1,45 @@
 //! The request that the agent reads back to the caller.
 
 use super::{
-    super::database::{number, text, to_attribute},
+    super::database::{id, number, text, to_attribute},
     Calls,
 };
 use crate::{
     Result,
-    models::{CallId, OrganizationId, ReadBack, SpeechTurn},
+    models::{Call, CallId, OrganizationId, ReadBack, SpeechTurn},
 };
 
 const SAME: &str = "#organization_id = :organization AND #read_back.#key = :key AND #read_back.#at = :at";
 
 impl Calls {
-    /// Replaces the call's request. False: the call is over, or has no row.
-    pub async fn read_back(&self, organization: OrganizationId, call: &CallId, request: &ReadBack) -> Result<bool> {
-        self.update(organization, call, "SET #read_back = :request, #updated_at = :now")
-            .when("#organization_id = :organization AND attribute_not_exists(#ended_at)")
-            .with([(":request", to_attribute(request)?)])
-            .unless_refused()
-            .await
+    /// The call's row, read consistently. `None`: it has no row of this organization's.
+    pub async fn current(&self, organization: OrganizationId, call: &CallId) -> Result<Option<Call>> {
+        let call: Option<Call> = self.table.get_consistent(id(call)).await?;
+        Ok(call.filter(|call| call.organization_id == organization && call.is_kept()))
+    }
+
+    /// Replaces the request `seen` by another. False: the request changed since it was read, or the call is over or has no row.
+    pub async fn read_back(
+        &self,
+        organization: OrganizationId,
+        call: &CallId,
+        seen: Option<&ReadBack>,
+        request: &ReadBack,
+    ) -> Result<bool> {
+        const LIVE: &str = "#organization_id = :organization AND attribute_not_exists(#ended_at)";
+        let change = self
+            .update(organization, call, "SET #read_back = :request, #updated_at = :now")
+            .with([(":request", to_attribute(request)?)]);
+        let change = match seen {
+            None => change.when(format!("{LIVE} AND attribute_not_exists(#read_back)")),
+            Some(ReadBack { key, at, acted_at: None, .. }) => change
+                .when(format!("{LIVE} AND {SAME} AND attribute_not_exists(#read_back.#acted_at)"))
+                .with([(":key", text(key)), (":at", text(at))]),
+            Some(ReadBack { key, at, acted_at: Some(acted_at), .. }) => change
+                .when(format!("{LIVE} AND {SAME} AND #read_back.#acted_at = :acted_at"))
+                .with([(":key", text(key)), (":at", text(at)), (":acted_at", text(acted_at))]),
+        };
+        change.unless_refused().await
     }
 
     /// Takes the caller's answer to the request, once. False: somebody spoke since it was read, or it was taken.

@@ -18,7 +18,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// Where the result of a tool went that began before its call.
 #[derive(Debug)]
 pub enum AddedEarly {
-    /// It waits for the call.
     Waits,
     /// The call has begun; nothing was added.
     Begun(CallId),
@@ -84,7 +83,6 @@ impl Calls {
             .await
     }
 
-    /// There will be no call.
     pub async fn give_up_starting(&self, organization: OrganizationId, starting: &CallId) -> Result<()> {
         self.delete(organization, starting).await.map(drop)
     }

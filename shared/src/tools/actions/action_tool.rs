@@ -12,7 +12,6 @@ use crate::{
     tool::{Conversation, Parameters, ToolSpec, arguments},
 };
 
-/// An action with its model-visible description and its redaction rules.
 #[derive(Debug, Clone)]
 pub struct ActionTool {
     /// Keys its claims, limits and history.

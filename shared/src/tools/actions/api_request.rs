@@ -288,7 +288,6 @@ impl ApiRequest {
     }
 }
 
-/// The outcome of an HTTP answer.
 pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
     let Answer { status, content_type, body } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));

@@ -20,7 +20,10 @@ use crate::{
     Result,
     error::Problems,
     fields::Fields,
-    models::{AsyncResult, ChatRules, Confirm, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolName, ToolType},
+    models::{
+        AsyncResult, ChatRules, Confirm, IfCallOver, Limits, Role, Sentence, Speech, Tool, ToolEffect, ToolId,
+        ToolName, ToolType,
+    },
     redaction::{Marks, below},
     store::unreadable,
     tool::Conversation,
@@ -67,6 +70,9 @@ pub struct ToolConfig {
     /// Of an `async` tool.
     #[serde(default, skip_serializing_if = "AsyncResult::is_default")]
     pub async_result: AsyncResult,
+    /// Of an `async` tool whose result is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_call_over: Option<IfCallOver>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
 }
@@ -98,7 +104,7 @@ pub enum ToolAction {
 impl ToolConfig {
     /// Parses the body of `POST /api/{slug}/tools`: the type's own fields beside `label`, `description`, `async`,
     /// `execute_on_call_start`, `attach_to_agent`, `repeatable`, `limits`, `chat`, `redact`, `speech`, `async_result`,
-    /// `confirm`.
+    /// `if_call_over`, `confirm`.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all problems.
@@ -119,6 +125,19 @@ impl ToolConfig {
             attach_to_agent: tool.attach_to_agent,
             ..config
         })
+    }
+
+    /// The reason why it cannot send the result of another tool after a call, to follow "this tool".
+    pub fn unfit_after_call(&self) -> Option<&'static str> {
+        match &self.action {
+            _ if self.is_async => Some("is async; choose a tool that is not"),
+            _ if self.confirm.is_some() => {
+                Some("is read back to the caller, who is gone; choose a tool without confirm")
+            }
+            ToolAction::TransferCall(_) => Some("transfers a call, which is over; choose another tool"),
+            action if !action.has_effect() => Some("only reads; choose a tool that sends something"),
+            _ => None,
+        }
     }
 
     pub fn effect(&self) -> ToolEffect {
@@ -151,6 +170,10 @@ impl ToolConfig {
         let async_result = fields.parse::<AsyncResult>("async_result");
         if async_result.is_some() && !is_async {
             fields.problem("async_result", "is for a tool with async; leave it out");
+        }
+        let if_call_over = if_call_over(&mut fields);
+        if if_call_over.is_some() && (!is_async || async_result == Some(AsyncResult::None)) {
+            fields.problem("if_call_over", "is for a tool with async whose result is told; leave it out");
         }
         let execute_on_call_start = fields.boolean("execute_on_call_start", false);
         let confirm = fields.parse::<Confirm>("confirm");
@@ -225,6 +248,7 @@ impl ToolConfig {
             redact,
             speech,
             async_result: async_result.unwrap_or_default(),
+            if_call_over,
             confirm,
         })
     }
@@ -267,6 +291,28 @@ fn chat_rules(fields: &mut Fields<'_>) -> ChatRules {
     let consent = of_chat.boolean("consent", false);
     of_chat.finish();
     ChatRules { least_role, consent }
+}
+
+/// `if_call_over`: `{"tool", "arguments"?}`.
+fn if_call_over(fields: &mut Fields<'_>) -> Option<IfCallOver> {
+    let value = fields.get("if_call_over")?;
+    let path = fields.path("if_call_over");
+    let mut named = Fields::of(value, path, fields.problems())?;
+    let tool = named.required_parse::<ToolId>("tool");
+    let arguments = named.members("arguments").into_iter();
+    let arguments: Map<String, Value> = arguments.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if arguments.len() > IfCallOver::MOST_ARGUMENTS {
+        named.problem("arguments", format!("must be at most {}", IfCallOver::MOST_ARGUMENTS));
+    }
+    let config = tool.map(|tool| IfCallOver { tool, arguments });
+    if let Some(unknown) = config.as_ref().and_then(IfCallOver::unknown_placeholder) {
+        named.problem(
+            "arguments",
+            format!("cannot hold {{{{{unknown}}}}}; write {{{{result}}}} or {{{{result.field}}}}"),
+        );
+    }
+    named.finish();
+    config
 }
 
 /// `speech`: `{"start"?, "delayed"?, "failed"?}`.
@@ -367,7 +413,6 @@ impl ToolAction {
         })
     }
 
-    /// Gives arguments of the same meaning the same spelling.
     pub(super) fn normalize(&self, arguments: &mut Map<String, Value>, conversation: &Conversation) {
         match self {
             Self::Sms(action) => action.normalize(arguments, conversation),
@@ -388,7 +433,6 @@ impl ToolAction {
         }
     }
 
-    /// An effect must happen only once.
     pub fn has_effect(&self) -> bool {
         match self {
             Self::ApiRequest(action) => action.has_effect(),

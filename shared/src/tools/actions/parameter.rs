@@ -177,7 +177,6 @@ impl Parameter {
         }
     }
 
-    /// Whether it has a required argument for the model.
     pub fn needs_model(&self) -> bool {
         self.property().is_some_and(|(_, required)| required)
     }

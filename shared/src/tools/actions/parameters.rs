@@ -10,7 +10,6 @@ use crate::fields::Fields;
 /// Members of `params`, `headers` and `body`.
 const MOST_PARAMETERS: usize = 50;
 
-/// A parameter's name in the configuration, and among the function's arguments.
 pub(super) struct Place {
     pub(super) field: String,
     pub(super) argument: String,

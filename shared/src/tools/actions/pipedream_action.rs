@@ -248,7 +248,7 @@ impl PipedreamAction {
             Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
         let name = self.metadata.app_name.as_deref().unwrap_or(&self.metadata.app);
-        let project: Project = match services.secrets.standing(&services.pipedream_secret).await {
+        let project: Project = match services.secrets.of_deployment(&services.pipedream_secret).await {
             Ok(project) => project,
             Err(error) => return ToolOutcome::failed(format!("{name} is not available just now.")).because(error),
         };

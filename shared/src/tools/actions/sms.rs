@@ -241,7 +241,6 @@ impl Sms {
         whole.into_iter().chain(each).collect()
     }
 
-    /// The author's recipients, as shown.
     fn authors(&self, conversation: &Conversation) -> Vec<String> {
         let fixed = self.recipients.value(None, conversation, Encoding::Plain).ok().flatten();
         shown(fixed.as_ref()).map(|(shown, _)| shown).collect()

@@ -69,7 +69,6 @@ impl ToolTokens {
         Ok(assistant_proof(self.master().await?.current.expose_secret(), organization, assistant))
     }
 
-    /// Whether `shown` is the [`assistant_proof`] of this organization and assistant.
     pub async fn proves_assistant(&self, organization: OrganizationId, assistant: &str, shown: &str) -> Result<bool> {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
         self.signed(proven(organization, assistant).as_bytes(), &tag).await
@@ -97,7 +96,7 @@ impl ToolTokens {
             return Ok(true);
         }
         // The key may be newer than the copy in this process.
-        let master: MasterSecret = self.secrets.standing_now(&self.secret).await.map_err(unavailable)?;
+        let master: MasterSecret = self.secrets.of_deployment_now(&self.secret).await.map_err(unavailable)?;
         Ok(verifies([Some(&master.current), master.previous.as_ref()], message, tag))
     }
 
@@ -107,7 +106,7 @@ impl ToolTokens {
     }
 
     async fn master(&self) -> Result<MasterSecret> {
-        let master: MasterSecret = self.secrets.standing(&self.secret).await.map_err(unavailable)?;
+        let master: MasterSecret = self.secrets.of_deployment(&self.secret).await.map_err(unavailable)?;
         if master.current.expose_secret().is_empty() {
             return Err(Error::internal("the tool token secret has an empty current version"));
         }
@@ -115,7 +114,6 @@ impl ToolTokens {
     }
 }
 
-/// As [`ToolTokens::assistant_proof`], under this key.
 pub fn assistant_proof(current: &str, organization: OrganizationId, assistant: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, current.as_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, proven(organization, assistant).as_bytes()))
@@ -134,8 +132,6 @@ pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &
     check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
 }
 
-/// Verifies the bearer token of the VAPI credential.
-///
 /// # Errors
 /// [`Error::Unauthenticated`] for another text, or if no credential is configured.
 pub fn check_bearer(expected: Option<&SecretString>, presented: &str) -> Result<()> {

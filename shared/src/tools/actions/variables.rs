@@ -156,7 +156,6 @@ pub fn fill(value: &Value, conversation: &Conversation, encoding: Encoding) -> R
     })
 }
 
-/// Translates our variables to VAPI's Liquid.
 pub fn to_liquid(prompt: &str) -> String {
     let liquid = |name: &str| {
         let liquid = match name.trim() {

@@ -20,8 +20,6 @@ use crate::{
 
 const SMS: &str = "sms";
 
-/// A tool of `service` for an organization with this `connection`.
-///
 /// # Errors
 /// Why the tool cannot be called.
 pub(super) fn service_tool(

@@ -12,7 +12,6 @@ use crate::{
 /// Events named per line; the service's capabilities list all of them.
 const MOST_NAMED: usize = 5;
 
-/// A way by which some of a service's events arrive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arrival {
     pub by: ArrivesBy,
@@ -50,6 +49,17 @@ impl ServiceCapabilities {
         let without_hook = |of: &WebhookPayload| of.deployed_trigger.is_some() || of.built_in;
         let without_hook = self.webhook_payload_schemas.get(event).is_some_and(without_hook);
         self.webhook_events.iter().any(|known| known == event) && !without_hook
+    }
+
+    /// Whether the service posts to hooks, which take its events whether they are described or not.
+    pub fn takes_any_event(&self) -> bool {
+        self.supports_webhooks && self.webhook_events.iter().any(|event| self.needs_hook(event))
+    }
+
+    /// Whether nothing but a hook brings the event.
+    pub fn arrives_by_hook(&self, event: &str) -> bool {
+        let listed = self.webhook_events.iter().any(|known| known == event);
+        if listed { self.needs_hook(event) } else { self.takes_any_event() }
     }
 }
 

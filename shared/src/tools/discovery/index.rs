@@ -52,7 +52,6 @@ pub struct Segment {
     settled: bool,
 }
 
-/// The ways by which a service reports events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TriggerKinds {
     pub webhook: bool,

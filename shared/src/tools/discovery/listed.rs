@@ -136,13 +136,11 @@ impl ShownConnection {
     }
 }
 
-/// The reason why a name cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     Unknown,
     Inactive,
-    /// Several tools have this name.
     Ambiguous,
     /// The row is unreadable for this program.
     Unreadable,

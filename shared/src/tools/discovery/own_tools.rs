@@ -11,7 +11,6 @@ use crate::{
     tool::ToolSpec,
 };
 
-/// An organization's tool under its callable name.
 pub(super) struct OwnTool {
     pub tool: ActionTool,
     /// The organization's name for it: `send-sms`, callable as `send_sms`.

@@ -83,7 +83,6 @@ pub struct FoundTool {
     pub connection: Option<ShownConnection>,
 }
 
-/// An unknown word with its replacements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Correction {
     pub word: String,
@@ -139,12 +138,9 @@ impl ToolSearch {
     }
 }
 
-/// The beginning of a page, and its list.
 struct Place {
     offset: usize,
-    /// [`ToolSearch::digest`] of the search.
     search: String,
-    /// [`digest_of`] all results.
     list: String,
 }
 
@@ -348,7 +344,6 @@ fn filtered(search: &ToolSearch, index: &ToolIndex) -> Result<Vec<ServiceId>> {
     problems.into_result(Some(found))
 }
 
-/// Remarks on the answer, a sentence each.
 fn notes_on(
     search: &ToolSearch,
     index: &ToolIndex,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Discovery, MOST_SUGGESTED, did_you_mean,
     index::{self, BUILT_IN},
+    language::LanguagePart,
     listed::{ListedTool, NameProblem, ProblemKind, ShownConnection, Source, TOO_LONG, is_too_long, python_bool},
     own_tools::{OwnTool, OwnTools, category, fingerprint},
     python_json::dumps,
@@ -36,6 +37,9 @@ pub(super) const LONGEST_ANSWER: usize = 2_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolData {
     pub tools: Vec<ToolDetails>,
+    /// Parts of the language of definitions that were asked for by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub language: Vec<LanguagePart>,
     /// Names that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<NameProblem>,
@@ -125,7 +129,9 @@ pub(super) async fn read(
         discovery.connections.of(organization, &services, deadline).await
     };
     let is_unknown = |name: &str, found: &Result<Candidate<'_>, NameProblem>| {
-        !is_too_long(name) && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
+        !is_too_long(name)
+            && LanguagePart::named(name).is_none()
+            && found.as_ref().is_err_and(|problem| problem.problem == ProblemKind::Unknown)
     };
     // The full index is needed only for unknown names.
     let index = async {
@@ -146,7 +152,7 @@ pub(super) async fn read(
     let all = Names::of(listed.into_iter().chain(own));
     let (mut compared, were_read) = (0, index.is_some());
 
-    let mut data = ToolData { tools: Vec::new(), problems: Vec::new() };
+    let mut data = ToolData { tools: Vec::new(), language: Vec::new(), problems: Vec::new() };
     let mut answered: HashSet<(Source, String)> = HashSet::new();
     for (name, found) in found {
         match found {
@@ -165,6 +171,9 @@ pub(super) async fn read(
                 }
                 room = room.saturating_sub(length);
                 data.tools.push(details);
+            }
+            Err(problem) if problem.problem == ProblemKind::Unknown && LanguagePart::named(name).is_some() => {
+                data.language.extend(LanguagePart::named(name));
             }
             Err(problem) if problem.problem == ProblemKind::Unknown => {
                 compared += usize::from(!is_too_long(name));
@@ -191,7 +200,6 @@ fn distinct(names: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// Reads each table once.
 async fn known(
     discovery: &Discovery,
     organization: OrganizationId,
@@ -426,6 +434,7 @@ impl fmt::Display for ToolDetails {
 impl ToolData {
     pub fn to_text(&self) -> String {
         let tools: String = self.tools.iter().map(ToString::to_string).collect();
-        tools + &NameProblem::to_text(&self.problems)
+        let language: String = self.language.iter().map(ToString::to_string).collect();
+        tools + &language + &NameProblem::to_text(&self.problems)
     }
 }

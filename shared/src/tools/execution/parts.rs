@@ -18,7 +18,6 @@ use crate::{
 /// Empty if the claim of the whole is also that of its only part.
 pub(super) struct Parts(Vec<(EffectPart, Key)>);
 
-/// An effect with the claim of the whole.
 pub(super) struct ClaimedParts {
     pub(super) whole: Ticket,
     pub(super) parts: Parts,

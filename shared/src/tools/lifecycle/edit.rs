@@ -23,8 +23,6 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    /// # Errors
-    /// [`Error::Invalid`] for invalid changes.
     pub(super) fn read(before: &Tool, changes: &Value) -> Result<Self> {
         let Value::Object(changes) = changes else {
             return Err(Error::invalid("body", "must be an object with the fields to be changed"));

@@ -10,7 +10,8 @@ use crate::{
     Deadline, Error, Result,
     clients::Secrets,
     models::{
-        AutomationId, Hook, HookId, HookSecretRef, HookStatus, Intent, OrganizationId, SecretId, SecretOwner, Timestamp,
+        AutomationId, Hook, HookId, HookSecretRef, HookStatus, Intent, OrganizationId, OwnHook, SecretId, SecretOwner,
+        Timestamp,
     },
     store::{HookChange, Hooks},
     webhooks::{HookSecret, Scheme},
@@ -32,10 +33,13 @@ pub struct NewHook {
     /// Chosen in advance if the service must be told the address before there is a secret.
     pub id: HookId,
     pub service: String,
+    pub scheme: Scheme,
+    /// The settings of an organization's own hook.
+    pub own: Option<OwnHook>,
     pub label: String,
     pub tenant_key: Option<String>,
     pub automation_id: Option<AutomationId>,
-    /// `None`: the hook is pending until it gets one.
+    /// `None`: the hook is pending until it gets one, unless its scheme needs none.
     pub secret: Option<SecretString>,
 }
 
@@ -50,10 +54,16 @@ impl HookRegistry {
         let hook = Hook {
             id: new.id,
             organization_id: organization,
-            scheme: Some(Scheme::of_service(&new.service).as_str().to_owned()),
+            scheme: Some(new.scheme),
+            own: new.own,
+            throttled: None,
+            throttled_at: None,
             service: new.service,
             label: new.label,
-            status: if secret.is_some() { HookStatus::Active } else { HookStatus::Pending },
+            status: match (&secret, new.scheme) {
+                (Some(_), _) | (None, Scheme::Unsigned) => HookStatus::Active,
+                (None, _) => HookStatus::Pending,
+            },
             tenant_key: new.tenant_key,
             secrets: secret.into_iter().collect(),
             unseen_secret: false,

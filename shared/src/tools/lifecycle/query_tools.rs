@@ -294,6 +294,7 @@ fn config(base: &KnowledgeBase) -> Result<ToolConfig> {
         redact: Marks::default(),
         speech: Speech::default(),
         async_result: AsyncResult::default(),
+        if_call_over: None,
         confirm: None,
     })
 }

@@ -7,29 +7,87 @@ use crate::{
     actions::{ToolAction, ToolConfig, sms::Sender},
     clients::{Outbound, Pipedream, Secrets, pipedream::Project},
     error::Problems,
-    models::OrganizationId,
-    store::{Agents, KnowledgeBases, PhoneNumbers},
+    models::{OrganizationId, ToolId},
+    store::{Agents, Database, KnowledgeBases, PhoneNumbers, Tools},
+    tool::arguments,
 };
 
 #[derive(Clone)]
 pub struct References {
-    pub agents: Agents,
-    pub phone_numbers: PhoneNumbers,
-    pub knowledge_bases: KnowledgeBases,
-    pub pipedream: Pipedream,
-    pub pipedream_secret: String,
-    pub secrets: Secrets,
+    agents: Agents,
+    phone_numbers: PhoneNumbers,
+    knowledge_bases: KnowledgeBases,
+    tools: Tools,
+    pipedream: Pipedream,
+    pipedream_secret: String,
+    secrets: Secrets,
     /// Decides which addresses may be called.
-    pub outbound: Outbound,
+    outbound: Outbound,
 }
 
 impl References {
-    /// Checks the references of a configuration, and pins a Pipedream action to its current version. `known`: the previously
-    /// saved configuration.
+    /// `pipedream`: the client, and the secret with the project.
+    pub fn new(database: &Database, pipedream: (Pipedream, String), secrets: Secrets, outbound: Outbound) -> Self {
+        let (pipedream, pipedream_secret) = pipedream;
+        Self {
+            agents: Agents::new(database),
+            phone_numbers: PhoneNumbers::new(database),
+            knowledge_bases: KnowledgeBases::new(database),
+            tools: Tools::new(database),
+            pipedream,
+            pipedream_secret,
+            secrets,
+            outbound,
+        }
+    }
+
+    /// Checks the references of a configuration, and pins a Pipedream action to its current version. `known`: the tool and its
+    /// previously saved configuration.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the field.
     pub async fn check(
+        &self,
+        organization: OrganizationId,
+        config: &mut ToolConfig,
+        known: Option<(ToolId, &ToolConfig)>,
+        deadline: Deadline,
+    ) -> Result<()> {
+        self.check_if_call_over(organization, config, known).await?;
+        self.check_action(organization, config, known.map(|(_, known)| known), deadline).await
+    }
+
+    /// Checks the tool that sends the result after the call, if it is a new one.
+    async fn check_if_call_over(
+        &self,
+        organization: OrganizationId,
+        config: &ToolConfig,
+        known: Option<(ToolId, &ToolConfig)>,
+    ) -> Result<()> {
+        let Some(after_call) = &config.if_call_over else { return Ok(()) };
+        if known.is_some_and(|(_, known)| known.if_call_over == config.if_call_over) {
+            return Ok(());
+        }
+        let wrong = |problem: String| Err(Error::invalid("if_call_over.tool", problem));
+        if known.is_some_and(|(id, _)| id == after_call.tool) {
+            return wrong("is this tool itself; choose another".to_owned());
+        }
+        let row = match self.tools.get(organization, after_call.tool).await {
+            Ok(row) => row,
+            Err(Error::NotFound(_)) => return wrong("is not a tool of this organization".to_owned()),
+            Err(other) => return Err(other),
+        };
+        if let Some(why) = ToolConfig::stored(&row)?.unfit_after_call() {
+            return wrong(format!("names {}, which {why}", row.name));
+        }
+        let parameters = row.function_schema.get("parameters").cloned().unwrap_or_default();
+        match arguments::names_fit(&parameters, &after_call.templates(&config.label)) {
+            Ok(()) => Ok(()),
+            Err(problem) => Err(Error::invalid("if_call_over.arguments", problem)),
+        }
+    }
+
+    async fn check_action(
         &self,
         organization: OrganizationId,
         config: &mut ToolConfig,
@@ -47,7 +105,7 @@ impl References {
                 })
             }
             ToolAction::PipedreamAction(action) => {
-                let project: Project = self.secrets.standing(&self.pipedream_secret).await?;
+                let project: Project = self.secrets.of_deployment(&self.pipedream_secret).await?;
                 let (found, account) = try_join!(
                     self.pipedream.action(&project, action.key(), deadline),
                     self.pipedream.account(&project, organization, action.account(), deadline),

@@ -100,7 +100,6 @@ impl StoredSecrets {
         Ok(self.secrets.find(secret).await?.unwrap_or_default())
     }
 
-    /// Keeps the secret if the row names it, else deletes it.
     pub(super) async fn settle(
         &self,
         organization: OrganizationId,

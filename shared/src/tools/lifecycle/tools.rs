@@ -244,7 +244,8 @@ impl Lifecycle {
             )));
         }
         let mut edit = Edit::read(&before, changes)?;
-        references.check(before.organization_id, &mut edit.config, Some(&edit.known), deadline).await?;
+        let known = Some((before.id, &edit.known));
+        references.check(before.organization_id, &mut edit.config, known, deadline).await?;
         let secrets = self.edit_secrets(&before, &mut edit, deadline).await?;
         let (config, name) = (&edit.config, edit.name.clone().filter(|name| *name != before.name));
         let change = Change::UpdateTool { tool_id: before.id, name: name.clone() };

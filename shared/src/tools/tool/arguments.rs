@@ -37,6 +37,23 @@ pub fn check(parameters: &Value, arguments: &Map<String, Value>) -> Result<Check
     }
 }
 
+/// Checks the names of arguments whose values are not known yet.
+///
+/// # Errors
+/// The unknown or the missing name, to follow the field of the arguments.
+pub fn names_fit(parameters: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let is_known = |name: &str| name != NO_ARGUMENTS && properties.is_some_and(|known| known.contains_key(name));
+    if let Some(unknown) = arguments.keys().find(|name| !is_known(name)) {
+        return Err(format!("names \"{unknown}\", which is not an argument of the tool"));
+    }
+    let required = parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    match required.into_iter().find(|name| *name != NO_ARGUMENTS && !arguments.contains_key(*name)) {
+        Some(missing) => Err(format!("must name \"{missing}\", which the tool requires")),
+        None => Ok(()),
+    }
+}
+
 /// The arguments that identify an effect, in one form however a model writes them: without null, empty and dummy
 /// arguments, with trimmed texts, `3.0` as `3`. The order of names never counts. Within an argument null and empty are
 /// values: to a service they may mean "delete this".
@@ -120,7 +137,12 @@ fn object(
 
 fn one(schema: &Value, value: &Value, path: &str, ignored: &mut Vec<String>) -> Result<Value, String> {
     let wrong = |must: &str| Err(format!("The argument \"{path}\" must be {must}, not {}.", kind(value)));
-    match (schema.get("type").and_then(Value::as_str).unwrap_or("string"), value) {
+    let types = schema.get("type").unwrap_or(&Value::Null);
+    if types.is_array() {
+        // A choice of types, of built-in tools: any value.
+        return Ok(value.clone());
+    }
+    match (types.as_str().unwrap_or("string"), value) {
         ("string", Value::String(text)) => string(schema, text, path).map(|()| value.clone()),
         ("string", _) => wrong("text"),
         ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value.clone()),

@@ -2,7 +2,7 @@
 
 use crate::{
     Deadline,
-    models::{Call, CallId, E164, ExecutionOrigin, OrganizationId, PhoneNumber, RunId, ThreadId, UserId},
+    models::{AutomationId, Call, CallId, E164, ExecutionOrigin, OrganizationId, PhoneNumber, RunId, ThreadId, UserId},
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +11,8 @@ pub struct CallContext<'a> {
     /// The person who asked; none for a call or a schedule.
     pub user: Option<&'a UserId>,
     pub subject: Subject<'a>,
+    /// The automation whose run calls; none elsewhere.
+    pub automation: Option<AutomationId>,
     /// The request's name, stable across redeliveries: VAPI's id of the tool call, the id of a queued execution, a call's
     /// position in a run. The same name is the same execution.
     pub delivery: Option<&'a str>,

@@ -34,7 +34,6 @@ impl ToolSpec {
 
 /// Arguments that fit a schema: the required ones, or the first if none is required.
 pub fn sample_arguments(parameters: &Parameters) -> Map<String, Value> {
-    // Required parameters come first.
     let required = parameters.iter().filter(|parameter| parameter.required).count();
     let chosen = parameters.iter().take(required.max(1));
     chosen.map(|parameter| (parameter.name.to_owned(), sample(parameter.schema))).collect()

@@ -155,7 +155,7 @@ impl ToolOutcome {
     }
 
     /// For a model that sees success elsewhere: the result or the error alone, or everything but `success` if there is more.
-    pub fn into_told(self) -> Value {
+    pub fn into_model_value(self) -> Value {
         let mut answer = self.answer;
         let failed = answer.remove("success") != Some(Value::Bool(true));
         let only = if failed { "error" } else { "result" };
@@ -188,7 +188,7 @@ mod tests {
             (logged(ToolOutcome::succeeded(1)), false, json!({"result": 1, "logs": ["x"]})),
         ] {
             assert_eq!(outcome.is_failed(), failed);
-            assert_eq!(outcome.into_told(), told);
+            assert_eq!(outcome.into_model_value(), told);
         }
     }
 }

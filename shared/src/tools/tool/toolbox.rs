@@ -163,9 +163,6 @@ impl<'a> Bound<'a> {
         self.offered.spec()
     }
 
-    /// As [`CallableTool::preview`].
-    ///
-    /// # Errors
     /// Only an outage of our own.
     pub async fn preview(&self, context: &CallContext<'_>) -> Result<Result<Value, String>> {
         self.offered.tool.preview(&self.arguments, context).await
@@ -180,9 +177,6 @@ impl<'a> Bound<'a> {
     }
 
     /// As [`Bound::call`], with this time limit.
-    ///
-    /// # Errors
-    /// As [`Bound::call`].
     pub async fn call_within(self, limit: Duration, context: &CallContext<'_>) -> Result<ToolOutcome> {
         let (spec, started) = (self.spec(), Instant::now());
         let deadline = context.deadline.at_most(limit);

@@ -14,13 +14,11 @@ pub enum Unavailable {
         service: String,
         expired: bool,
     },
-    /// The organization's accounts at the service cannot be read just now.
     Unreachable {
         service: String,
     },
     /// This program cannot read the tool's row.
     Unreadable,
-    /// The person's role is below the tool's least role.
     NeedsRole(Role),
 }
 

@@ -63,9 +63,16 @@ pub(super) fn read(hook: &HookKeys<'_>, request: &WebhookRequest<'_>, now: Times
         Scheme::StandardWebhooks => {
             let id = single(request.headers, "webhook-id").or_else(|| single(request.headers, "svix-id"));
             let data = if request.body.is_empty() { json!({}) } else { json_of(request)? };
-            let event_type = data.get("type").and_then(|name| text(name).ok()).filter(|name| name != ANY_EVENT);
-            let event_types = event_type.into_iter().chain([ANY_EVENT.to_owned()]).collect();
-            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), event_types, None, data))
+            Ok(one(id.ok_or(BAD_REQUEST)?.to_owned(), own_event_types(hook, &data), None, data))
+        }
+        // Nothing but the body is proven, so the body alone names the event.
+        Scheme::Hmac | Scheme::Bearer | Scheme::Basic | Scheme::Unsigned => {
+            let data = match request.body {
+                [] => json!({}),
+                _ if is_form(request) => form(request.body),
+                _ => json_of(request)?,
+            };
+            Ok(one(hash(request.body), own_event_types(hook, &data), None, data))
         }
         Scheme::MicrosoftGraph => graph(hook, &json_of(request)?),
         Scheme::Twilio => twilio(request),
@@ -95,9 +102,15 @@ pub(super) fn tenants(scheme: Scheme, request: &WebhookRequest<'_>) -> Vec<Strin
         }
         Scheme::Linear => linear_tenant(&body),
         // The address of these identifies the hook.
-        Scheme::GoogleCalendar | Scheme::StandardWebhooks | Scheme::Twilio | Scheme::Telegram | Scheme::Pipedream => {
-            None
-        }
+        Scheme::GoogleCalendar
+        | Scheme::StandardWebhooks
+        | Scheme::Twilio
+        | Scheme::Telegram
+        | Scheme::Pipedream
+        | Scheme::Hmac
+        | Scheme::Bearer
+        | Scheme::Basic
+        | Scheme::Unsigned => None,
     };
     found.into_iter().collect()
 }
@@ -133,6 +146,20 @@ fn key(service: &str, parts: &[&Value]) -> Option<String> {
 
 fn one(id_at_service: String, event_types: Vec<String>, tenant: Option<String>, data: Value) -> Delivery {
     Delivery::Events(vec![InboundEvent { id_at_service, event_types, tenant, data }])
+}
+
+/// The name in the body, and the name that every request has.
+fn own_event_types(hook: &HookKeys<'_>, data: &Value) -> Vec<String> {
+    let field = hook.own.and_then(|own| own.event_field.as_deref()).unwrap_or("type");
+    let named = field.split('.').try_fold(data, |data, step| data.get(step));
+    let named = named.and_then(|name| text(name).ok()).filter(|name| name != ANY_EVENT);
+    named.into_iter().chain([ANY_EVENT.to_owned()]).collect()
+}
+
+/// A form as an object of texts; of a repeated name the last one counts.
+fn form(body: &[u8]) -> Value {
+    let members = form_urlencoded::parse(body).map(|(name, value)| (name.into_owned(), value.into_owned().into()));
+    Value::Object(members.collect())
 }
 
 fn slack(mut data: Value) -> Read {

@@ -13,7 +13,7 @@ use super::{
     deliveries::LINEAR_TIME,
     google_token,
     headers::{at, from_hex, single, single_list, whole_number},
-    twilio_signature,
+    own_hooks, twilio_signature,
 };
 use crate::models::Timestamp;
 
@@ -78,6 +78,11 @@ pub(super) fn verify(
             let sent: Value = serde_json::from_slice(body).ok()?;
             fresh_to_the_millisecond(at(&sent, LINEAR_TIME).as_i64()?, now)
         }
+        Scheme::Hmac => own_hooks::is_signed(hook.own?, key, request),
+        Scheme::Bearer => same(key, own_hooks::token(hook.own?, headers)?),
+        Scheme::Basic => same(&own_hooks::user_and_password(hook.own?, key)?, &own_hooks::basic(headers)?),
+        // Proven without a secret, see [`own_hooks::needs_no_secret`].
+        Scheme::Unsigned => None,
     }
 }
 

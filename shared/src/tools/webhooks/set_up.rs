@@ -55,6 +55,22 @@ impl Scheme {
                 "Let the program that sends events POST JSON to the hook's url, signed with its secret by the Standard Webhooks \
                  specification (standardwebhooks.com has libraries), with the event's name as type."
             }
+            Self::Hmac => {
+                "Let the sender POST JSON or a form to the hook's url, with an HMAC of the body, keyed with the hook's secret, in the \
+                 hook's header. A repeated body is the same event, so equal events need an id or a time in them."
+            }
+            Self::Bearer => {
+                "Let the sender POST JSON or a form to the hook's url, with the hook's secret in the header Authorization: Bearer, or \
+                 alone in the hook's header. A repeated body is the same event, so equal events need an id or a time in them."
+            }
+            Self::Basic => {
+                "Let the sender POST JSON or a form to the hook's url, with the hook's user, and its secret as password, in the header \
+                 Authorization: Basic. A repeated body is the same event, so equal events need an id or a time in them."
+            }
+            Self::Unsigned => {
+                "Let the sender POST JSON or a form to the hook's url, from an allowed address. A repeated body is the same event, so \
+                 equal events need an id or a time in them."
+            }
             Self::Pipedream => "It is set up when an automation is activated that needs it.",
         }
     }

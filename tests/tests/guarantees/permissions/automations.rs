@@ -39,6 +39,10 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
         }),
     );
     world.aws.put(
+        "automation_memory",
+        &json!({"organization_id": world.home.organization_id, "place": "a#k", "key": "k", "value": phone(8)}),
+    );
+    world.aws.put(
         "audit_entries",
         &json!({"organization_id": world.home.organization_id, "place": format!("{now}#1"), "name": phone(8)}),
     );
@@ -68,7 +72,7 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     let erased = ask(world, "erasures", "POST", "erasures", &json!({"phone_number": phone(8)})).await.expect(200);
     assert_eq!(
         erased["deleted"],
-        json!({"calls": 1, "executions": 3, "runs": 1, "events": 1, "threads": 2}),
+        json!({"calls": 1, "executions": 3, "runs": 1, "events": 1, "threads": 2, "remembered": 1}),
         "{erased}"
     );
     note(asked, "erasures", world);
@@ -84,8 +88,47 @@ pub(super) async fn automations(asked: &mut Permissions, world: &mut World, tool
     mcp(asked, world, tools).await;
     building_agent(asked, world).await;
     automation_runs(asked, world).await;
+    memory(asked, world).await;
+    long_pause(asked, world).await;
     chat(asked, world, tools).await;
     Box::pin(streams::stream(asked, world, tools)).await;
+}
+
+/// A pause longer than a message may wait has a schedule.
+async fn long_pause(asked: &mut Permissions, world: &mut World) {
+    let pause = json!([{"id": "pause", "wait": {"minutes": 600}}, {"id": "read", "tool": "recall", "parameters": {"key": "k"}}]);
+    let automation = world.activate(&world.manual(&pause)).await;
+    world.start_automation(&automation, "pause", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
+}
+
+/// Remembers a value when the memory is counted anew, recalls it, and deletes the automation with its memory.
+async fn memory(asked: &mut Permissions, world: &mut World) {
+    let automation = world
+        .activate(&world.manual(&json!([
+            {"id": "read", "tool": "recall", "parameters": {"key": "k"}},
+            {"id": "write", "tool": "remember", "parameters": {"key": "k"}},
+        ])))
+        .await;
+    let of = |place: String, more: Value| {
+        let mut row = json!({"organization_id": world.home.organization_id, "place": place});
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.aws.put("automation_memory", &row);
+    };
+    of(automation.id.to_string(), json!({"keys": 256}));
+    of(format!("{}#old", automation.id), json!({"key": "old", "expires_at": 1}));
+    world.start_automation(&automation, "memory", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(world.aws.rows("automation_memory").len(), 2);
+    note(asked, "run-loop", world);
+    world.automation("DELETE", &format!("/{}", automation.id), &Value::Null).await.expect(204);
+    assert!(world.aws.rows("automation_memory").is_empty());
+    note(asked, "deploy", world);
 }
 
 /// Runs automations with actions and with a prompt; another is paused because its tool changed.
@@ -253,6 +296,9 @@ pub(super) async fn deploying(world: &World, query: &Value, lookup: &Value) -> V
     let saved = world.deploy(&world.urgent_messages()).await.expect(201);
     let id = saved["automation"]["id"].as_str().unwrap();
     world.deploy(&world.urgent_messages()).await.expect(200);
+    let mut own_hook = world.urgent_messages();
+    (own_hook["trigger_config"], own_hook["dry_run"]) = (json!({"hook": "acme"}), json!(true));
+    world.deploy(&own_hook).await.expect(200);
     let mut second = world.urgent_messages();
     second["actions"][0]["tool"] = json!("slack_post_mesage");
     second["trigger_config"]["service"] = json!("Slak");

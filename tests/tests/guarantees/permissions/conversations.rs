@@ -68,7 +68,7 @@ pub(super) async fn chat(asked: &mut Permissions, world: &mut World, tools: &[&V
 /// A definition that needs no other service.
 pub(super) fn definition(name: &str) -> Value {
     json!({
-        "name": name, "trigger_type": "webhook", "trigger_config": {"service": "Slack", "event_type": "message"},
+        "name": name, "trigger_type": "webhook", "trigger_config": {"service": "Slack", "event_type": "reaction_added"},
         "fingerprints": {"current_time": "built-in"}, "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
     })
 }

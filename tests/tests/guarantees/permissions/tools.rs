@@ -142,8 +142,29 @@ pub(super) async fn call_start(asked: &mut Permissions, world: &mut World) {
     note(asked, "run-tool", world);
 }
 
-/// Delivers a queued execution of each of these tools.
+/// Delivers a queued execution of each of these tools, and one whose result another tool sends after the call.
 pub(super) async fn run_tool(asked: &mut Permissions, world: &mut World, tools: &[&Value]) {
+    let (sms, base) = (
+        world.tool(&ai_sms()).await,
+        world.knowledge_base(&json!([{"name": "title", "type": "text"}]), &json!([{"title": "river"}])).await,
+    );
+    let lookup = json!({
+        "type": "query", "label": "Look up", "knowledge_base_id": base["id"], "async": true,
+        "if_call_over": {"tool": sms["id"]},
+    });
+    let lookup = world.tool(&lookup).await;
+    world.incoming_call(&world.home, "over", &phone(1));
+    world.aws.change("calls", "over", json!({"ended_at": Timestamp::now()}));
+    world.restart();
+    world.aws.clear_operations();
+    let run = json!({
+        "kind": "run", "execution_id": uuid::Uuid::now_v7().to_string(), "organization_id": world.home.organization_id,
+        "tool_id": lookup["id"], "call_id": "over", "caller": phone(1), "called": world.home.phone_number,
+        "arguments": {"query": "river"}, "trigger": "conversation", "queued_at": Timestamp::now(),
+    });
+    world.aws.post("executions", &run.to_string());
+    assert_eq!(world.run_queued().await, 0);
+    assert!(world.aws.messages("executions").iter().any(|message| message["tool_id"] == sms["id"]));
     for tool in tools {
         let begun = PhoneCall {
             assistant_id: Some(world.home.assistant_id.clone()),

@@ -2,7 +2,7 @@
 
 use local::standins;
 use serde_json::json;
-use tests::{Answer, Event, Fault, Trouble, World, agreement};
+use tests::{Answer, Event, Fault, Trouble, World, vapi_differences};
 
 use super::{Change, prepare};
 
@@ -97,14 +97,14 @@ async fn fail(change: Change) -> u32 {
                 };
                 let code = answer.body["code"].as_str().unwrap_or_default();
                 assert!(answer.status < 300 || codes.contains(&code), "{at}: {} {}", answer.status, answer.body);
-                let differences = agreement::differences(&world);
+                let differences = vapi_differences::differences(&world);
                 let may_stay_open = how == How::RefusedFromThenOn || may_stay_open(&world, failure);
                 let on_record = may_stay_open && !world.aws.rows("intents").is_empty();
                 assert!(on_record || differences == [""; 0], "{at}: {differences:?} {}", answer.body);
                 world.later();
                 let report = world.settle().await;
                 assert_eq!(report["left"], json!([]), "{at}: {report}");
-                assert_eq!(agreement::differences(&world), [""; 0], "{at}: {report}");
+                assert_eq!(vapi_differences::differences(&world), [""; 0], "{at}: {report}");
             }
         }
     }

@@ -15,6 +15,10 @@ fn clause(path: &str, op: &str, value: &str) -> Value {
     json!({"path": path, "op": op, "value": value})
 }
 
+fn none_is(path: &str, value: &str) -> Value {
+    json!({"path": "trigger_data.people", "op": "none", "value": clause(path, "==", value)})
+}
+
 fn group(operator: &str, clauses: &[Value]) -> Value {
     json!({"operator": operator, "clauses": clauses})
 }
@@ -40,8 +44,10 @@ async fn neither_branch_runs_on_the_output_of_an_action_that_failed() {
             when("either", group("OR", &[no, clause("trigger_data.level", "==", "high")])),
             when("gone", not_there.clone()),
             when("handled", group("AND", &[not_there, clause("trigger_data.level", "!=", "low")])),
+            when("none", none_is("look.entered", "{{item.name}}")),
+            when("nobody", none_is("item.name", "{{look.entered}}")),
         ]);
-        let run = carried_out(&world, &actions, &json!({"level": "high"})).await;
+        let run = carried_out(&world, &actions, &json!({"level": "high", "people": [{"name": "Ada"}]})).await;
         let statuses = statuses(&world, &run).await;
         let ran: Vec<&str> = statuses.iter().filter_map(|status| status.strip_suffix(" succeeded")).collect();
         assert_eq!(ran, ["either", "gone", "handled"], "{entry}");

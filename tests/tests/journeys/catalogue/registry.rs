@@ -148,6 +148,7 @@ async fn every_tool_of_the_catalogue_resolves_and_can_be_tried() {
             organization: organization(&world),
             user: None,
             subject: Subject::Request(&row.name),
+            automation: None,
             delivery: None,
             conversation: &conversation,
             trigger: ExecutionOrigin::Test,

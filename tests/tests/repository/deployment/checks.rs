@@ -168,8 +168,10 @@ fn every_state_of_a_stack_can_be_deployed_to_or_is_explained() {
         UPDATE_ROLLBACK_IN_PROGRESS UPDATE_ROLLBACK_FAILED UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_ROLLBACK_COMPLETE \
         IMPORT_IN_PROGRESS IMPORT_COMPLETE IMPORT_ROLLBACK_IN_PROGRESS IMPORT_ROLLBACK_FAILED IMPORT_ROLLBACK_COMPLETE";
     let states: Vec<&str> = states.split_whitespace().collect();
-    let told =
-        evaluate("import stack\nprint(json.dumps([stack.in_the_way('shop', each) for each in given]))", &json!(states));
+    let told = evaluate(
+        "import stack_state\nprint(json.dumps([stack_state.in_the_way('shop', each) for each in given]))",
+        &json!(states),
+    );
     for (state, told) in states.iter().zip(told.as_array().unwrap()) {
         let steps = match *state {
             "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "UPDATE_ROLLBACK_COMPLETE" | "IMPORT_COMPLETE" => {

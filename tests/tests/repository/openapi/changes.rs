@@ -255,7 +255,7 @@ async fn tools_change(world: &World, validator: &Validator) -> BTreeSet<String> 
         (slack_action(&world.home), pipedream_changes(world)),
         (transfer, transfer_changes()),
         (query, query_changes(&usual, &another)),
-        (background, vec![field("async_result", json!("note"), "/config_metadata/async_result", GONE)]),
+        (background, background_changes(world).await),
     ] {
         let tool = world.tool(&config).await;
         let path = format!("/tools/{}", text(&tool["id"]));
@@ -270,6 +270,14 @@ fn flags() -> Vec<FieldChange> {
         // The tool stays available to agents.
         field("execute_on_call_start", json!(true), "/execute_on_call_start", Shows(json!(false))),
         field("async", json!(true), "/async", Shows(json!(false))),
+    ]
+}
+
+async fn background_changes(world: &World) -> Vec<FieldChange> {
+    let sender = json!({"tool": world.tool(&ai_sms()).await["id"]});
+    vec![
+        field("async_result", json!("note"), "/config_metadata/async_result", GONE),
+        field("if_call_over", sender, "/config_metadata/if_call_over", GONE),
     ]
 }
 

@@ -124,6 +124,7 @@ async fn the_fields_of_the_chosen_service_are_shown_and_no_others() {
     let of_actions = [
         "actions",
         "approvals",
+        "catch",
         "description",
         "dry_run",
         "fingerprints",
@@ -188,7 +189,22 @@ async fn the_fields_of_the_chosen_service_are_shown_and_no_others() {
     for (service, expected) in [
         ("slack", ["label", "secret", "service", "tenant"].as_slice()),
         ("gmail", &["audience", "label", "service", "service_account"]),
-        ("my own", &["label", "secret", "service"]),
+        (
+            "my own",
+            &[
+                "algorithm",
+                "allowed_addresses",
+                "encoding",
+                "event_field",
+                "header",
+                "label",
+                "prefix",
+                "scheme",
+                "secret",
+                "service",
+                "user",
+            ],
+        ),
     ] {
         let path = format!("/api/{}/hooks", world.home.slug);
         let event = tests::Event::post(&path, &json!({"service": service, MISSPELT: 1})).user(&world.home.user_id);

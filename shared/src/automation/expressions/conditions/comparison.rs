@@ -6,21 +6,18 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use jiff::{civil::DateTime, fmt::temporal::Pieces, tz::Offset};
-use regex_lite::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::{Clause, Operator};
 
 /// Bytes of a text tried as a moment.
 const LONGEST_MOMENT: usize = 40;
-/// Bytes of a compiled regular expression, which bounds its time per byte of text.
-const LARGEST_PATTERN: usize = 20_000;
 
 impl Clause {
-    /// Whether the clause holds; case-insensitive clauses pass both values in lower case. For a missing or null value only `!=`,
-    /// `not_contains`, `not_exists`, `is_empty`, `none`, and `==` with null hold. `any`, `all` and `none` are decided item by
-    /// item, in [`super::Explanation`].
-    pub(super) fn holds(&self, found: Option<&Value>, value: &Value) -> bool {
+    /// Whether the clause holds; case-insensitive clauses pass both values in lower case, except for `matches`. For a missing or
+    /// null value only `!=`, `not_contains`, `not_exists`, `is_empty`, `none`, and `==` with null hold. `any`, `all` and `none`
+    /// are decided item by item, in `decision.rs`.
+    pub(super) fn compares(&self, found: Option<&Value>, value: &Value) -> bool {
         let Some(found) = found.filter(|found| !found.is_null()) else {
             return match self.operator {
                 Operator::NotExists | Operator::NotContains | Operator::IsEmpty => true,
@@ -47,7 +44,9 @@ impl Clause {
             },
             Operator::StartsWith => texts(found, value).is_some_and(|(found, value)| found.starts_with(&*value)),
             Operator::EndsWith => texts(found, value).is_some_and(|(found, value)| found.ends_with(&*value)),
-            Operator::Matches => self.matches(found),
+            Operator::Matches => {
+                self.pattern.as_ref().zip(as_text(found)).is_some_and(|(pattern, text)| pattern.is_match(&text))
+            }
             Operator::In => match value {
                 Value::Array(wanted) => wanted.iter().any(|wanted| equal(found, wanted)),
                 wanted => equal(found, wanted),
@@ -66,17 +65,6 @@ impl Clause {
             Operator::NotExists | Operator::Any | Operator::All | Operator::None => false,
         }
     }
-
-    /// Takes the pattern as it was written: in lower case `\W` would be `\w`.
-    fn matches(&self, found: &Value) -> bool {
-        let pattern = self.value.as_str().and_then(|pattern| compiled(pattern, self.case_insensitive).ok());
-        pattern.zip(as_text(found)).is_some_and(|(pattern, text)| pattern.is_match(&text))
-    }
-}
-
-/// A regular expression without look-around and back-references: its time is linear in the text.
-pub(super) fn compiled(pattern: &str, case_insensitive: bool) -> Result<Regex, regex_lite::Error> {
-    RegexBuilder::new(pattern).case_insensitive(case_insensitive).size_limit(LARGEST_PATTERN).build()
 }
 
 /// Whether both have an order, and the first is not the greater one.

@@ -1,20 +1,16 @@
 //! Explanation of a condition's result, clause by clause, with the values found.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     Clause, Condition, Operator,
-    work::{Meter, NoBound},
+    decision::{Basis, Decided},
+    work::{MOST_COMPARED, OverBound, Work},
 };
 use crate::{
-    automation::expressions::{
-        data::{Data, Lacking, lowered},
-        templates::{Template, Unfilled, filled_in_within, texts_of},
-    },
-    cut::{SLACK, cut, cut_to, fit},
+    automation::expressions::data::{Data, ITEM},
+    cut::{SLACK, cut, cut_to, fitting},
     described::Described,
 };
 
@@ -22,14 +18,6 @@ use crate::{
 const ALL_VALUES: usize = 24_000;
 const LARGEST_VALUE: usize = 300;
 const LEAST_OF_A_VALUE: usize = 120;
-/// Bytes of a comparison value.
-const LARGEST_COMPARED: usize = 200_000;
-/// Cost of lower-casing a text, relative to scanning it.
-const LOWERING: usize = 8;
-/// Minimal cost per clause.
-const LEAST_WORK: usize = 64;
-/// Cost of a regular expression, relative to scanning the text.
-const MATCHING: usize = 64;
 
 /// Whether a condition holds, and why. A single clause is a group of one. Of values that are too long a part is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Described)]
@@ -63,22 +51,46 @@ pub struct ExplainedClause {
 }
 
 impl Data<'_> {
-    pub fn explain(&self, condition: &Condition) -> Explanation {
-        let Ok(explained) = condition.explained(self, &NoBound);
-        explained
+    /// # Errors
+    /// If the condition compares more than [`MOST_COMPARED`].
+    pub fn explain(&self, condition: &Condition) -> Result<Explanation, OverBound> {
+        condition.explained(self, &Work::of(MOST_COMPARED))
     }
 }
 
 impl Condition {
+    /// Whether the condition might hold if the outputs were there that failed actions did not give. An output that its author did
+    /// not want decides as a missing value does.
+    ///
     /// # Errors
-    /// If the comparison exceeds the meter's limit.
-    pub(in crate::automation) fn explained<M: Meter>(
-        &self,
-        data: &Data<'_>,
-        meter: &M,
-    ) -> Result<Explanation, M::Over> {
+    /// If the condition compares more than [`MOST_COMPARED`].
+    pub(in crate::automation) fn is_undecided(&self, data: &Data<'_>) -> Result<bool, OverBound> {
+        let work = Work::of(MOST_COMPARED);
+        Ok(data.lacks_outputs() && !self.holds(data, &work)? && self.may_hold(data, &work)?)
+    }
+
+    fn may_hold(&self, data: &Data<'_>, work: &Work) -> Result<bool, OverBound> {
+        let (conditions, decides) = match self {
+            Self::Clause(clause) => {
+                let lacks = clause.lacking(data).is_some_and(|lacking| !lacking.is_wanted());
+                return Ok(lacks || self.holds(data, work)?);
+            }
+            Self::All(conditions) => (conditions, false),
+            Self::Any(conditions) => (conditions, true),
+        };
+        for condition in conditions {
+            if condition.may_hold(data, work)? == decides {
+                return Ok(decides);
+            }
+        }
+        Ok(!decides)
+    }
+
+    /// # Errors
+    /// If the comparison exceeds the work left.
+    pub(in crate::automation) fn explained(&self, data: &Data<'_>, work: &Work) -> Result<Explanation, OverBound> {
         let budget = (ALL_VALUES / (2 * self.clauses().len().max(1))).clamp(LEAST_OF_A_VALUE, LARGEST_VALUE);
-        Ok(match self.explained_within(data, meter, budget)? {
+        Ok(match self.explained_within(data, work, budget)? {
             Explained::Group(group) => group,
             Explained::Clause(clause) => {
                 let holds = clause.holds;
@@ -87,12 +99,12 @@ impl Condition {
         })
     }
 
-    fn explained_within<M: Meter>(&self, data: &Data<'_>, meter: &M, budget: usize) -> Result<Explained, M::Over> {
-        let each = |conditions: &[Self]| -> Result<Vec<Explained>, M::Over> {
-            conditions.iter().map(|condition| condition.explained_within(data, meter, budget)).collect()
+    fn explained_within(&self, data: &Data<'_>, work: &Work, budget: usize) -> Result<Explained, OverBound> {
+        let each = |conditions: &[Self]| -> Result<Vec<Explained>, OverBound> {
+            conditions.iter().map(|condition| condition.explained_within(data, work, budget)).collect()
         };
         Ok(match self {
-            Self::Clause(clause) => Explained::Clause(clause.explained(data, meter, budget)?),
+            Self::Clause(clause) => Explained::Clause(clause.explained(data, work, budget)?),
             Self::All(conditions) => {
                 let clauses = each(conditions)?;
                 let holds = clauses.iter().all(Explained::holds);
@@ -108,63 +120,39 @@ impl Condition {
 }
 
 impl Clause {
-    fn explained<M: Meter>(&self, data: &Data<'_>, meter: &M, budget: usize) -> Result<ExplainedClause, M::Over> {
-        // The output of a failed action proves nothing, so no comparison holds.
-        if let Some(lacking) = self.lacking(data) {
-            let value = fitted(&self.value, budget);
-            return Ok(self.told((Some(value), None), false, &lacking.in_words(), budget));
-        }
-        if let Some(of_item) = &self.of_item {
-            return self.explained_by_item(of_item, data, meter, budget);
-        }
-        let found = data.get(&self.path);
-        let value = match self.operator.takes_value().then(|| self.compared_with(data)).transpose() {
-            Ok(value) => value,
-            Err(why) => return Ok(self.told((Some(fitted(&self.value, budget)), None), false, &why, budget)),
+    fn explained(&self, data: &Data<'_>, work: &Work, budget: usize) -> Result<ExplainedClause, OverBound> {
+        let Decided { holds, value, found, basis } = self.decided(data, work)?;
+        let shown = found.as_deref().map(|found| fitted(found, budget));
+        let was = match (&basis, &shown) {
+            (Basis::Nothing(why), _) => why.clone(),
+            (_, None) => "there was nothing".to_owned(),
+            (Basis::Comparison, Some(shown)) => format!("it was {}", cut(shown.to_string(), budget)),
+            (Basis::NoList, Some(_)) => "it was no list".to_owned(),
+            (Basis::Items(deciding), Some(_)) => {
+                let items = found.as_deref().and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                match self.about(items, *deciding, data, work, budget)? {
+                    Some(about) => about,
+                    None if self.operator == Operator::All => format!("it holds for each of its {} items", items.len()),
+                    None => format!("it holds for none of its {} items", items.len()),
+                }
+            }
         };
-        meter.take(self.work(found.as_deref(), value.as_deref()))?;
-        let holds = if self.case_insensitive {
-            let lowered = value.as_deref().map(lowered).unwrap_or_default();
-            self.holds(data.get_lowered(&self.path).as_deref(), &lowered)
-        } else {
-            self.holds(found.as_deref(), value.as_deref().unwrap_or(&Value::Null))
-        };
-        let found = found.map(|found| fitted(&found, budget));
-        let was = match &found {
-            Some(found) => format!("it was {}", cut(found.to_string(), budget)),
-            None => "there was nothing".to_owned(),
-        };
-        Ok(self.told((value.map(|value| fitted(&value, budget)), found), holds, &was, budget))
+        Ok(self.told((value.map(|value| fitted(&value, budget)), shown), holds, &was, budget))
     }
 
-    /// Looks for the item that decides: one that holds, or for `all` one that does not. A value that is no list has no items, and
-    /// neither `any` nor `all` holds for it.
-    fn explained_by_item<M: Meter>(
+    /// The deciding item in words.
+    fn about(
         &self,
-        of_item: &Condition,
+        items: &[Value],
+        deciding: Option<usize>,
         data: &Data<'_>,
-        meter: &M,
+        work: &Work,
         budget: usize,
-    ) -> Result<ExplainedClause, M::Over> {
-        let list = data.get(&self.path);
-        let found = list.as_deref().map(|list| fitted(list, budget));
-        let shown = (Some(fitted(&self.value, budget)), found);
-        let Some(items) = list.as_deref().and_then(Value::as_array) else {
-            let was = if shown.1.is_some() { "it was no list" } else { "there was nothing" };
-            return Ok(self.told(shown, self.operator == Operator::None, was, budget));
-        };
-        let decides = self.operator != Operator::All;
-        for (place, item) in items.iter().enumerate() {
-            let about = Data { item: Some(item), ..data.clone() };
-            let explained = of_item.explained_within(&about, meter, budget)?;
-            if explained.holds() == decides {
-                let was = format!("item {} of {}: {}", place + 1, items.len(), explained.reason());
-                return Ok(self.told(shown, self.operator == Operator::Any, &was, budget));
-            }
-        }
-        let was =
-            format!("{} of its {} items", if decides { "it holds for none" } else { "it holds for each" }, items.len());
-        Ok(self.told(shown, self.operator != Operator::Any, &was, budget))
+    ) -> Result<Option<String>, OverBound> {
+        let item = deciding.and_then(|place| Some((place, items.get(place)?)));
+        let (Some((place, item)), Some(of_item)) = (item, &self.of_item) else { return Ok(None) };
+        let explained = of_item.explained_within(&Data { item: Some((ITEM, item)), ..data.clone() }, work, budget)?;
+        Ok(Some(format!("item {} of {}: {}", place + 1, items.len(), explained.reason())))
     }
 
     fn told(
@@ -181,50 +169,6 @@ impl Clause {
         let text = format!("{path} {op}{compared}{any_case}: {answer}, {was}");
         ExplainedClause { path, op, value, found, holds, text }
     }
-
-    /// The missing output that the clause's path or value needs, if any.
-    fn lacking<'d>(&self, data: &'d Data<'_>) -> Option<&'d Lacking> {
-        if self.operator.looks() || !data.lacks_outputs() {
-            return None;
-        }
-        data.lacking(&self.path).or_else(|| {
-            let templates = texts_of(&self.value).into_iter().filter(|text| text.contains("{{"));
-            templates.into_iter().find_map(|text| Template::parse(text).0.paths().find_map(|path| data.lacking(path)))
-        })
-    }
-
-    /// The comparison value with templates filled in. A template that resolves to nothing gives null, so the placeholder for
-    /// missing data is never compared.
-    ///
-    /// # Errors
-    /// If an expression fails: the sentence that says so.
-    fn compared_with<'d>(&'d self, data: &'d Data<'_>) -> Result<Cow<'d, Value>, String> {
-        if !texts_of(&self.value).iter().any(|text| text.contains("{{")) {
-            return Ok(Cow::Borrowed(&self.value));
-        }
-        let lone = self.value.as_str().and_then(|text| Template::parse(text).0.lone().cloned());
-        match lone {
-            Some(path) => Ok(data.get(&path).unwrap_or_default()),
-            None => match filled_in_within(&self.value, data, LARGEST_COMPARED) {
-                Ok(value) => Ok(Cow::Owned(value)),
-                Err(Unfilled::TooLarge) => Ok(Cow::default()),
-                Err(Unfilled::Expression(why)) => Err(why.trim_end_matches('.').to_owned()),
-            },
-        }
-    }
-
-    /// Bytes examined by the comparison.
-    fn work(&self, found: Option<&Value>, value: Option<&Value>) -> usize {
-        let times = match self.operator {
-            Operator::ContainsAny | Operator::In => {
-                value.and_then(Value::as_array).map_or(1, |values| values.len().max(1))
-            }
-            Operator::Matches => MATCHING,
-            _ => 1,
-        };
-        let value = value.map_or(0, bytes) * if self.case_insensitive { LOWERING } else { 1 };
-        LEAST_WORK + value + found.map_or(0, bytes).saturating_mul(times)
-    }
 }
 
 fn fitted(value: &Value, budget: usize) -> Value {
@@ -234,17 +178,7 @@ fn fitted(value: &Value, budget: usize) -> Value {
             let shown = text.floor_char_boundary(budget);
             cut_to(text.get(..shown).unwrap_or_default().to_owned(), shown.saturating_sub(SLACK), text.len()).into()
         }
-        value => fit(value.clone(), budget),
-    }
-}
-
-/// Approximate size in bytes.
-fn bytes(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => 2 + items.iter().map(bytes).sum::<usize>(),
-        Value::Object(members) => 2 + members.iter().map(|(name, value)| name.len() + bytes(value)).sum::<usize>(),
-        _ => 8,
+        value => fitting(value, budget),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Conditions are read strictly, compare as docs/automations.md says, and tell why they hold.
 
+mod bounds;
+mod letters;
+
 use jiff::tz::TimeZone;
 use serde_json::Map;
 
@@ -24,17 +27,26 @@ fn holds(value: Value) -> bool {
 }
 
 fn explained(condition: &Condition, data: &Value) -> Explanation {
+    explained_within(condition, data, &Outputs::default(), MOST_COMPARED).unwrap()
+}
+
+fn explained_within(
+    condition: &Condition,
+    data: &Value,
+    outputs: &Outputs,
+    bytes: usize,
+) -> Result<Explanation, OverBound> {
     let (variables, user) = (Map::new(), Value::Null);
     let data = Data {
         variables: &variables,
-        outputs: &Outputs::default(),
+        outputs,
         trigger_data: &Lowered::of(data),
         user: &user,
         now: "2026-11-22T23:30:05Z".parse().unwrap(),
         zone: TimeZone::UTC,
         item: None,
     };
-    data.explain(condition)
+    condition.explained(&data, &Work::of(bytes))
 }
 
 #[test]
@@ -302,8 +314,6 @@ fn a_value_is_one_of_some_or_in_a_range_or_empty() {
     for (op, value) in [("in", json!(["x"])), ("between", json!([0, 9])), ("matches", json!(".*"))] {
         assert!(!compares(None, op, &value), "{op}");
     }
-    let folded = json!({"path": "text", "op": "matches", "value": "^this\\W", "case_insensitive": true});
-    assert!(holds(folded), "a class in upper case keeps its meaning");
 }
 
 #[test]
@@ -369,11 +379,4 @@ fn new_operators_refuse_values_that_never_hold() {
 fn the_case_of_letters_belongs_to_the_comparison_of_an_item() {
     let any = json!({"path": "a", "op": "any", "value": {"path": "item", "op": "exists"}, "case_insensitive": true});
     assert_eq!(condition(&any).1, [("/case_insensitive".to_owned(), Code::OperatorMisfit)]);
-}
-
-/// A pattern that takes exponential time with back-tracking.
-#[test]
-fn a_hostile_pattern_is_linear() {
-    let text = "a".repeat(50_000) + "!";
-    assert!(!compares(Some(json!(text)), "matches", &json!("^(a+)+$")));
 }

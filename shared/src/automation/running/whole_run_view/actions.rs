@@ -4,7 +4,7 @@ use super::steps::json_or_text;
 use crate::{
     automation::expressions::conditions::Explanation,
     described::Described,
-    models::{ActionResult, ActionStatus, ExecutionId, RunId, Timestamp},
+    models::{ActionResult, ActionStatus, ExecutionId, RunId, StepKind, Timestamp},
     redaction::{MarkedCall, Transcript},
 };
 use serde::Serialize;
@@ -15,7 +15,12 @@ use serde_json::Value;
 #[schema(name = "RunAction")]
 pub(super) struct ActionView {
     action_id: String,
-    /// As the automation names it.
+    /// `action` calls a tool. `for_each` begins a loop, with the list that it goes through, and `for_each_end` ends it, with what its
+    /// items gave. `choose` decides for a branch. `wait` has waited.
+    kind: StepKind,
+    /// Its place: `each[42].notify` in a loop, else its id.
+    place: String,
+    /// As the automation names it; `for_each`, `choose` or `wait` for other steps.
     tool: String,
     /// `unknown`: it may have acted, and is not done again. `skipped`: its condition did not hold. `not_sent`: in a dry run.
     /// `refused`: somebody refused it, or nobody approved it in time.
@@ -28,6 +33,8 @@ pub(super) struct ActionView {
     output: Option<Value>,
     /// Why it failed, was skipped or not done.
     error: Option<String>,
+    /// A remark, such as how many items of a loop were done.
+    note: Option<String>,
     #[schema(of = "Option<Explanation>")]
     condition_result: Option<Value>,
     /// Its place in the history, if its tool has one.
@@ -98,6 +105,8 @@ impl<'a> Actions<'a> {
         let (marks, transcript) = (&result.redact, &self.transcript);
         ActionView {
             action_id: result.action_id.clone(),
+            kind: result.kind,
+            place: result.place().to_owned(),
             tool: result.tool.clone(),
             status: result.status,
             success: result.status == ActionStatus::Succeeded,
@@ -105,6 +114,7 @@ impl<'a> Actions<'a> {
             arguments: arguments.as_ref().map(|arguments| transcript.arguments(marks, arguments, budget)),
             output: output.as_ref().map(|output| transcript.result(marks, output, budget)),
             error: result.error.as_ref().map(|error| transcript.text(error, budget)),
+            note: result.note.clone(),
             condition_result: condition.as_ref().map(|condition| transcript.result(&[], condition, budget)),
             execution_id: result.execution_id,
             kept_from: result.kept_from,

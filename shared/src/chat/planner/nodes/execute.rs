@@ -176,7 +176,7 @@ impl<M: PlannerModel, O: Observer> Turn<'_, '_, '_, M, O> {
         }
         call.repeats = outcome.repeats;
         call.recipients = self.recipients(tool, &arguments, &outcome).await;
-        call.result = fit(outcome.into_told(), LONGEST_RESULT);
+        call.result = fit(outcome.into_model_value(), LONGEST_RESULT);
         self.state.tool_results.truncate(at);
         self.note(call);
         if effect {

@@ -36,8 +36,6 @@ pub(super) fn refused(sentence: &'static str, why: &str) -> Refused {
     Refused { sentence, cause }
 }
 
-/// The control URL of the conversation's call.
-///
 /// # Errors
 /// Only for an outage of our own.
 pub(super) async fn find(services: &ActionClients, context: &CallContext<'_>) -> Result<Result<ControlUrl, Refused>> {

@@ -1,0 +1,181 @@
+//! The steps of an automation: calls of tools, and the loops and branches around them.
+//!
+//! A step is known by its field: `for_each` makes a loop, `choose` a branch, anything else is a call of a tool. Ids are unique in
+//! the whole definition. Names of outputs are unique where they can be seen: a loop's are its own, and the branches of one choice
+//! may share them, because only one of them runs.
+
+mod reader;
+
+use jiff::{
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+use serde_json::Value;
+
+pub(in crate::automation::definition) use self::reader::StepReader;
+use super::{Action, OnError};
+use crate::{automation::expressions::conditions::Condition, models::Timestamp};
+
+/// How many steps may be around a step.
+pub const DEEPEST_STEPS: usize = 4;
+/// The highest value of `max_items`.
+pub const MOST_ITEMS: u64 = 1_000;
+/// In minutes: 30 days.
+pub const LONGEST_WAIT: u64 = 30 * 24 * 60;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Action(Action),
+    ForEach(ForEach),
+    Choose(Choose),
+    Wait(Wait),
+}
+
+/// A loop: its actions run for each item of a list, one item after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForEach {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub id: String,
+    /// A template, or a list of values.
+    pub list: Value,
+    /// The item's name in the loop's actions.
+    pub item: String,
+    /// A template that identifies an item; otherwise its content does.
+    pub key: Option<String>,
+    pub steps: Vec<Step>,
+    pub max_items: usize,
+    /// After an item that failed.
+    pub on_error: OnError,
+    pub output_as: Option<String>,
+    pub condition: Option<Condition>,
+}
+
+/// A choice: the first branch whose condition holds runs, else `otherwise`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choose {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub id: String,
+    pub branches: Vec<Branch>,
+    pub otherwise: Vec<Step>,
+}
+
+/// A pause, during which the run costs nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub id: String,
+    pub until: WaitUntil,
+    pub condition: Option<Condition>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum WaitUntil {
+    Minutes(u64),
+    /// A day or moment of ISO 8601, or a template for one.
+    Moment(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    pub when: Condition,
+    pub steps: Vec<Step>,
+}
+
+impl Step {
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::Action(action) => &action.pointer,
+            Self::ForEach(each) => &each.pointer,
+            Self::Choose(choose) => &choose.pointer,
+            Self::Wait(wait) => &wait.pointer,
+        }
+    }
+
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Action(action) => action.id.as_deref(),
+            Self::ForEach(each) => Some(&each.id),
+            Self::Choose(choose) => Some(&choose.id),
+            Self::Wait(wait) => Some(&wait.id),
+        }
+    }
+
+    pub fn output_as(&self) -> Option<&str> {
+        match self {
+            Self::Action(action) => action.output_as.as_deref(),
+            Self::ForEach(each) => each.output_as.as_deref(),
+            Self::Choose(_) | Self::Wait(_) => None,
+        }
+    }
+
+    /// The lists of steps within this one.
+    pub fn inner(&self) -> Vec<&[Self]> {
+        match self {
+            Self::Action(action) => vec![&action.catch],
+            Self::Wait(_) => Vec::new(),
+            Self::ForEach(each) => vec![&each.steps],
+            Self::Choose(choose) => {
+                let branches = choose.branches.iter().map(|branch| branch.steps.as_slice());
+                branches.chain([choose.otherwise.as_slice()]).collect()
+            }
+        }
+    }
+
+    /// Whether it has other results than that of one call of a tool.
+    pub const fn is_nested(&self) -> bool {
+        match self {
+            Self::Action(action) => !action.catch.is_empty(),
+            _ => true,
+        }
+    }
+}
+
+/// All steps at any depth, each before the steps within it.
+pub(in crate::automation) fn all_steps(steps: &[Step]) -> Vec<&Step> {
+    let mut found = Vec::new();
+    for step in steps {
+        found.push(step);
+        for inner in step.inner() {
+            found.extend(all_steps(inner));
+        }
+    }
+    found
+}
+
+/// All calls of tools, at any depth.
+pub fn all_actions(steps: &[Step]) -> impl Iterator<Item = &Action> {
+    all_steps(steps).into_iter().filter_map(|step| match step {
+        Step::Action(action) => Some(action),
+        Step::ForEach(_) | Step::Choose(_) | Step::Wait(_) => None,
+    })
+}
+
+/// Outputs that later steps can name after these steps, with the ids of their steps. Those within a loop are not among them.
+pub(in crate::automation) fn outputs_of(steps: &[Step]) -> Vec<(&str, &str)> {
+    let mut outputs = Vec::new();
+    for step in steps {
+        outputs.extend(step.output_as().map(|name| (name, step.id().unwrap_or("?"))));
+        if let Step::Choose(choose) = step {
+            for branch in choose.branches.iter().map(|branch| &branch.steps).chain([&choose.otherwise]) {
+                outputs.extend(outputs_of(branch));
+            }
+        }
+    }
+    outputs
+}
+
+/// The name of the failure in a `catch`.
+pub(in crate::automation) const ERROR: &str = "error";
+
+/// A day or moment of ISO 8601; without an offset it is in `zone`.
+pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Some(Timestamp::from_millis(at.as_millisecond()));
+    }
+    let local = text.parse::<DateTime>().or_else(|_| text.parse::<Date>().map(|day| day.at(0, 0, 0, 0))).ok()?;
+    Some(Timestamp::from_millis(local.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond()))
+}

@@ -1,0 +1,68 @@
+//! Branches: the first one whose condition holds runs.
+
+use serde_json::{Value, json};
+
+use super::{ActionRun, Choose, Frame, in_json, too_much_compared, with_error};
+use crate::{
+    automation::{
+        definition::steps::{Step, outputs_of},
+        expressions::data::NOT_TAKEN,
+    },
+    models::{ActionResult, ActionStatus, StepKind, Timestamp},
+};
+
+/// The name of the last branch in a result.
+const OTHERWISE: &str = "otherwise";
+
+impl<'a> ActionRun<'a> {
+    /// Decides for a branch. A condition about the output of a failed action proves nothing, so then no branch runs.
+    pub(super) fn choose(&self, choose: &Choose, place: String, now: Timestamp) -> ActionResult {
+        let mut result = self.settled((StepKind::Choose, "choose"), &choose.id, place, now);
+        let data = self.data();
+        let mut reasons = Vec::new();
+        for (number, branch) in choose.branches.iter().enumerate() {
+            let (Ok(explained), Ok(is_undecided)) = (data.explain(&branch.when), branch.when.is_undecided(&data))
+            else {
+                return with_error(ActionStatus::Failed, too_much_compared(), result);
+            };
+            result.condition_result = Some(in_json(&explained));
+            if explained.holds {
+                return ActionResult { output: Some(json!({"branch": number + 1}).to_string()), ..result };
+            }
+            if is_undecided {
+                let why = format!("No branch was taken: {}.", explained.reason());
+                return with_error(ActionStatus::Skipped, why, result);
+            }
+            reasons.push(explained.reason());
+        }
+        if choose.otherwise.is_empty() {
+            let why = format!("None of its conditions holds: {}.", reasons.join("; "));
+            return with_error(ActionStatus::Skipped, why, result);
+        }
+        ActionResult { output: Some(json!({"branch": OTHERWISE}).to_string()), ..result }
+    }
+
+    pub(super) fn enter_branch(&mut self, choose: &'a Choose, result: &ActionResult, output: Option<&Value>) {
+        let branch =
+            output.filter(|_| result.status == ActionStatus::Succeeded).and_then(|output| output.get("branch"));
+        let number = branch.and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+        let taken: &'a [Step] = match (branch, number) {
+            (Some(Value::String(name)), _) if name == OTHERWISE => &choose.otherwise,
+            (_, Some(number)) => {
+                choose.branches.get(number.saturating_sub(1)).map(|branch| branch.steps.as_slice()).unwrap_or_default()
+            }
+            _ => &[],
+        };
+        let given = outputs_of(taken);
+        let all = choose.branches.iter().map(|branch| branch.steps.as_slice()).chain([choose.otherwise.as_slice()]);
+        for (name, id) in all.flat_map(outputs_of) {
+            if !given.iter().any(|(given, _)| *given == name) {
+                self.outputs.lack(name, id, NOT_TAKEN);
+            }
+        }
+        self.outputs.await_those_of(taken);
+        if !taken.is_empty() {
+            self.frames.push(Frame::of(taken));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Retries of runs with loops and branches: results are kept by their place, `each[42].notify`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{RetryAction, Step, again, keep, runs, unknown};
+use crate::{
+    Result,
+    automation::{
+        RunData,
+        definition::{
+            Action,
+            steps::{Branch, Choose, ForEach, Step as DefinedStep, all_steps},
+        },
+        running::action_run::{ActionRun, Next},
+    },
+    models::{ActionResult, ActionStatus, KeptAction, StepKind, Timestamp},
+};
+
+/// Added to the number of a kept result: it gets another one in the new run, which must not be mistaken for this.
+const KEPT: u32 = 1_000_000;
+
+/// The place where the earlier run ended without a result, if it ended in a call of a tool.
+pub(super) fn stopped_at(
+    earlier: (&[DefinedStep], &[DefinedStep]),
+    variables: &Map<String, Value>,
+    data: &RunData,
+    results: &[ActionResult],
+) -> Result<Option<String>> {
+    let run = ActionRun::resume(earlier, variables, data, results)?;
+    Ok(match run.next(Timestamp::now()) {
+        Next::Call(planned) => Some(planned.id),
+        _ => None,
+    })
+}
+
+/// The treatment of each result of the earlier run, and of the steps without one.
+pub(super) fn plan(
+    steps: &[DefinedStep],
+    earlier: &[DefinedStep],
+    results: &BTreeMap<u32, ActionResult>,
+    stopped_at: Option<&str>,
+) -> (Vec<RetryAction>, Vec<KeptAction>) {
+    let (steps, earlier) = (all_steps(steps), all_steps(earlier));
+    let of_id = |steps: &[&DefinedStep], id: &str| steps.iter().copied().find(|step| step.id() == Some(id)).cloned();
+    let (mut planned, mut kept) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
+    let mut reached = HashSet::new();
+    let mut before_failures = true;
+    for (number, result) in results {
+        let is_new = seen.insert((result.place().to_owned(), result.kind));
+        if result.kind == StepKind::ForEachEnd || !is_new {
+            continue;
+        }
+        reached.insert(result.action_id.clone());
+        let Some(step) = of_id(&steps, &result.action_id) else { continue };
+        let same = of_id(&earlier, &result.action_id).is_some_and(|before| is_same(&before, &step));
+        let keeping = KeptAction { index: KEPT.saturating_add(*number), from: *number };
+        let again = if result.kind == StepKind::Action {
+            again(result, same, before_failures, keeping)
+        } else {
+            of_a_step_around(result, same, before_failures, keeping)
+        };
+        before_failures &= matches!(result.status, ActionStatus::Succeeded | ActionStatus::Skipped);
+        kept.extend(again.kept);
+        planned.push(shown(result.place(), &step, again));
+    }
+    if let Some(place) = stopped_at {
+        let id = place.rsplit_once("].").map_or(place, |(_, id)| id);
+        reached.insert(id.to_owned());
+        if let Some(step) = of_id(&steps, id) {
+            planned.push(shown(place, &step, unknown("The run ended here without a result; it may have acted.")));
+        }
+    }
+    for step in steps {
+        let id = step.id().unwrap_or_default();
+        if !reached.contains(id) {
+            let is_known = of_id(&earlier, id).is_some();
+            let why = if is_known { "It was not reached." } else { "It is new in this version." };
+            planned.push(shown(id, step, runs(why)));
+        }
+    }
+    (planned, kept)
+}
+
+/// A loop keeps its list, and a choice its branch.
+fn of_a_step_around(result: &ActionResult, same: bool, before_failures: bool, kept: KeptAction) -> Step {
+    match result.status {
+        ActionStatus::Succeeded if same => {
+            let reason = match result.kind {
+                StepKind::ForEach => "Its list is kept.",
+                StepKind::Wait => "It has waited.",
+                _ => "Its branch is kept.",
+            };
+            keep(kept, reason)
+        }
+        ActionStatus::Skipped if same && before_failures => keep(kept, "It was skipped."),
+        ActionStatus::Succeeded => runs("This version defines it differently."),
+        _ => runs("It is decided again."),
+    }
+}
+
+fn shown(place: &str, step: &DefinedStep, again: Step) -> RetryAction {
+    let Step { step: becomes, reason, .. } = again;
+    RetryAction { action_id: place.to_owned(), tool: tool_of(step), step: becomes, reason, arguments: None }
+}
+
+/// Whether two steps do the same, apart from the steps within them.
+pub(super) fn is_same(one: &DefinedStep, other: &DefinedStep) -> bool {
+    match (one, other) {
+        (DefinedStep::Action(one), DefinedStep::Action(other)) => {
+            let placeless = |action: &Action| Action { pointer: String::new(), ..action.clone() };
+            placeless(one) == placeless(other)
+        }
+        (DefinedStep::ForEach(one), DefinedStep::ForEach(other)) => {
+            let placeless = |each: &ForEach| ForEach { pointer: String::new(), steps: Vec::new(), ..each.clone() };
+            placeless(one) == placeless(other)
+        }
+        (DefinedStep::Wait(one), DefinedStep::Wait(other)) => {
+            one.until == other.until && one.condition == other.condition
+        }
+        (DefinedStep::Choose(one), DefinedStep::Choose(other)) => {
+            let conditions = |choose: &Choose| -> Vec<_> {
+                choose.branches.iter().map(|Branch { when, .. }| when.clone()).collect()
+            };
+            conditions(one) == conditions(other) && one.otherwise.is_empty() == other.otherwise.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// The tool of a step; for a loop or a choice its kind.
+pub(super) fn tool_of(step: &DefinedStep) -> Option<String> {
+    match step {
+        DefinedStep::Action(action) => action.tool.clone(),
+        DefinedStep::ForEach(_) => Some("for_each".to_owned()),
+        DefinedStep::Choose(_) => Some("choose".to_owned()),
+        DefinedStep::Wait(_) => Some("wait".to_owned()),
+    }
+}

@@ -1,0 +1,255 @@
+//! Validates steps: each with the outputs that it can see, at any depth.
+
+use std::{sync::LazyLock, time::Duration};
+
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::{
+    check_condition,
+    known::{Known, KnownTool, Purpose},
+    parameters,
+    scope::{Item, Knowledge, Output, Scope},
+};
+use crate::{
+    automation::definition::{
+        Action, Definition,
+        diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
+        steps::{Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
+    },
+    injection::LLM_AGENT,
+};
+
+/// No zone is further from UTC.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The output of a loop.
+static OF_A_LOOP: LazyLock<Value> = LazyLock::new(|| {
+    json!({"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
+        "key": {"type": "string"}, "succeeded": {"type": "boolean"}, "error": {"type": "string"}, "outputs": {"type": "object"},
+    }}})
+});
+
+/// The failure in the `catch` of an action, and in that of the automation.
+static OF_A_FAILURE: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    json!({"type": "object", "additionalProperties": false, "properties": {
+        "message": text, "action": text, "place": text, "tool": text, "status": text,
+    }})
+});
+static OF_A_FAILED_RUN: LazyLock<Value> = LazyLock::new(|| {
+    json!({"type": "object", "additionalProperties": false, "properties": {
+        "message": {"type": "string"}, "places": {"type": "array", "items": {"type": "string"}},
+    }})
+});
+
+struct Checks<'a, 'd> {
+    definition: &'a Definition,
+    known: &'a Known,
+    diagnostics: &'d mut Diagnostics,
+}
+
+pub(super) fn check_steps<'a>(
+    definition: &'a Definition,
+    steps: &'a [Step],
+    mut scope: Scope<'a>,
+    known: &'a Known,
+    diagnostics: &mut Diagnostics,
+) {
+    // A step that could not be parsed may define an output.
+    scope.unsure |= definition.unreadable.iter().any(|place| may_hold_steps(place) || place.ends_with("/output_as"));
+    let mut checks = Checks { definition, known, diagnostics };
+    checks.steps(steps, &mut scope);
+    checks.catch(&definition.catch, &OF_A_FAILED_RUN, &scope);
+}
+
+/// Whether steps may be at this pointer: `/actions`, `/actions/0`, `/actions/0/choose/1/actions/2`.
+pub(super) fn may_hold_steps(place: &str) -> bool {
+    let Some(below) = place.strip_prefix("/actions").or_else(|| place.strip_prefix("/catch")) else { return false };
+    let number = |step: &str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+    below.split('/').skip(1).all(|step| number(step) || ["actions", "choose", "otherwise", "catch"].contains(&step))
+}
+
+impl<'a> Checks<'a, '_> {
+    /// Checks the steps in order, and adds their outputs to the scope.
+    fn steps(&mut self, steps: &'a [Step], scope: &mut Scope<'a>) {
+        let after = std::mem::take(&mut scope.later);
+        for (index, step) in steps.iter().enumerate() {
+            scope.later = outputs_of(steps.get(index..).unwrap_or_default());
+            scope.later.extend(after.iter().copied());
+            scope.later.retain(|(name, _)| scope.outputs.iter().all(|output| output.name != *name));
+            scope.action = step.id();
+            if let Some(name) = step.output_as()
+                && scope.has_field(name)
+            {
+                self.hides_a_field(name, &child(step.pointer(), "output_as"), scope);
+            }
+            match step {
+                Step::Action(action) => self.action(action, scope),
+                Step::ForEach(each) => self.for_each(each, scope),
+                Step::Choose(choose) => self.choose(choose, scope),
+                Step::Wait(wait) => self.wait(wait, scope),
+            }
+        }
+        scope.later = after;
+    }
+
+    fn action(&mut self, action: &'a Action, scope: &mut Scope<'a>) {
+        let (known, diagnostics) = (self.known, &mut *self.diagnostics);
+        if let Some(condition) = &action.condition {
+            check_condition(condition, scope, diagnostics);
+        }
+        let place = child(&action.pointer, action.parameters_field);
+        if action.tool.as_deref() == Some(LLM_AGENT) {
+            check_agent(action, &place, diagnostics);
+        }
+        let tool = action.tool.as_deref().and_then(|name| Some((name, known.tools.get(name)?)));
+        let usable = match tool {
+            Some((name, KnownTool::Here(tool))) => Some((name, tool.as_ref())),
+            _ => None,
+        };
+        match usable {
+            _ if self.definition.unreadable.contains(&place) => {}
+            // Parameters written for an older version of the tool are not checked against the new one.
+            Some((name, tool)) if !diagnostics.has_errors_at(&child("/fingerprints", name)) => {
+                parameters::check((name, tool), &action.parameters, &place, scope, diagnostics);
+            }
+            _ => parameters::check_templates(&action.parameters, &place, scope, diagnostics),
+        }
+        let returns = usable
+            .map(|(_, tool)| &tool.returns)
+            .filter(|schema| schema.as_object().is_some_and(|schema| !schema.is_empty()));
+        // A failed action has no output.
+        self.catch(&action.catch, &OF_A_FAILURE, scope);
+        add_output(action.output_as.as_deref(), returns, scope);
+    }
+
+    /// Actions after a failure.
+    fn catch(&mut self, steps: &'a [Step], error: &'static Value, scope: &Scope<'a>) {
+        if !steps.is_empty() {
+            let mut within = scope.clone();
+            within.items.push((ERROR, Item::Schema(error)));
+            self.steps(steps, &mut within);
+        }
+    }
+
+    fn for_each(&mut self, each: &'a ForEach, scope: &mut Scope<'a>) {
+        if let Some(condition) = &each.condition {
+            check_condition(condition, scope, self.diagnostics);
+        }
+        let place = child(&each.pointer, "for_each");
+        let item = match &each.list {
+            Value::String(text) => {
+                let (template, knowledge) = parameters::check_text(text, &place, scope, self.diagnostics);
+                let knowledge = knowledge.filter(|_| template.lone().is_some());
+                if let Some(knowledge) = knowledge {
+                    self.check_list(text, knowledge, &place);
+                }
+                knowledge.map_or(Item::Unknown, Knowledge::item)
+            }
+            list => {
+                parameters::check_texts(list, &place, scope, self.diagnostics);
+                Knowledge::Like(list).item()
+            }
+        };
+        if scope.has_field(&each.item) {
+            self.hides_a_field(&each.item, &child(&each.pointer, "as"), scope);
+        }
+        let mut within = scope.clone();
+        within.items.push((&each.item, item));
+        if let Some(key) = &each.key {
+            parameters::check_text(key, &child(&each.pointer, "key"), &within, self.diagnostics);
+        }
+        self.steps(&each.steps, &mut within);
+        add_output(each.output_as.as_deref(), Some(&OF_A_LOOP), scope);
+    }
+
+    /// Reports a value that is certainly no list.
+    fn check_list(&mut self, text: &str, knowledge: Knowledge<'_>, place: &str) {
+        let types = knowledge.types();
+        if types.is_empty() || types.contains(&"array") || types == ["null"] {
+            return;
+        }
+        let message = format!("{text} is of type {}, but for_each needs a list.", types.join(" or "));
+        let hint = "Write the path of a list, for example \"{{found.rows}}\".";
+        self.diagnostics.push(Diagnostic::error(Code::WrongType, place, message, hint).expected("a list"));
+    }
+
+    fn choose(&mut self, choose: &'a Choose, scope: &mut Scope<'a>) {
+        let before = scope.outputs.len();
+        let mut given: Vec<Output<'a>> = Vec::new();
+        let branches = choose.branches.iter().map(|branch| (Some(&branch.when), &branch.steps));
+        for (when, steps) in branches.chain([(None, &choose.otherwise)]) {
+            if let Some(when) = when {
+                check_condition(when, scope, self.diagnostics);
+            }
+            let mut within = scope.clone();
+            self.steps(steps, &mut within);
+            for output in within.outputs.drain(before..) {
+                match given.iter_mut().find(|known| known.name == output.name) {
+                    // Which branch gives it is unknown.
+                    Some(known) => known.returns = None,
+                    None => given.push(output),
+                }
+            }
+        }
+        scope.outputs.extend(given);
+    }
+
+    fn wait(&mut self, wait: &'a Wait, scope: &Scope<'a>) {
+        if let Some(condition) = &wait.condition {
+            check_condition(condition, scope, self.diagnostics);
+        }
+        let WaitUntil::Moment(text) = &wait.until else { return };
+        let place = child(&child(&wait.pointer, "wait"), "until");
+        parameters::check_text(text, &place, scope, self.diagnostics);
+        let is_over = moment(text, &TimeZone::UTC).is_some_and(|at| at.plus(A_DAY) < self.known.now);
+        if is_over && self.known.purpose != Purpose::Resumption {
+            let message = format!("{text} is over, so no run would wait for it.");
+            let hint = "Write a moment in the future, or a template for one.";
+            self.diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint));
+        }
+    }
+
+    /// Reports a name of a field of the trigger: later actions could no longer reach the field.
+    fn hides_a_field(&mut self, name: &str, place: &str, scope: &Scope<'_>) {
+        let message = format!("{name} is already a field of the trigger, which it would hide from later actions.");
+        let hint = format!("Choose another name, for example \"{name}_output\".");
+        let error = Diagnostic::error(Code::DuplicateName, place, message, hint);
+        let severity = if scope.has_described_fields() { Severity::Error } else { Severity::Warning };
+        self.diagnostics.push(Diagnostic { severity, ..error });
+    }
+}
+
+fn add_output<'a>(name: Option<&'a str>, returns: Option<&'a Value>, scope: &mut Scope<'a>) {
+    let Some(name) = name else { return };
+    if scope.outputs.iter().all(|output| output.name != name) {
+        scope.outputs.push(Output { name, returns });
+    }
+}
+
+/// An agent's tools must be literal, so that they can be checked, and must not include another agent.
+fn check_agent(action: &Action, place: &str, diagnostics: &mut Diagnostics) {
+    let place = child(place, "tools");
+    let hint = "Write the names of the tools out: \"tools\": [\"wget\"].";
+    match action.parameters.get("tools") {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(tools)) => {
+            for (index, tool) in tools.iter().enumerate() {
+                let name = tool.as_str().or_else(|| tool.get("built_in")?.as_str()).unwrap_or_default();
+                let place = child(&place, index.to_string());
+                if name.contains("{{") || name.trim().is_empty() {
+                    let message = "An agent's tools must be literal names, so that they can be checked.";
+                    diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(tool));
+                } else if name.trim() == LLM_AGENT {
+                    let message = "An agent cannot start another agent.";
+                    diagnostics.push(Diagnostic::error(Code::NotAllowed, place, message, "Leave it out.").found(tool));
+                }
+            }
+        }
+        Some(other) => {
+            let message = "An agent's tools are a list of names.";
+            diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(other));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Learns which parameters a model rejects.
+//!
+//! Reasoning models take no temperature, and have another name for `max_tokens`. The first rejection is remembered.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    super::{Error, ModelParameter, Reason},
+    Account, Body,
+};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct RejectedParameters {
+    pub(super) temperature: bool,
+    pub(super) max_tokens: bool,
+    /// Send `max_completion_tokens` instead of `max_tokens`.
+    pub(super) former_name: bool,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct RejectedByModel(Arc<Mutex<HashMap<(String, String), RejectedParameters>>>);
+
+impl RejectedByModel {
+    pub(super) fn of(&self, account: &Account, model: &str) -> RejectedParameters {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(account.base_url.clone(), model.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Remembers a rejected parameter. Returns whether to retry without it: only if the request had it.
+    pub(super) fn learn(&self, account: &Account, body: &Body<'_>, refused: &Error) -> bool {
+        let Some(Reason::Unsupported(parameter)) = refused.reason() else { return false };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let without = known.entry((account.base_url.clone(), body.model.to_owned())).or_default();
+        let is_new = match parameter {
+            ModelParameter::Temperature => body.temperature.is_some(),
+            ModelParameter::MaxTokensByThatName => body.max_tokens.is_some(),
+            ModelParameter::MaxTokens => body.max_tokens.or(body.max_completion_tokens).is_some(),
+        };
+        match parameter {
+            ModelParameter::Temperature => without.temperature = true,
+            ModelParameter::MaxTokensByThatName => without.former_name = true,
+            ModelParameter::MaxTokens => without.max_tokens = true,
+        }
+        if is_new {
+            tracing::info!(
+                llm.model = body.model,
+                "a model refused a parameter; the request is repeated without it: {parameter:?}"
+            );
+        }
+        is_new
+    }
+}

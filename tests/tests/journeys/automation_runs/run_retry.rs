@@ -1,0 +1,200 @@
+//! Retries of failed runs: kept results, confirmations, effects once.
+
+use shared::models::RunId;
+use tests::{Answer, Event, Fault, Trouble};
+
+use super::*;
+
+async fn retry(world: &World, run: &str, body: &Value) -> Answer {
+    let path = format!("/api/{}/runs/{run}/retry", world.home.slug);
+    world.send("runs", &Event::post(&path, body).user(&world.home.user_id)).await
+}
+
+/// `id step` of each action of a plan.
+fn steps(plan: &Value) -> Vec<String> {
+    let actions = plan["actions"].as_array().unwrap();
+    actions.iter().map(|action| format!("{} {}", text(&action["action_id"]), text(&action["step"]))).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
+}
+
+/// The run after it was carried out.
+async fn gone_on(world: &World, answer: &Answer) -> AutomationRun {
+    let id: RunId = text(&answer.body["run"]["id"]).parse().unwrap();
+    // Also messages that a dead process held.
+    while let Some(batch) = world.aws.receive("runs", 900) {
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+    whole(world, id).await.run
+}
+
+/// Read, post, then an action that needs the ledger's permission, then one after it.
+fn four(third: &str) -> Value {
+    json!([
+        {"id": "read", "tool": "ledger_read", "parameters": {"entry": "rows"}, "output_as": "rows"},
+        post("first", "one"),
+        and(post("third", third), json!({"on_error": "continue"})),
+        post("last", "of {{rows.rows.0.name}}"),
+    ])
+}
+
+#[tokio::test]
+async fn a_retry_keeps_what_succeeded_and_runs_what_failed_without_effect() {
+    let (world, books) = books().await;
+    let run = carried_out(&world, &four("refused"), &json!({})).await;
+    assert_eq!(run.status, RunStatus::PartialFailure);
+    assert_eq!(entered(&books), ["one", "refused", "of%20Ada"]);
+    let id = run.id.to_string();
+
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(plan["run"], Value::Null);
+    assert_eq!(steps(&plan)[..2], ["read kept", "first kept"]);
+    assert_eq!(plan["actions"][2]["arguments"], json!({"entry": "refused"}), "{plan}");
+    assert_eq!(world.aws.rows("automation_runs").iter().filter(|row| row["part"] == "run").count(), 1);
+
+    let confirmed: Vec<&Value> = plan["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["step"] == "unknown")
+        .map(|one| &one["action_id"])
+        .collect();
+    let body = json!({"dry_run": false, "confirm_unknown": confirmed});
+    let begun = retry(&world, &id, &body).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    let again = retry(&world, &id, &body).await;
+    assert_eq!((again.status, &again.body["run"]["id"]), (200, &begun.body["run"]["id"]));
+    let next = gone_on(&world, &begun).await;
+    assert_eq!(statuses(&world, &next).await, ["read succeeded", "first succeeded", "third failed", "last succeeded"]);
+    assert_eq!(entered(&books), ["one", "refused", "of%20Ada", "refused"], "only the failed action was tried again");
+    let shown = shown(&world, &next).await;
+    assert_eq!((&shown["retry_of"], &shown["actions"][1]["kept_from"]), (&json!(id), &json!(id)));
+    assert_eq!(shown["actions"][2]["kept_from"], Value::Null);
+    assert_eq!(super::shown(&world, &run).await["retried_by"], json!(next.id));
+}
+
+#[tokio::test]
+async fn an_action_that_may_have_acted_acts_again_only_after_its_confirmation() {
+    let (world, books) = books().await;
+    let run = carried_out(&world, &json!([post("unclear", "broken"), post("last", "two")]), &json!({})).await;
+    let id = run.id.to_string();
+    let before = entered(&books);
+    assert_eq!(steps(&retry(&world, &id, &json!({})).await.expect(200)), ["unclear unknown", "last kept"]);
+    let refused = retry(&world, &id, &json!({"dry_run": false})).await.expect(422);
+    assert_eq!(refused["errors"][0]["field"], "confirm_unknown");
+    assert!(text(&refused["errors"][0]["problem"]).contains("unclear"), "{refused}");
+    let strange = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["unclear", "last"]})).await;
+    assert!(text(&strange.expect(422)["errors"][0]["problem"]).contains("last"));
+    assert_eq!(entered(&books), before);
+
+    let begun = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["unclear"]})).await;
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    gone_on(&world, &begun).await;
+    assert_eq!(entered(&books).len(), before.len() + 1, "once more, and nothing else");
+}
+
+#[tokio::test]
+async fn an_action_without_a_record_acts_again_only_after_its_confirmation_also_behind_a_failed_one() {
+    let (world, books) = books().await;
+    let actions = json!([
+        and(post("first", "refused"), json!({"on_error": "continue"})),
+        post("second", "one"),
+        post("third", "two"),
+    ]);
+    let run = carried_out(&world, &actions, &json!({})).await;
+    assert_eq!(entered(&books), ["refused", "one", "two"]);
+    // The process died between the second action's effect and its record, and the run was cancelled.
+    let id = run.id.to_string();
+    for part in ["0001#action", "0002#action"] {
+        world.aws.delete_part("automation_runs", &id, part);
+    }
+    let mut row = whole_row(&world, &id);
+    row["status"] = json!("cancelled");
+    world.aws.put("automation_runs", &row);
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(steps(&plan)[1..], ["second unknown", "third runs"], "{plan}");
+}
+
+fn whole_row(world: &World, id: &str) -> Value {
+    let rows = world.aws.rows("automation_runs");
+    rows.into_iter().find(|row| row["id"] == id && row["part"] == "run").unwrap()
+}
+
+#[tokio::test]
+async fn a_retry_that_dies_or_fails_again_keeps_all_that_succeeded() {
+    let (world, books) = books().await;
+    let actions =
+        json!([post("first", "one"), and(post("second", "refused"), json!({"on_error": "stop"})), post("last", "two")]);
+    let run = carried_out(&world, &actions, &json!({})).await;
+    assert_eq!(entered(&books), ["one", "refused"]);
+    let body = json!({"dry_run": false, "confirm_unknown": []});
+    let plan = retry(&world, &run.id.to_string(), &json!({})).await.expect(200);
+    let body = if steps(&plan)[1] == "second unknown" {
+        json!({"dry_run": false, "confirm_unknown": ["second"]})
+    } else {
+        body
+    };
+    let begun = retry(&world, &run.id.to_string(), &body).await;
+    // Killed after its first step, which takes a kept result.
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
+    let batch = world.aws.receive("runs", 900).unwrap();
+    tokio::select! {
+        _ = world.run_loop_batch(batch, AMPLE) => {}
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    world.later();
+    let next = gone_on(&world, &begun).await;
+    assert_eq!(entered(&books), ["one", "refused", "refused"]);
+    // A retry of the retry takes the first result from the first run.
+    let third = retry(&world, &next.id.to_string(), &body).await;
+    assert_eq!(third.status, 202, "{}", third.body);
+    let third = gone_on(&world, &third).await;
+    assert_eq!(entered(&books), ["one", "refused", "refused", "refused"]);
+    assert_eq!(shown(&world, &third).await["actions"][0]["kept_from"], json!(run.id));
+}
+
+#[tokio::test]
+async fn an_active_version_that_changed_an_action_runs_it_again_only_if_confirmed() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&four("refused"))).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    world.run_loop(AMPLE).await;
+    let id = automation.id.to_string();
+    let mut second = world.manual(&four("two"));
+    second["actions"][1]["parameters"]["entry"] = json!("uno");
+    let etag = world.automation("GET", &format!("/{id}"), &Value::Null).await.headers["etag"].clone();
+    world.put_automation(&id, &etag, &second).await.expect(200);
+    world.automation("POST", &format!("/{id}/activate"), &json!({"version": 2})).await.expect(200);
+
+    let same = retry(&world, &run.id.to_string(), &json!({"version": "same"})).await.expect(200);
+    assert_eq!(
+        (&same["version"], &steps(&same)[..2]),
+        (&json!(1), &["read kept".to_owned(), "first kept".to_owned()][..])
+    );
+    let active = retry(&world, &run.id.to_string(), &json!({"version": "active"})).await.expect(200);
+    assert_eq!(
+        (&active["version"], &steps(&active)[..2]),
+        (&json!(2), &["read kept".to_owned(), "first unknown".to_owned()][..])
+    );
+    assert_eq!(retry(&world, &run.id.to_string(), &json!({"version": "active", "dry_run": false})).await.status, 422);
+    assert_eq!(entered(&books).len(), 3);
+}
+
+#[tokio::test]
+async fn a_run_without_a_failed_action_cannot_be_retried() {
+    let (world, books) = books().await;
+    let completed = carried_out(&world, &json!([post("a", "one")]), &json!({})).await;
+    let refused = retry(&world, &completed.id.to_string(), &json!({"dry_run": false})).await.expect(409);
+    assert!(text(&refused["detail"]).contains("completed"), "{refused}");
+    let prompt = world.start_run(&json!({"prompt": "Hello"})).await.expect(202);
+    assert_eq!(retry(&world, text(&prompt["id"]), &json!({})).await.status, 409);
+    let body = json!({"version": "newest", "confirm_unknown": "all", "more": 1});
+    let fields = retry(&world, &completed.id.to_string(), &body).await.wrong_fields();
+    assert_eq!(fields, ["confirm_unknown", "more", "version"]);
+    let stranger = Event::post(&format!("/api/{}/runs/{}/retry", world.other.slug, completed.id), &json!({}));
+    assert_eq!(world.send("runs", &stranger.user(&world.other.user_id)).await.status, 404);
+    assert_eq!(entered(&books), ["one"]);
+}
