@@ -22,10 +22,7 @@ pub use self::core::{
 };
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};
-pub use tools::{
-    accounts, actions, background_execution, catalogue, connections, discovery, execution, lifecycle, receipts,
-    result_variables, tool, voice_tokens, webhooks,
-};
+pub use tools::{accounts, actions, catalogue, connections, discovery, execution, lifecycle, receipts, tool, webhooks};
 
 pub use deadline::Deadline;
 pub use error::{Error, Result};

@@ -4,10 +4,10 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use shared::{
     Result,
+    actions::voice_tokens::VoiceToken,
     described::Described,
     http::{Asked, Created, Deleted, Id, operation},
     models::{AgentId, Slug, Timestamp},
-    voice_tokens::VoiceToken,
 };
 
 use crate::Deps;

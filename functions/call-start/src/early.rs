@@ -14,7 +14,7 @@ use shared::{
     backoff::Backoff,
     error,
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
-    result_variables,
+    tool::result_variables,
 };
 
 use crate::{ASIDE_WITHIN, Deps, queued, set_off, twilio_request::Incoming};

@@ -14,15 +14,14 @@ use shared::{
     Deadline, Error, Platform, Result,
     accounts::Accounts,
     actions::{ANSWER_WITHIN, ActionTool, ToolTokens},
-    background_execution,
     clients::Queue,
     described::{Described, Json, Schemas, json, reference},
     error,
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        AsyncResult, Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool, ToolId,
-        Unowned, VerifiedTool,
+        Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool, ToolId, Unowned,
+        VerifiedTool,
     },
     platform,
     store::{Calls, Intents, Tools},
@@ -171,7 +170,9 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             };
             match told {
                 Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
-                None if row.is_async => enqueue(deps, row, tool, request, &context, claim).await,
+                None if row.is_async => {
+                    deps.executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
+                }
                 None => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
@@ -235,18 +236,6 @@ fn refused(
     not_verified
         .map(numbers::sentence)
         .or_else(|| requested.unreadable.as_deref().map(|why| ToolOutcome::failed(why).at_fault(Fault::Model)))
-}
-
-async fn enqueue(
-    deps: &Deps,
-    row: &Tool,
-    tool: &ActionTool,
-    request: ExecutionRequest<'_>,
-    context: &CallContext<'_>,
-    claim: Option<ClaimedAhead>,
-) -> Executed {
-    let is_told = context.conversation.call.is_some() && row.async_result() != AsyncResult::None;
-    background_execution::enqueue(&deps.executor, &deps.executions, tool, request, context, claim, is_told).await
 }
 
 /// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.

@@ -1,32 +1,33 @@
 //! The results of an agent's call-start tools, for a platform that asks before the call.
 //!
-//! Only tools that change nothing run: there may never be a call. They run beside each other, and a tool that does not finish by
-//! the deadline is missing in the answer.
+//! Only tools that change nothing run: there may never be a call. They run beside each other, and the answer does not wait for a
+//! tool beyond the deadline.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::{future::join_all, join};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use shared::{
     Deadline, Error, Result,
-    actions::ActionTool,
+    actions::{
+        ActionTool,
+        voice_tokens::{CallFacts, VoiceToken},
+    },
     cut::fit,
     described::{Described, Json, Schemas},
     error::Problems,
     execution::{Executed, ExecutionRequest},
     fields::Fields,
-    http::{Answers, Found, Id, Operation, Reply, Sent, operation},
+    http::{Answers, Asks, Found, Id, Operation, Reply, Sent, Wanted, operation},
     models::{AgentId, CallId, E164, ExecutionId, ExecutionOrigin, Slug, Tool, ToolName},
-    result_variables,
-    tool::{CallContext, Conversation, Subject},
-    voice_tokens::{CallFacts, VoiceToken},
+    tool::{CallContext, Conversation, Subject, result_variables},
 };
 
 use crate::{
     Deps,
-    voice::{VoiceDeps, bearer},
+    voice::{LONGEST_CALLER, VoiceDeps, bearer},
 };
 
 /// Milliseconds.
@@ -34,10 +35,11 @@ const USUAL_WAIT: u32 = 2_000;
 const LONGEST_WAIT: u32 = 4_000;
 /// Kept back from the wait, for the answer.
 const RESERVE: Duration = Duration::from_millis(50);
-/// Characters.
-const LONGEST_CALLER: usize = 200;
 /// Bytes of one result.
 const LONGEST_RESULT: usize = 2 * 1024;
+const MOST_VARIABLES: usize = 50;
+/// ElevenLabs uses a variable with this prefix in headers only, and only as a whole value; no model reads it.
+const AUTHORIZATION: &str = "secret__switchboard_authorization";
 
 /// A call that is about to begin.
 struct NewCall {
@@ -83,9 +85,36 @@ shared::described!(CallDescription => {"anyOf": [
     }
 ]});
 
+/// Variables that ElevenLabs must get, because its agent names them.
+pub(crate) struct NamedVariables(Vec<String>);
+
+shared::described!(NamedVariables => {"type": "string", "examples": ["look_up_customer_name,look_up_customer_vip"]});
+
+impl FromStr for NamedVariables {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        let is_name = |name: &String| {
+            (1..=100).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if names.len() > MOST_VARIABLES || !names.iter().all(is_name) {
+            return Err(format!(
+                "must be at most {MOST_VARIABLES} names of letters, digits and _, with commas between"
+            ));
+        }
+        Ok(Self(names))
+    }
+}
+
+impl Asks for NamedVariables {
+    const NAME: &'static str = "variables";
+    const DOC: &'static str = "In the form of ElevenLabs: names with commas between. A name that no result has is an empty text in the answer.";
+}
+
 #[derive(Serialize, Described)]
 struct CallStartContext {
-    /// By tool: its result.
+    /// By tool: its result; null where it is missing.
     variables: Map<String, Value>,
     /// Tools that failed or did not finish in time.
     missing: Vec<ToolName>,
@@ -116,9 +145,11 @@ impl Answers for Told {
 /// Answer the call-start tools of an agent
 ///
 /// For voice platforms that ask before the call. The agent's tools with `execute_on_call_start` that only read are run, and
-/// their results by the deadline are variables under the names of the tools. The bearer is the agent's voice token. In the form
-/// of ElevenLabs a variable is a text, a number or a boolean: the members of a result are variables of their own
-/// (`look_up_customer_name`), and other results are JSON.
+/// their results by the deadline are variables under the names of the tools. The bearer is the agent's voice token.
+///
+/// In the form of ElevenLabs a variable is a text, a number or a boolean: the members of a result are variables of their own
+/// (`look_up_customer_name`), other results are JSON, and a missing one is an empty text. `secret__switchboard_authorization` is
+/// the call's `Authorization` of `/api/{slug}/voice/mcp`, if there is a `call_sid`.
 ///
 /// - 200: The results, in the form of the request.
 ///
@@ -128,12 +159,13 @@ impl Answers for Told {
 /// ```json,elevenlabs
 /// {"caller_id": "+14155550101", "agent_id": "J3Pbu5gP6NNKBscdCdwB", "called_number": "+15005550006", "call_sid": "CA00000000000000000000000000000001"}
 /// ```
-#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Vapi))]
+#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 403, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Vapi))]
 pub(crate) async fn agent_context(
     deps: &Deps,
     found: &Found<'_>,
     slug: Slug,
     agent: Id<AgentId>,
+    wanted: Wanted<NamedVariables>,
     body: Sent<CallDescription>,
 ) -> Result<Told> {
     let voice = &deps.voice;
@@ -143,44 +175,41 @@ pub(crate) async fn agent_context(
     }
     let call = NewCall::read(&body.json()?)?;
     let until = found.deadline.at_most(call.wait);
-    let (_, tools) = voice.agent(&token, found.deadline).await?;
-    let line = match &call.facts.called {
-        Some(number) => {
-            voice.phone_numbers.by_number(number).await?.and_then(|line| line.for_owner(token.organization_id))
-        }
-        None => None,
-    };
-    let conversation =
-        Conversation { caller: call.facts.caller.clone(), called: call.facts.called.clone(), line, call: None };
+    let (tools, conversation) =
+        join!(voice.agents_tools(&token, found.deadline), voice.conversation(&token, &call.facts));
+    let (tools, conversation) = (tools?, conversation?);
     let tools: Vec<ActionTool> = tools.iter().filter_map(reads_at_start).collect();
     let results = join_all(tools.iter().map(|tool| run(voice, &token, &call, tool, &conversation, until))).await;
-    let executor = voice.executor.clone();
     let (mut variables, mut missing) = (Map::new(), Vec::new());
     for (tool, executed) in tools.iter().zip(&results) {
         let Ok(name) = tool.spec.name.parse::<ToolName>() else { continue };
-        let answer = executed.as_ref().map(|executed| &executed.outcome.answer);
-        let result = answer.filter(|answer| answer.get("success") == Some(&Value::Bool(true)));
-        match result.and_then(|answer| answer.get("result")) {
-            Some(result) => {
-                let variable = result_variables::name(&name, &variables);
-                variables.insert(variable, result_variables::plain(fit(result.clone(), LONGEST_RESULT)));
-            }
-            None => missing.push(name),
+        let outcome = executed.as_ref().map(|executed| &executed.outcome);
+        let result = outcome.filter(|outcome| !outcome.is_failed()).and_then(|outcome| outcome.answer.get("result"));
+        let value = result.map_or(Value::Null, |result| result_variables::plain(fit(result.clone(), LONGEST_RESULT)));
+        variables.insert(result_variables::name(&name, &variables), value);
+        if result.is_none() {
+            missing.push(name);
         }
     }
-    let reply = match call.form {
-        Form::Own => {
-            let token = match &call.facts.id {
-                Some(_) => Some(token.for_call(call.facts.clone()).signed(&voice.tokens).await?),
-                None => None,
-            };
-            let token = token.map(|token| token.expose_secret().to_owned());
-            Reply::ok(&CallStartContext { variables, missing, token })?
+    let token = match &call.facts.id {
+        Some(_) => {
+            let token = token.for_call(call.facts.clone()).signed(&voice.tokens).await?;
+            Some(token.expose_secret().to_owned())
         }
-        Form::ElevenLabs => Reply::ok(&json!({
-            "type": "conversation_initiation_client_data", "dynamic_variables": flat(variables),
-        }))?,
+        None => None,
     };
+    let reply = match call.form {
+        Form::Own => Reply::ok(&CallStartContext { variables, missing, token })?,
+        Form::ElevenLabs => {
+            let mut variables = flat(variables);
+            for name in wanted.0.map(|named| named.0).unwrap_or_default() {
+                variables.entry(name).or_insert_with(|| "".into());
+            }
+            variables.extend(token.map(|token| (AUTHORIZATION.to_owned(), Value::from(format!("Bearer {token}")))));
+            Reply::ok(&json!({"type": "conversation_initiation_client_data", "dynamic_variables": variables}))?
+        }
+    };
+    let executor = voice.executor.clone();
     let history: Vec<_> = results.into_iter().flatten().map(|executed| executed.execution).collect();
     Ok(Told(reply.afterwards(async move { executor.record(&history).await })))
 }
@@ -246,7 +275,7 @@ impl NewCall {
     }
 }
 
-/// Texts, numbers and booleans alone, as ElevenLabs takes them.
+/// ElevenLabs takes texts, numbers and booleans alone.
 fn flat(variables: Map<String, Value>) -> Map<String, Value> {
     let is_plain = |value: &Value| matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_));
     let mut flat = Map::new();
@@ -255,7 +284,11 @@ fn flat(variables: Map<String, Value>) -> Map<String, Value> {
             let plain = members.iter().filter(|(_, member)| is_plain(member));
             flat.extend(plain.map(|(member, value)| (format!("{name}_{member}"), value.clone())));
         }
-        let whole = if is_plain(&value) { value } else { Value::String(value.to_string()) };
+        let whole = match value {
+            Value::Null => "".into(),
+            value if is_plain(&value) => value,
+            value => Value::String(value.to_string()),
+        };
         flat.insert(name, whole);
     }
     flat
@@ -267,10 +300,11 @@ mod tests {
 
     #[test]
     fn a_member_of_a_result_is_a_variable_of_its_own() {
-        let variables = json!({"crm": {"name": "Ana", "tags": ["a"], "vip": true}, "hours": "9 to 5", "list": [1]});
+        let variables =
+            json!({"crm": {"name": "Ana", "tags": ["a"], "vip": true}, "hours": "9 to 5", "list": [1], "late": null});
         let expected = json!({
             "crm": "{\"name\":\"Ana\",\"tags\":[\"a\"],\"vip\":true}", "crm_name": "Ana", "crm_vip": true,
-            "hours": "9 to 5", "list": "[1]",
+            "hours": "9 to 5", "list": "[1]", "late": "",
         });
         assert_eq!(Value::Object(flat(variables.as_object().unwrap().clone())), expected);
     }

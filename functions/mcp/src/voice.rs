@@ -18,18 +18,21 @@ use rmcp::{
 use serde_json::Value;
 use shared::{
     Deadline, Error, Platform, Result,
-    actions::{ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens},
+    actions::{
+        ANSWER_WITHIN, ActionTool, ToolAction, ToolTokens,
+        voice_tokens::{CallFacts, VoiceToken},
+    },
     authoring_tools::AgentToolAnswer,
-    background_execution,
     clients::Queue,
-    execution::{ExecutionRequest, Executor},
+    error,
+    execution::{self, ExecutionRequest, Executor},
     http::{self, Found, Reply, Request, operation},
-    models::{Agent, Call, ExecutionId, ExecutionOrigin, OrganizationId, PhoneNumber, Queued, Slug, Tool, Unowned},
+    models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
     platform,
     redaction::Unredacted,
     store::{Agents, Calls, PhoneNumbers, ToolAttachments, Tools},
+    telemetry,
     tool::{CallContext, Conversation, Subject, ToolOutcome},
-    voice_tokens::{CallFacts, VoiceToken},
 };
 
 use crate::{Answered, Deps, Message, Nothing, server};
@@ -37,7 +40,7 @@ use crate::{Answered, Deps, Message, Nothing, server};
 /// For how long a client may keep the list of tools, in milliseconds.
 const LIST_HOLDS: u64 = 60 * 1_000;
 /// Bytes.
-const LONGEST_CALLER: usize = 200;
+pub(crate) const LONGEST_CALLER: usize = 200;
 
 pub struct VoiceDeps {
     pub tokens: ToolTokens,
@@ -66,11 +69,11 @@ impl VoiceDeps {
         })
     }
 
-    /// The agent and its tools, in the order in which they were made.
+    /// The agent's tools, in the order in which they were made.
     ///
     /// # Errors
     /// [`Error::Unauthenticated`] if the token was revoked.
-    pub(crate) async fn agent(&self, token: &VoiceToken, deadline: Deadline) -> Result<(Agent, Vec<Tool>)> {
+    pub(crate) async fn agents_tools(&self, token: &VoiceToken, deadline: Deadline) -> Result<Vec<Tool>> {
         let organization = token.organization_id;
         let tools = async {
             let rows = self.attached.of_agent(organization, token.agent_id).await?;
@@ -78,16 +81,34 @@ impl VoiceDeps {
             self.tools.get_many(organization, &ids, deadline).await
         };
         let (agent, tools) = join!(self.agents.get(organization, token.agent_id), tools);
-        let agent = match agent {
-            Err(Error::NotFound(_)) => return Err(Error::Unauthenticated),
-            agent => agent?,
-        };
-        if !token.is_in_force(&agent) {
-            return Err(Error::Unauthenticated);
+        match agent {
+            Ok(agent) if token.is_in_force(&agent) => {}
+            Ok(_) | Err(Error::NotFound(_)) => return Err(Error::Unauthenticated),
+            Err(error) => return Err(error),
         }
         let mut tools = tools?;
         tools.sort_by_key(|tool| tool.id);
-        Ok((agent, tools))
+        Ok(tools)
+    }
+
+    /// # Errors
+    /// [`Error::Forbidden`] for another organization's call.
+    pub(crate) async fn conversation(&self, token: &VoiceToken, facts: &CallFacts) -> Result<Conversation> {
+        let call = async {
+            match &facts.id {
+                Some(id) => self.calls.find(id).await,
+                None => Ok(None),
+            }
+        };
+        let line = async {
+            match &facts.called {
+                Some(number) => self.phone_numbers.by_number(number).await,
+                None => Ok(None),
+            }
+        };
+        let (call, line) = join!(call, line);
+        let (caller, called) = (facts.caller.clone(), facts.called.clone());
+        Conversation::verified(&self.phone_numbers, token.organization_id, caller, called, call?, line?).await
     }
 }
 
@@ -148,15 +169,21 @@ async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
         None if found.request.method() == "POST" => facts_in_headers(found.request)?,
         None => CallFacts::default(),
     };
-    let calls = calls_tool(found.request);
-    let (agent, call, line) =
-        join!(voice.agent(&token, found.deadline), find_call(voice, &facts, calls), find_line(voice, &facts, calls));
-    let (_, tools) = agent?;
+    let calls_tool = calls_tool(found.request);
+    let conversation =
+        async { if calls_tool { voice.conversation(&token, &facts).await } else { Ok(Conversation::default()) } };
+    let (tools, conversation) = join!(voice.agents_tools(&token, found.deadline), conversation);
+    let ready = tools
+        .and_then(|tools| Ok(Ready { tools: tools.iter().filter_map(offered).collect(), conversation: conversation? }));
+    let ready = match ready {
+        // Many clients let a call wait until their own deadline if the answer has another status than 200.
+        Err(error) if calls_tool && !matches!(error, Error::Unauthenticated) => Err(not_ready(&error)),
+        ready => Ok(ready?),
+    };
     let history = History::default();
     let server = Server {
         organization: token.organization_id,
-        tools: Arc::new(tools.iter().filter_map(offered).collect()),
-        conversation: Arc::new(conversation(token.organization_id, &facts, call?, line?)?),
+        ready: Arc::new(ready),
         facts,
         executor: voice.executor.clone(),
         executions: voice.executions.clone(),
@@ -205,40 +232,15 @@ fn calls_tool(request: &Request) -> bool {
     message.is_some_and(|message| message.get("method").is_some_and(|method| method == "tools/call"))
 }
 
-async fn find_call(voice: &VoiceDeps, facts: &CallFacts, wanted: bool) -> Result<Option<Unowned<Call>>> {
-    match facts.id.as_ref().filter(|_| wanted) {
-        Some(id) => voice.calls.find(id).await,
-        None => Ok(None),
+/// What is said to the model in place of a tool's outcome.
+fn not_ready(error: &Error) -> AgentToolAnswer {
+    tracing::error!(code = error.code(), "a tool of a voice agent was not called: {}", error::chain(error));
+    if error.status() >= 500 {
+        telemetry::tool_fault(ExecutionOrigin::Conversation.as_str());
     }
-}
-
-async fn find_line(voice: &VoiceDeps, facts: &CallFacts, wanted: bool) -> Result<Option<Unowned<PhoneNumber>>> {
-    match facts.called.as_ref().filter(|_| wanted) {
-        Some(number) => voice.phone_numbers.by_number(number).await,
-        None => Ok(None),
-    }
-}
-
-/// The platform's word, but for a call that came in through us, whose numbers Twilio signed.
-///
-/// # Errors
-/// [`Error::Forbidden`] for a call of another organization.
-fn conversation(
-    organization: OrganizationId,
-    facts: &CallFacts,
-    call: Option<Unowned<Call>>,
-    line: Option<Unowned<PhoneNumber>>,
-) -> Result<Conversation> {
-    let line = line.and_then(|line| line.for_owner(organization));
-    let Some(call) = call else {
-        return Ok(Conversation { caller: facts.caller.clone(), called: facts.called.clone(), line, call: None });
-    };
-    let call = call.for_owner(organization).ok_or(Error::Forbidden("the call is not of this organization"))?;
-    Ok(Conversation {
-        caller: Some(call.caller_phone_number.clone()),
-        called: Some(call.called_phone_number.clone()),
-        line: line.filter(|line| line.number == call.called_phone_number),
-        call: Some(call),
+    AgentToolAnswer::of_called(match error {
+        Error::Forbidden(_) => ToolOutcome::failed("This tool cannot be used in this call."),
+        _ => execution::unavailable(),
     })
 }
 
@@ -250,13 +252,18 @@ fn offered(row: &Tool) -> Option<(Tool, ActionTool)> {
 
 type History = Arc<Mutex<Vec<Unredacted>>>;
 
+struct Ready {
+    tools: Vec<(Tool, ActionTool)>,
+    /// Empty where the message calls no tool.
+    conversation: Conversation,
+}
+
 /// One request's server.
 #[derive(Clone)]
 struct Server {
     organization: OrganizationId,
-    tools: Arc<Vec<(Tool, ActionTool)>>,
+    ready: Arc<Result<Ready, AgentToolAnswer>>,
     facts: CallFacts,
-    conversation: Arc<Conversation>,
     executor: Executor,
     executions: Queue<Queued>,
     deadline: Deadline,
@@ -276,7 +283,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.iter().map(|(_, tool)| listed(tool)).collect();
+        let ready = self.ready.iter();
+        let tools = ready.flat_map(|ready| &ready.tools).map(|(_, tool)| listed(tool)).collect();
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(LIST_HOLDS).with_cache_scope(CacheScope::Private))
     }
 
@@ -285,8 +293,12 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some((row, tool)) = self.tools.iter().find(|(_, tool)| tool.spec.name == request.name) else {
-            let known: Vec<&str> = self.tools.iter().map(|(_, tool)| tool.spec.name.as_str()).collect();
+        let Ready { tools, conversation } = match &*self.ready {
+            Ok(ready) => ready,
+            Err(answer) => return Ok(server::told(answer.clone()).into()),
+        };
+        let Some((row, tool)) = tools.iter().find(|(_, tool)| tool.spec.name == request.name) else {
+            let known: Vec<&str> = tools.iter().map(|(_, tool)| tool.spec.name.as_str()).collect();
             let message = format!("tool not found; there are {}", known.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -296,32 +308,23 @@ impl ServerHandler for Server {
         let context = CallContext {
             organization: self.organization,
             user: None,
-            subject: Subject::of(self.facts.id.as_ref(), self.conversation.caller.as_deref(), &name),
+            subject: Subject::of(self.facts.id.as_ref(), conversation.caller.as_deref(), &name),
             automation: None,
             // The message's id is new whenever the model calls again.
             delivery: None,
-            conversation: &self.conversation,
+            conversation,
             trigger: ExecutionOrigin::Conversation,
             deadline: self.deadline,
         };
         let request = ExecutionRequest::new(id, &arguments);
         let executed = if row.is_async {
-            background_execution::enqueue(&self.executor, &self.executions, tool, request, &context, None, false)
-                .boxed()
-                .await
+            self.executor.enqueue(&self.executions, row, tool, request, &context, None).boxed().await
         } else {
             self.executor.execute(tool, request, &context, None).boxed().await
         };
         self.history.lock().unwrap_or_else(PoisonError::into_inner).push(executed.execution);
-        Ok(server::told(said(executed.outcome)).into())
+        Ok(server::told(AgentToolAnswer::of_called(executed.outcome)).into())
     }
-}
-
-fn said(outcome: ToolOutcome) -> AgentToolAnswer {
-    let failed = outcome.is_failed();
-    let told = outcome.into_model_value();
-    let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
-    AgentToolAnswer { failed, text, data: told }
 }
 
 fn listed(tool: &ActionTool) -> ListedTool {

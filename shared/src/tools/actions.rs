@@ -22,6 +22,7 @@ pub mod sms;
 pub mod token;
 pub mod transfer_call;
 pub mod variables;
+pub mod voice_tokens;
 
 pub use action_tool::{ActionTool, CheckArguments, EffectPart};
 pub use config::{ToolAction, ToolConfig};

@@ -165,6 +165,39 @@ fn official_mcp_client(stack: &Stack) {
     assert_eq!(seen["unknown"], -32602);
 }
 
+/// A tool of a voice agent, called by the official SDK as a voice platform would; skipped, with a message, without Node.
+async fn official_voice_client(user: &User<'_>, tool: &str) {
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp_client");
+    let about = &user.stack.description;
+    if !std::path::Path::new(client).join("node_modules/made-from").is_file() {
+        return println!("skipped: the official MCP SDK is not there; tests/mcp_client/install installs it");
+    }
+    let path = format!("/api/{}/agents/{}/voice-token", about.slug, about.agent_id);
+    let (status, issued) = user.send(Method::POST, &path, Some(&about.token), None).await;
+    assert_eq!(status, 201, "{issued}");
+    let arguments = Value::Object(user.stack.data.demo.arguments.clone()).to_string();
+    let run = tokio::process::Command::new("node")
+        .arg("voice.mjs")
+        .current_dir(client)
+        .envs([
+            ("API", about.api_url.as_str()),
+            ("SLUG", &about.slug),
+            ("VOICE_TOKEN", issued["token"].as_str().unwrap()),
+            ("NUMBER", &about.phone_number),
+            ("TOOL", tool),
+            ("ARGUMENTS", &arguments),
+        ])
+        .output();
+    let Ok(run) = run.await else { return println!("skipped: there is no Node to run the official MCP SDK with") };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let seen: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!((&seen["refused"], &seen["listed"]), (&json!(401), &json!(true)), "{seen}");
+    let calls = seen["calls"].as_array().unwrap();
+    assert!(calls.iter().all(|call| call["isError"] == false && call == &calls[0]), "{seen}");
+    let sent = user.stack.twilio.messages().into_iter().filter(|message| message.to == "+14155550171").count();
+    assert_eq!(sent, 1, "the second call of the tool is the same effect");
+}
+
 /// The chat with other projects' front ends and with the console.
 async fn chats(stack: &Stack, user: &User<'_>, front_end: &edge::FrontEnd) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
@@ -202,6 +235,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
+    official_voice_client(&user, &played.tool_name).await;
 
     // A person signs in at the console and chats.
     let token = chat::sign_in(&user.http, &stack).await;

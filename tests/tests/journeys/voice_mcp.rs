@@ -4,10 +4,10 @@
 use local::standins::{Fault, Standin, twilio};
 use serde_json::{Value, json};
 use shared::{
+    actions::voice_tokens::{CallFacts, VoiceToken},
     models::Timestamp,
-    voice_tokens::{CallFacts, VoiceToken},
 };
-use tests::{Event, World, ai_sms, api_request, phone, said};
+use tests::{Event, Trouble, World, ai_sms, api_request, phone, said};
 
 use crate::async_tools::{answers, crm_world};
 
@@ -159,8 +159,9 @@ async fn what_the_platform_did_not_fill_in_is_refused_and_a_missing_number_is_a_
         assert!(refused["detail"].as_str().unwrap().to_lowercase().contains(header), "{refused}");
     }
     world.incoming_call(&world.other, "theirs", &phone(1));
-    let theirs = world.voice_call(&token, &[("x-call-id", "theirs")], name, &json!({"text": "Hi"}));
-    world.send("mcp", &theirs).await.expect(403);
+    let theirs = call_with(&world, &token, &[("x-call-id", "theirs".to_owned())], &sms, &json!({"text": "Hi"})).await;
+    assert!(said(&theirs).0 && said(&theirs).1.contains("cannot be used in this call"), "{theirs}");
+    world.call_context(&token, &json!({"call_id": "theirs"})).await.expect(403);
     // A caller in a browser.
     let web = [("x-call-id", CALL.to_owned()), ("x-caller-number", String::new()), ("x-called-number", String::new())];
     let result = call_with(&world, &token, &web, &sms, &json!({"text": "Hi"})).await;
@@ -225,10 +226,14 @@ async fn the_context_has_the_results_of_lookups_and_changes_nothing() {
         "caller_id": phone(1), "agent_id": "J3Pb", "called_number": world.home.phone_number, "call_sid": "CA1", "more": 1,
     });
     let data = world.call_context(&token, &asked).await.expect(200);
+    let given = &data["dynamic_variables"];
     let expected = json!({
         "look_up_customer": "{\"name\":\"Ana { {x} }\",\"tags\":[\"vip\"]}", "look_up_customer_name": "Ana { {x} }",
+        "secret__switchboard_authorization": given["secret__switchboard_authorization"],
     });
     assert_eq!(data, json!({"type": "conversation_initiation_client_data", "dynamic_variables": expected}));
+    let of_call = given["secret__switchboard_authorization"].as_str().unwrap().strip_prefix("Bearer ").unwrap();
+    assert_eq!(status(&world, of_call).await, 200);
     assert!(world.twilio.messages().is_empty());
 }
 
@@ -240,10 +245,63 @@ async fn a_slow_or_failing_lookup_is_missing_and_the_answer_is_in_time() {
         let begun = std::time::Instant::now();
         let context = world.call_context(&token, &json!({"wait_ms": 300})).await.expect(200);
         assert!(begun.elapsed().as_millis() < 1_500, "{:?}", begun.elapsed());
-        assert_eq!((&context["variables"], &context["missing"]), (&json!({}), &json!(["look_up_customer"])));
-        assert_eq!(context["token"], Value::Null);
+        assert_eq!(context["variables"], json!({"look_up_customer": null}));
+        assert_eq!((&context["missing"], &context["token"]), (&json!(["look_up_customer"]), &Value::Null));
+        assert_eq!(world.executions().last().unwrap()["status"], "failed");
         crm.clear_faults();
     }
+    let at_once = world.call_context(&token, &json!({"wait_ms": 0})).await.expect(200);
+    assert_eq!(at_once["missing"], json!(["look_up_customer"]));
     let refused = world.call_context(&token, &json!({"wait_ms": 4_001, "caller": phone(1)})).await;
-    assert_eq!(refused.wrong_fields(), ["wait_ms", "caller"]);
+    assert_eq!(refused.wrong_fields(), ["caller", "wait_ms"]);
+}
+
+#[tokio::test]
+async fn elevenlabs_gets_each_variable_that_its_agent_names() {
+    let (world, crm, token) = at_start().await;
+    answers(&crm, "customer", Fault::status(500));
+    let path = format!("/api/{}/agents/{}/context", world.home.slug, world.home.agent_id);
+    let asked = json!({"caller_id": "anonymous", "agent_id": "J3Pb", "called_number": "", "call_sid": ""});
+    let event = Event::post(&path, &asked).header("authorization", &format!("Bearer {token}"));
+    let named = event.clone().query("variables", "look_up_customer_name,look_up_customer_vip");
+    let data = world.send("mcp", &named).await.expect(200);
+    let expected = json!({"look_up_customer": "", "look_up_customer_name": "", "look_up_customer_vip": ""});
+    assert_eq!(data["dynamic_variables"], expected);
+    for wrong in ["a-b", "a,,b", "a.b", &"a,".repeat(60)] {
+        assert_eq!(world.send("mcp", &event.clone().query("variables", wrong)).await.wrong_fields(), ["variables"]);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_a_sentence_for_the_model_and_nothing_is_done() {
+    let world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    let token = world.voice_token().await;
+    for table in ["agents", "calls"] {
+        world.aws.inject(tests::Fault::new("GetItem", table, Trouble::Error("ValidationException")));
+        let result = call_with(&world, &token, &headers(&world), &sms, &json!({"text": "Hi"})).await;
+        assert!(said(&result).0 && said(&result).1.contains("not available just now"), "{table}: {result}");
+        assert!(world.twilio.messages().is_empty());
+    }
+    call_with(&world, &token, &headers(&world), &sms, &json!({"text": "Hi"})).await;
+    assert_eq!(world.twilio.messages().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_came_in_here_has_its_own_numbers_also_after_its_end() {
+    let world = World::start().await;
+    let sms = world.attached(&ai_sms()).await;
+    let token = world.voice_token().await;
+    world.incoming_call(&world.home, CALL, &phone(1));
+    let forged = [("x-call-id", CALL.to_owned()), ("x-caller-number", phone(9))];
+    call_with(&world, &token, &forged, &sms, &json!({"text": "Hi"})).await;
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
+    let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": CALL}}});
+    world.send("calls", &Event::post("/api/vapi/events", &ended).header("authorization", &bearer)).await.expect(200);
+    // The repetition of a client that did not get the answer.
+    call_with(&world, &token, &forged, &sms, &json!({"text": "Hi"})).await;
+    let [sent] = &world.twilio.messages()[..] else { panic!("one message") };
+    assert_eq!((&sent.to, &sent.from), (&phone(1), &world.home.phone_number));
+    let receipt = world.calls(&format!("/{CALL}/receipt")).await.expect(200);
+    assert_eq!((&receipt["final"], &receipt["tools_done"]), (&json!(true), &json!([sms["name"]])));
 }

@@ -12,7 +12,7 @@ use crate::{
     Deadline, Error, Result,
     clients::Queue,
     cut,
-    models::{Call, EndedCall, Event, EventId, EventStatus, Timestamp},
+    models::{Call, E164, EndedCall, Event, EventId, EventStatus, Timestamp},
     receipts::{CallReceipt, Receipts},
 };
 
@@ -99,13 +99,19 @@ impl EndedCalls {
     }
 }
 
+/// The placeholder of a withheld number looks like a number.
+fn caller(call: &Call) -> &str {
+    let withheld = call.caller_phone_number.parse().is_ok_and(|number: E164| number.is_withheld());
+    if withheld { "anonymous" } else { &call.caller_phone_number }
+}
+
 /// As `infra/catalogue/calls.json` describes it.
 fn content(call: &Call, receipt: &CallReceipt) -> Value {
     json!({
         "call": {
             "id": call.id,
             "agent_id": call.agent_id,
-            "caller_phone_number": call.caller_phone_number,
+            "caller_phone_number": caller(call),
             "called_phone_number": call.called_phone_number,
             "created_at": call.created_at,
             "ended_at": call.ended_at,

@@ -189,18 +189,20 @@ impl ApiRequest {
             Ok(request) => request,
             Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
+        let mut must_be_once = self.has_effect();
         if let Some(secret) = &self.signing_secret {
             let id = signed::message_id(context, execution);
             if let Err(sentence) = signed::sign(&mut request, secret, &id) {
                 return ToolOutcome::failed(sentence).at_fault(Fault::Configuration);
             }
-            let sent = services.outbound.send(request, context.deadline).await;
-            return signed::outcome(sent, signed::may_repeat(context), hidden, |why| self.not_sent(why));
+            must_be_once &= !signed::may_repeat(context);
         }
-        match services.outbound.send(request, context.deadline).await {
-            Ok(answer) => report(&answer, self.has_effect(), hidden),
-            Err(error) => unanswered(error, self.has_effect(), |why| self.not_sent(why)),
-        }
+        let outcome = match services.outbound.send(request, context.deadline).await {
+            Ok(answer) => report(&answer, must_be_once, hidden),
+            Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
+        };
+        let done = self.has_effect() && !outcome.is_failed();
+        if done { outcome.with(Effect::Done) } else { outcome }
     }
 
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those

@@ -12,20 +12,13 @@ use reqwest::{
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::{
-    Parameter,
-    api_request::{report, unanswered},
-    parameters::parameter,
-};
+use super::{Parameter, parameters::parameter};
 use crate::{
-    clients::{
-        self, Failure, StatusEffect, UpstreamService,
-        outbound::{Answer, Request, RequestBody},
-    },
+    clients::outbound::{Request, RequestBody},
     fields::Fields,
     models::{ExecutionId, Timestamp},
-    redaction::{HiddenTexts, SECRET},
-    tool::{CallContext, Effect, Subject, ToolOutcome},
+    redaction::SECRET,
+    tool::{CallContext, Subject},
     webhooks,
 };
 
@@ -73,6 +66,7 @@ pub(super) fn message_id(context: &CallContext<'_>, execution: ExecutionId) -> S
     }
 }
 
+/// Whether all attempts have one id.
 pub(super) const fn may_repeat(context: &CallContext<'_>) -> bool {
     matches!(context.subject, Subject::Action { .. })
 }
@@ -96,31 +90,4 @@ pub(super) fn sign(request: &mut Request, secret: &Parameter, id: &str) -> Resul
         request.headers.insert(HeaderName::from_static(name), value);
     }
     Ok(())
-}
-
-/// As of another request with an effect; a redirect is not followed, and so is a failure.
-pub(super) fn outcome(
-    sent: Result<Answer, clients::Error>,
-    may_repeat: bool,
-    hidden: &HiddenTexts,
-    not_sent: impl FnOnce(&str) -> String,
-) -> ToolOutcome {
-    let answer = match sent {
-        Ok(answer) => answer,
-        Err(error) => return unanswered(error, !may_repeat, not_sent),
-    };
-    let status = answer.status;
-    match status {
-        300..=399 => ToolOutcome::failed(format!(
-            "The service answered with a redirect (status {status}), which a signed request does not follow."
-        )),
-        _ if may_repeat && StatusEffect::of(status) == StatusEffect::Unknown => {
-            let failure = Failure::Broken { status, excerpt: String::new() };
-            ToolOutcome::failed(format!("The service answered with status {status}."))
-                .because(clients::Error::new(UpstreamService::Outbound, failure))
-        }
-        // The claim says that it was done.
-        200..=299 => report(&answer, true, hidden).with(Effect::Done),
-        _ => report(&answer, true, hidden),
-    }
 }

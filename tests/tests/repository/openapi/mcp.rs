@@ -124,7 +124,8 @@ async fn voice() -> Given {
     world.incoming_call(&world.other, "theirs", "+14155550101");
     let name = tool["name"].as_str().unwrap();
     let theirs = world.voice_call(&token, &[("x-call-id", "theirs")], name, &json!({"text": "Hi"}));
-    given.note("voiceMcpMessage", 403, &send(&world, &theirs).await);
+    given.note("voiceMcpMessage", 200, &send(&world, &theirs).await);
+    given.note("agentContext", 403, &world.call_context(&token, &json!({"call_id": "theirs"})).await);
     for (_, body) in document.request_examples("agentContext") {
         given.note("agentContext", 200, &world.call_context(&token, &body).await);
     }

@@ -10,9 +10,9 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use super::ToolTokens;
 use crate::{
     Error, Result,
-    actions::ToolTokens,
     models::{Agent, AgentId, CallId, E164, OrganizationId, Slug, Timestamp},
 };
 
