@@ -159,7 +159,7 @@ impl Answers for Told {
 /// ```json,elevenlabs
 /// {"caller_id": "+14155550101", "agent_id": "J3Pbu5gP6NNKBscdCdwB", "called_number": "+15005550006", "call_sid": "CA00000000000000000000000000000001"}
 /// ```
-#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 403, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Vapi))]
+#[operation(POST "/api/{slug}/agents/{id}/context", by(voiceToken), also(400, 401, 403, 404, 422, 429, 500, 503), resource(AgentContext), tag("agents"), throttle(Voice))]
 pub(crate) async fn agent_context(
     deps: &Deps,
     found: &Found<'_>,

@@ -131,7 +131,7 @@ impl VoiceDeps {
 /// ```json,call
 /// {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "send_confirmation", "arguments": {"text": "See you at nine."}}}
 /// ```
-#[operation(POST "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcp), tag("mcp"), throttle(Vapi))]
+#[operation(POST "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcp), tag("mcp"), throttle(Voice))]
 pub(crate) async fn voice_mcp_message(
     deps: &Deps,
     found: &Found<'_>,

@@ -321,7 +321,7 @@ fn api_request_changes() -> Vec<FieldChange> {
         FieldChange {
             field: "signing_secret",
             value: fixed("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
-            shown: ("/config_metadata/signing_secret", fixed("[secret]")),
+            shown: ("/config_metadata/signing_secret", json!({"mode": "fixed", "value": "[secret]", "secret": true})),
             removal: GONE,
         },
         // Of a request that is a POST by now.
