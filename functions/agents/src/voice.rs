@@ -43,7 +43,7 @@ pub(crate) async fn issue_voice_token(
 ///
 /// It holds no longer, and neither do the tokens of the agent's calls.
 ///
-/// - 200: There is none.
+/// - 200: The agent has no token.
 #[operation(DELETE "/api/{slug}/agents/{id}/voice-token", Admin, resource(RevokeVoiceToken))]
 pub(crate) async fn revoke_voice_token(deps: &Deps, asked: &Asked<'_>, agent: Id<AgentId>) -> Result<Deleted> {
     deps.agents.set_voice_token(asked.organization(), agent.0, None).await?;

@@ -1,4 +1,4 @@
-//! The tools of a voice agent as an MCP server, for platforms that call no tool's address: LiveKit, ElevenLabs, Retell.
+//! The tools of a voice agent as an MCP server, for voice platforms other than VAPI, such as LiveKit, ElevenLabs and Retell.
 //!
 //! The bearer is the agent's voice token, or a token of one call. With the agent's, the platform describes the call in headers,
 //! which no model can set. A tool runs as in a call of VAPI's: its effect happens once in the call, within the tool's limits, and

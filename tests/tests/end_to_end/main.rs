@@ -166,7 +166,7 @@ fn official_mcp_client(stack: &Stack) {
 }
 
 /// A tool of a voice agent, called by the official SDK as a voice platform would; skipped, with a message, without Node.
-async fn official_voice_client(user: &User<'_>, tool: &str) {
+async fn official_voice_client(user: &User<'_>) {
     let client = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp_client");
     let about = &user.stack.description;
     if !std::path::Path::new(client).join("node_modules/made-from").is_file() {
@@ -175,7 +175,7 @@ async fn official_voice_client(user: &User<'_>, tool: &str) {
     let path = format!("/api/{}/agents/{}/voice-token", about.slug, about.agent_id);
     let (status, issued) = user.send(Method::POST, &path, Some(&about.token), None).await;
     assert_eq!(status, 201, "{issued}");
-    let arguments = Value::Object(user.stack.data.demo.arguments.clone()).to_string();
+    let tool = user.attached(&tests::ai_sms()).await;
     let run = tokio::process::Command::new("node")
         .arg("voice.mjs")
         .current_dir(client)
@@ -184,8 +184,8 @@ async fn official_voice_client(user: &User<'_>, tool: &str) {
             ("SLUG", &about.slug),
             ("VOICE_TOKEN", issued["token"].as_str().unwrap()),
             ("NUMBER", &about.phone_number),
-            ("TOOL", tool),
-            ("ARGUMENTS", &arguments),
+            ("TOOL", tool["name"].as_str().unwrap()),
+            ("ARGUMENTS", r#"{"text": "Soup, then plaice"}"#),
         ])
         .output();
     let Ok(run) = run.await else { return println!("skipped: there is no Node to run the official MCP SDK with") };
@@ -196,6 +196,9 @@ async fn official_voice_client(user: &User<'_>, tool: &str) {
     assert!(calls.iter().all(|call| call["isError"] == false && call == &calls[0]), "{seen}");
     let sent = user.stack.twilio.messages().into_iter().filter(|message| message.to == "+14155550171").count();
     assert_eq!(sent, 1, "the second call of the tool is the same effect");
+    let path = format!("/api/{}/tools/{}", about.slug, tool["id"].as_str().unwrap());
+    let (status, gone) = user.send(Method::DELETE, &path, Some(&about.token), None).await;
+    assert_eq!(status, 200, "{gone}");
 }
 
 /// The chat with other projects' front ends and with the console.
@@ -235,7 +238,6 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     let played = local::demo::play(&stack, &progress).await.unwrap();
 
     official_mcp_client(&stack);
-    official_voice_client(&user, &played.tool_name).await;
 
     // A person signs in at the console and chats.
     let token = chat::sign_in(&user.http, &stack).await;
@@ -298,6 +300,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     chats(&stack, &user, &front_end).await;
     events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
+    official_voice_client(&user).await;
     pages::do_as_they_say(&stack).await;
 
     // `stack.json` has all addresses for testers.

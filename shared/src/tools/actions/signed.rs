@@ -37,7 +37,7 @@ pub(super) fn read_secret(
     let secret = parameter(fields, FIELD)?;
     match &secret {
         Parameter::Fixed { secret: Some(false), .. } => {
-            fields.problem("signing_secret.secret", "must be true or left out")
+            fields.problem("signing_secret.secret", "must be true or left out");
         }
         Parameter::Fixed { value: Value::String(text), .. } => {
             // A masked value stands for the stored one.
