@@ -248,19 +248,19 @@ impl NewCall {
     fn read(body: &Value) -> Result<Self> {
         let mut problems = Problems::default();
         let from_elevenlabs = body.get("caller_id").is_some() || body.get("called_number").is_some();
-        let call = if from_elevenlabs { Self::of_elevenlabs(body) } else { Self::of_ours(body, &mut problems) };
+        let call = if from_elevenlabs { Some(Self::of_elevenlabs(body)) } else { Self::of_ours(body, &mut problems) };
         problems.into_result(call)
     }
 
     /// ElevenLabs may add fields, so the others are skipped.
-    fn of_elevenlabs(body: &Value) -> Option<Self> {
+    fn of_elevenlabs(body: &Value) -> Self {
         let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
         let facts = CallFacts {
             id: text("call_sid").and_then(|id| id.parse().ok()),
             caller: text("caller_id").filter(|caller| caller.len() <= LONGEST_CALLER).map(str::to_owned),
             called: text("called_number").and_then(|called| called.parse().ok()),
         };
-        Some(Self { facts, wait: Duration::from_millis(USUAL_WAIT.into()), form: Form::ElevenLabs })
+        Self { facts, wait: Duration::from_millis(USUAL_WAIT.into()), form: Form::ElevenLabs }
     }
 
     fn of_ours(body: &Value, problems: &mut Problems) -> Option<Self> {
