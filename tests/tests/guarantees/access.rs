@@ -134,9 +134,10 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         "PATCH /api/{slug}/phone-numbers/{id}" => json!({"label": "Nights"}),
         "POST /api/{slug}/mcp" | "POST /api/{slug}/voice/mcp" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
         "POST /api/{slug}/agents/{id}/context" => json!({"caller_phone_number": "+14155550101"}),
-        "POST /api/{slug}/agents/{id}/voice-token" => Value::Null,
         "POST /api/{slug}/agent-tools/{name}" => json!({"q": "message"}),
-        "POST /api/{slug}/events/replays/{id}/start" | "POST /api/{slug}/events/replays/{id}/cancel" => Value::Null,
+        "POST /api/{slug}/agents/{id}/voice-token"
+        | "POST /api/{slug}/events/replays/{id}/start"
+        | "POST /api/{slug}/events/replays/{id}/cancel" => Value::Null,
         "POST /api/{slug}/runs/{id}/cancel" | "POST /api/{slug}/automations/{id}/pause" | "OPTIONS /api/{slug}/mcp" => {
             Value::Null
         }
