@@ -24,9 +24,10 @@ use shared::{
     },
     authoring_tools::AgentToolAnswer,
     clients::Queue,
+    described::{Schemas, json, reference},
     error,
     execution::{self, ExecutionRequest, Executor},
-    http::{self, Found, Reply, Request, operation},
+    http::{self, Answers, Found, Operation, Reply, Request, operation},
     models::{ExecutionId, ExecutionOrigin, OrganizationId, Queued, Slug, Tool},
     platform,
     redaction::Unredacted,
@@ -112,6 +113,21 @@ impl VoiceDeps {
     }
 }
 
+/// The answer of `rmcp`, or the refusal of a header.
+pub(crate) struct VoiceAnswered(Reply);
+
+impl Answers for VoiceAnswered {
+    fn reply(self) -> Result<Reply> {
+        Ok(self.0)
+    }
+
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answered::describe(operation, schemas);
+        let problem = json!({"schema": reference("Problem")});
+        operation.answers_with(400, "", "application/problem+json", problem);
+    }
+}
+
 /// A message of the Model Context Protocol, with the tools of a voice agent
 ///
 /// An MCP server over streamable HTTP, without sessions, for voice platforms other than VAPI. Its tools are those that the agent
@@ -137,8 +153,8 @@ pub(crate) async fn voice_mcp_message(
     found: &Found<'_>,
     slug: Slug,
     _message: Message,
-) -> Result<Answered> {
-    answer(deps, found, &slug).await.map(Answered)
+) -> Result<VoiceAnswered> {
+    answer(deps, found, &slug).await.map(VoiceAnswered)
 }
 
 /// No stream of messages
