@@ -223,6 +223,14 @@ impl AgentToolAnswer {
         }
     }
 
+    /// The answer of a tool that an agent called.
+    pub fn of_called(outcome: ToolOutcome) -> Self {
+        let failed = outcome.is_failed();
+        let data = outcome.into_model_value();
+        let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+        Self { failed, text, data }
+    }
+
     fn written(&self) -> Value {
         json!({"failed": self.failed, "text": self.text, "data": self.data})
     }

@@ -4,6 +4,8 @@
 //! assistant's metadata, which the refusal names. Removing an agent keeps the assistant at VAPI; our tools leave its `toolIds`
 //! before the rows are deleted.
 
+mod voice;
+
 use serde_json::Value;
 use shared::{
     Error, Platform, Result,
@@ -23,7 +25,15 @@ use shared::{
 };
 use uuid::Uuid;
 
-shared::routes!(Deps, "agents": register_agent, list_agents, get_agent, delete_agent);
+shared::routes!(
+    Deps,
+    "agents": register_agent,
+    list_agents,
+    get_agent,
+    delete_agent,
+    voice::issue_voice_token,
+    voice::revoke_voice_token,
+);
 
 /// The member of an assistant's metadata that proves its owner.
 const PROOF: &str = "switchboard";
@@ -123,6 +133,7 @@ async fn register_agent(deps: &Deps, asked: &Asked<'_>, body: Sent<NewAgent>) ->
         organization_id: organization,
         name,
         external_assistant_id,
+        voice_token_at: None,
         created_at: now,
         updated_at: now,
     };

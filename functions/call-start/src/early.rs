@@ -15,9 +15,10 @@ use shared::{
     clients::vapi,
     error,
     models::{CallId, CallVariable, ExecutionId, PhoneNumber, Queued, StartedTool, StartingCall, Timestamp, Tool},
+    tool::result_variables,
 };
 
-use crate::{ASIDE_WITHIN, Deps, queued, result_variables, set_off, twilio_request::Incoming};
+use crate::{ASIDE_WITHIN, Deps, queued, set_off, twilio_request::Incoming};
 
 /// Kept back from the wait, for the row's change at the creation of the call.
 const RESERVE: Duration = Duration::from_millis(50);

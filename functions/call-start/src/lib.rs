@@ -7,7 +7,6 @@
 //! there is such a number.
 
 mod early;
-mod result_variables;
 mod transfers;
 mod twilio_request;
 pub mod twiml;

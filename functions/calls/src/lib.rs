@@ -148,7 +148,7 @@ async fn get_call(deps: &Deps, asked: &Asked<'_>, id: Id<CallId>) -> Result<Show
 /// ```json,200
 /// {"call_id": "0193aa11-2b3c-7d4e-8f50-617283940a1b", "final": true, "complete": true,
 ///  "done": [{"execution_id": "0193aa11-2c3d-7e4f-8a51-61728394a1b2", "tool_id": "01930f5e-6a1b-7c2d-8e3f-4a5b6c7d8e9f",
-///  "tool": "book_table", "effect": "record", "arguments": {"guests": 4, "time": "19:30"}, "status": "succeeded",
+///  "tool": "book_table", "label": "Book a table", "effect": "record", "arguments": {"guests": 4, "time": "19:30"}, "status": "succeeded",
 ///  "reason": null, "fault": null, "next_step": null, "at": "2026-02-27T10:11:58.240Z"}], "failed": [], "unknown": [],
 ///  "not_done": [], "looked_up": [], "tools_done": ["book_table"], "transfers": [], "returned_as": null}
 /// ```

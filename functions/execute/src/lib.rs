@@ -20,12 +20,11 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        AsyncResult, Call, Change, ExecutionOrigin, ExecutionStatus, Fault, Intent, OrganizationId, PhoneNumber,
-        Queued, QueuedExecution, Timestamp, Tool, ToolId, Unowned, VerifiedTool,
+        Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool, ToolId, Unowned,
+        VerifiedTool,
     },
     platform,
     store::{Calls, Intents, Tools},
-    telemetry,
     tool::{CallContext, Conversation, ToolOutcome},
 };
 
@@ -171,7 +170,9 @@ async fn execute_tool(deps: &Deps, found: &Found<'_>, id: Id<ToolId>, body: Sent
             };
             match told {
                 Some(told) => deps.executor.skip(tool, request, &context, claim, told).await,
-                None if row.is_async => enqueue(deps, row, tool, request, &context, claim).await,
+                None if row.is_async => {
+                    deps.executor.enqueue(&deps.executions, row, tool, request, &context, claim).await
+                }
                 None => deps.executor.execute(tool, request, &context, claim).await,
             }
         }
@@ -235,62 +236,6 @@ fn refused(
     not_verified
         .map(numbers::sentence)
         .or_else(|| requested.unreadable.as_deref().map(|why| ToolOutcome::failed(why).at_fault(Fault::Model)))
-}
-
-/// Puts an execution on the queue. `run-tool` claims the effect, so the claim made ahead is released.
-async fn enqueue(
-    deps: &Deps,
-    row: &Tool,
-    tool: &ActionTool,
-    request: ExecutionRequest<'_>,
-    context: &CallContext<'_>,
-    claim: Option<ClaimedAhead>,
-) -> Executed {
-    let checked = match tool.check(request.arguments) {
-        Ok(checked) => checked,
-        Err(sentence) => {
-            return deps.executor.skip(tool, request, context, claim, ToolOutcome::failed(sentence)).await;
-        }
-    };
-    let queued_at = Timestamp::now();
-    let queued = Queued::Execution(QueuedExecution {
-        execution_id: request.id,
-        organization_id: context.organization,
-        tool_id: tool.id,
-        call_id: context.call_id().cloned(),
-        caller: context.conversation.caller.clone(),
-        called: context.conversation.called.clone(),
-        arguments: request.arguments.clone(),
-        trigger: context.trigger,
-        before_call: false,
-        significant: Some(tool.significant(&checked.arguments, context.conversation)),
-        tool_call_id: context.delivery.map(str::to_owned),
-        sends_result_of: None,
-        queued_at,
-    });
-    let (sent, ()) = join!(deps.executions.send(&queued), deps.executor.release(claim));
-    let told = match sent {
-        Ok(()) => {
-            let told = if context.conversation.call.is_some() && row.async_result() != AsyncResult::None {
-                "It is being done in the background; its result will be told when it is there. Do not call it again for the \
-                 same."
-            } else {
-                "It is being done in the background; its result will not be shown. Do not call it again for the same."
-            };
-            ToolOutcome::succeeded(told).status(ExecutionStatus::Queued)
-        }
-        // If it is on the queue, its outcome takes the place of this in the history.
-        Err(error) if error.effect_possible() => {
-            let told = "It is not known whether it will be done; do not call it again for the same.";
-            ToolOutcome::unknown(told).because(error).at_fault(Fault::Ours)
-        }
-        Err(error) => {
-            telemetry::tool_fault(context.trigger.as_str());
-            execution::unavailable().because(error)
-        }
-    };
-    let request = ExecutionRequest { queued_at: Some(queued_at), ..request };
-    deps.executor.skip(tool, request, context, None, told).await
 }
 
 /// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.

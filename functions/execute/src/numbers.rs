@@ -23,28 +23,11 @@ pub(crate) async fn verify(
     call: Result<Option<Unowned<Call>>>,
     line: Result<Option<Unowned<PhoneNumber>>>,
 ) -> Result<Conversation> {
-    let line = line?.and_then(|line| line.for_owner(organization));
-    match call? {
-        Some(call) => {
-            let call = call
-                .for_owner(organization)
-                .ok_or(Error::Forbidden("the call does not belong to the tool's organization"))?;
-            let called = &call.called_phone_number;
-            let line = match line.filter(|line| line.number == *called) {
-                Some(line) => Some(line),
-                // VAPI named another number than Twilio did, or none.
-                None => phone_numbers.by_number(called).await?.and_then(|line| line.for_owner(organization)),
-            };
-            Ok(Conversation {
-                caller: Some(call.caller_phone_number.clone()),
-                called: Some(call.called_phone_number.clone()),
-                line,
-                call: Some(call),
-            })
-        }
-        None if metadata.called.is_some() && line.is_none() => Err(Error::Forbidden(NOT_OURS)),
-        None => Ok(Conversation { caller: metadata.caller.clone(), called: metadata.called.clone(), line, call: None }),
-    }
+    let Metadata { caller, called, .. } = metadata;
+    let conversation =
+        Conversation::verified(phone_numbers, organization, caller.clone(), called.clone(), call?, line?).await?;
+    let is_foreign = conversation.call.is_none() && conversation.called.is_some() && conversation.line.is_none();
+    if is_foreign { Err(Error::Forbidden(NOT_OURS)) } else { Ok(conversation) }
 }
 
 /// The answer to the model after a refusal of [`verify`].

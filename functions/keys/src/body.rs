@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn stored(body: &Value) -> Value {
-        serde_json::from_str(llm(body, &guard()).unwrap().expose_secret()).unwrap()
+        serde_json::from_str(llm(body, &guard()).unwrap().0.expose_secret()).unwrap()
     }
 
     #[test]

@@ -1,8 +1,11 @@
-//! The tools for building automations, for clients of the Model Context Protocol (MCP) and for function calling.
+//! The tools for building automations, for clients of the Model Context Protocol (MCP) and for function calling; and the
+//! tools of a voice agent, for other voice platforms.
 
 mod authentication;
+mod context;
 mod functions;
 mod server;
+mod voice;
 
 use shared::{
     Platform, Result,
@@ -23,6 +26,10 @@ shared::routes!(
     root_metadata,
     functions::list_tools_for_agents,
     functions::call_tool_for_agents,
+    voice::voice_mcp_message,
+    voice::voice_mcp_listen,
+    voice::voice_mcp_end,
+    context::agent_context,
 );
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -32,6 +39,7 @@ pub struct Deps {
     pub tokens: TokenVerifier,
     pub tools: AgentTools,
     pub authentication: authentication::Settings,
+    pub voice: voice::VoiceDeps,
 }
 
 impl Deps {
@@ -44,12 +52,13 @@ impl Deps {
                 public_url: platform.public_url()?,
                 mcp: platform.mcp_settings()?,
             },
+            voice: voice::VoiceDeps::new(platform)?,
         })
     }
 }
 
 /// A message of JSON-RPC, which `rmcp` reads.
-struct Message;
+pub(crate) struct Message;
 
 impl Part for Message {
     fn of(_: &Found<'_>) -> Result<Self> {
@@ -62,7 +71,7 @@ impl Part for Message {
 }
 
 /// The answer of `rmcp` to a message.
-struct Answered(Reply);
+pub(crate) struct Answered(Reply);
 
 impl Answers for Answered {
     fn reply(self) -> Result<Reply> {
@@ -85,7 +94,7 @@ impl Answers for Answered {
 }
 
 /// The refusal by `rmcp` of a method without a function.
-struct Nothing(Reply);
+pub(crate) struct Nothing(Reply);
 
 impl Answers for Nothing {
     fn reply(self) -> Result<Reply> {

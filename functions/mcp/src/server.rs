@@ -40,7 +40,11 @@ const INSTRUCTIONS: &str = "Build automations for an organization. Look with lis
 /// Answers a request of a member who shows a good token, as `rmcp` does.
 pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {
     let member = authentication::member(deps, found, slug).await?;
-    let (request, deadline) = (found.request, found.deadline);
+    serve(deps, found.request, Server { tools: deps.tools.clone(), member, deadline: found.deadline }).await
+}
+
+/// Has `rmcp` answer a request with this server's tools.
+pub(crate) async fn serve<S: ServerHandler + Clone>(deps: &Deps, request: &Request, server: S) -> Result<Reply> {
     // The second is the gateway's own host name, if this API has another one.
     let hosts = std::iter::once(authentication::host(deps)).chain(authentication::gateway_host(request));
     let config = StreamableHttpServerConfig::default()
@@ -49,7 +53,6 @@ pub(crate) async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Resul
         .with_sse_keep_alive(None)
         .with_max_request_body_bytes(LARGEST_REQUEST)
         .with_allowed_hosts(hosts);
-    let server = Server { tools: deps.tools.clone(), member, deadline };
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let unreadable = unreadable(request);
@@ -134,12 +137,12 @@ impl ServerHandler for Server {
     }
 }
 
-fn refused(sentence: String) -> AgentToolAnswer {
+pub(crate) fn refused(sentence: String) -> AgentToolAnswer {
     AgentToolAnswer { failed: true, text: sentence, data: Value::Null }
 }
 
 /// The text is included for clients that read nothing else.
-fn told(AgentToolAnswer { failed, text, data }: AgentToolAnswer) -> CallToolResult {
+pub(crate) fn told(AgentToolAnswer { failed, text, data }: AgentToolAnswer) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
     // Before 2026-07-28 it must be an object.

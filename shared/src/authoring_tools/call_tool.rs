@@ -65,11 +65,7 @@ impl ToolCaller {
                 return Ok(AgentToolAnswer::failed(sentence));
             }
         };
-        let outcome = bound.call(context).await?;
-        let failed = outcome.is_failed();
-        let told = outcome.into_model_value();
-        let text = told.as_str().map_or_else(|| told.to_string(), str::to_owned);
-        Ok(AgentToolAnswer { failed, text, data: told })
+        Ok(AgentToolAnswer::of_called(bound.call(context).await?))
     }
 }
 

@@ -13,11 +13,11 @@ use super::{
     audit::Change,
     database::{Database, Item, id, text, texts},
     table::Table,
-    write::{Refused, Write, transact},
+    write::{Refused, Write, transact, transact_unless_refused},
 };
 use crate::{
     Deadline, Error, Result,
-    models::{Act, Agent, AgentId, Noun, OrganizationId, PhoneNumberId},
+    models::{Act, Agent, AgentId, Noun, OrganizationId, PhoneNumberId, Timestamp},
 };
 
 /// Longer than any holder may run, so that two holders cannot overlap.
@@ -104,6 +104,30 @@ impl Agents {
         deadline: Deadline,
     ) -> Result<(Agent, Lease)> {
         Lease::acquire(organization, &self.table, id(agent), "agent", LEASE, deadline).await
+    }
+
+    /// Sets when the agent's voice token was issued; `None` revokes it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the organization has no such agent.
+    pub async fn set_voice_token(
+        &self,
+        organization: OrganizationId,
+        agent: AgentId,
+        issued_at: Option<Timestamp>,
+    ) -> Result<()> {
+        let (change, did) = match issued_at {
+            Some(_) => ("SET #voice_token_at = :at, #updated_at = :now", "issued"),
+            None => ("SET #updated_at = :now REMOVE #voice_token_at", "revoked"),
+        };
+        let written = self.table.update(id(agent), change).when("#organization_id = :organization");
+        let written = written.with([(":organization", text(organization)), (":now", text(Timestamp::now()))]);
+        let written = match issued_at {
+            Some(at) => written.with([(":at", text(at))]),
+            None => written,
+        };
+        let written = written.audited(Change::of(Act::Edited, Noun::Agent, agent).with("voice_token", did))?;
+        if transact_unless_refused(vec![written]).await? { Ok(()) } else { Err(Error::NotFound("agent")) }
     }
 
     /// Adds or removes a phone number of an agent; the transaction fails if the organization has no such agent.

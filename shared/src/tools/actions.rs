@@ -19,10 +19,12 @@ mod run;
 mod schema;
 mod secret_values;
 pub mod service_request;
+mod signed;
 pub mod sms;
 pub mod token;
 pub mod transfer_call;
 pub mod variables;
+pub mod voice_tokens;
 
 pub use action_tool::{ActionTool, CheckArguments, EffectPart};
 pub use config::{ToolAction, ToolConfig};

@@ -3,6 +3,7 @@
 //! All callers use it: VAPI during a conversation or at the start of a call, queues, runs of automations, and people who try a
 //! tool.
 
+mod background;
 mod parts;
 
 use std::{

@@ -71,6 +71,7 @@ struct ReceiptLine {
     tool_id: ToolId,
     /// The tool's name; null if it was deleted.
     tool: Option<ToolName>,
+    label: Option<String>,
     effect: Option<ToolEffect>,
     /// Redacted, as in the history.
     arguments: Map<String, Value>,
@@ -218,6 +219,7 @@ impl CallReceipt {
                 execution_id: started.execution_id,
                 tool_id: started.tool_id,
                 tool: tool.map(|tool| tool.name.clone()),
+                label: tool.map(|tool| tool.label.clone()),
                 effect: tool.and_then(effect_of),
                 arguments: Map::new(),
                 status: ExecutionStatus::Queued,
@@ -236,6 +238,7 @@ impl ReceiptLine {
             execution_id: execution.id,
             tool_id: execution.tool_id,
             tool: tool.map(|tool| tool.name.clone()),
+            label: tool.map(|tool| tool.label.clone()),
             effect: tool.and_then(effect_of),
             arguments: execution.arguments.clone(),
             status: execution.status,

@@ -9,6 +9,7 @@ mod context;
 mod examples;
 mod outcome;
 mod recipients;
+pub mod result_variables;
 mod spec;
 mod toolbox;
 mod unavailable;

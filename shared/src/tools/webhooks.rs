@@ -47,6 +47,7 @@ pub use crate::models::Scheme;
 pub use google_token::key_id;
 pub use learned::{LearnedField, LearnedPayload, learn};
 pub use own_hooks::{AddressRange, OWN_PREFIX, own_name, own_service};
+pub use schemes::{is_standard_secret, standard_signature};
 
 /// The service name of the organizations' own programs, [`folded_name`].
 pub const OWN_PROGRAMS: &str = "webhooks";

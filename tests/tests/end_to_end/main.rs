@@ -165,6 +165,42 @@ fn official_mcp_client(stack: &Stack) {
     assert_eq!(seen["unknown"], -32602);
 }
 
+/// A tool of a voice agent, called by the official SDK as a voice platform would; skipped, with a message, without Node.
+async fn official_voice_client(user: &User<'_>) {
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/mcp_client");
+    let about = &user.stack.description;
+    if !std::path::Path::new(client).join("node_modules/made-from").is_file() {
+        return println!("skipped: the official MCP SDK is not there; tests/mcp_client/install installs it");
+    }
+    let path = format!("/api/{}/agents/{}/voice-token", about.slug, about.agent_id);
+    let (status, issued) = user.send(Method::POST, &path, Some(&about.token), None).await;
+    assert_eq!(status, 201, "{issued}");
+    let tool = user.attached(&tests::ai_sms()).await;
+    let run = tokio::process::Command::new("node")
+        .arg("voice.mjs")
+        .current_dir(client)
+        .envs([
+            ("API", about.api_url.as_str()),
+            ("SLUG", &about.slug),
+            ("VOICE_TOKEN", issued["token"].as_str().unwrap()),
+            ("NUMBER", &about.phone_number),
+            ("TOOL", tool["name"].as_str().unwrap()),
+            ("ARGUMENTS", r#"{"text": "Soup, then plaice"}"#),
+        ])
+        .output();
+    let Ok(run) = run.await else { return println!("skipped: there is no Node to run the official MCP SDK with") };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let seen: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!((&seen["refused"], &seen["listed"]), (&json!(401), &json!(true)), "{seen}");
+    let calls = seen["calls"].as_array().unwrap();
+    assert!(calls.iter().all(|call| call["isError"] == false && call == &calls[0]), "{seen}");
+    let sent = user.stack.twilio.messages().into_iter().filter(|message| message.to == "+14155550171").count();
+    assert_eq!(sent, 1, "the second call of the tool is the same effect");
+    let path = format!("/api/{}/tools/{}", about.slug, tool["id"].as_str().unwrap());
+    let (status, gone) = user.send(Method::DELETE, &path, Some(&about.token), None).await;
+    assert_eq!(status, 200, "{gone}");
+}
+
 /// The chat with other projects' front ends and with the console.
 async fn chats(stack: &Stack, user: &User<'_>, front_end: &edge::FrontEnd) {
     let chat = Chat::with_tools(serde_json::to_value(&stack.description).unwrap()).await;
@@ -264,6 +300,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
     chats(&stack, &user, &front_end).await;
     events::are_answered(&stack, &user.http).await;
     belongings(&user, &json!({"name": played.tool_name})).await;
+    official_voice_client(&user).await;
     pages::do_as_they_say(&stack).await;
 
     // `stack.json` has all addresses for testers.

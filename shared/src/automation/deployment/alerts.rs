@@ -10,10 +10,8 @@
 
 use std::time::Duration;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::{Method, header::HeaderMap};
-use ring::hmac;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -25,6 +23,7 @@ use crate::{
         outbound::{Request, RequestBody},
     },
     models::{AllowedHosts, Automation, RunId, Timestamp},
+    webhooks,
 };
 
 /// Per attempt.
@@ -34,9 +33,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 /// Bytes of the answer; its content is ignored.
 const LARGEST_ANSWER: usize = 64 * 1_024;
-
-/// Prefix of Standard Webhooks secrets; base64 follows.
-const SECRET_PREFIX: &str = "whsec_";
 
 /// Sends alerts; without a hook, none.
 #[derive(Clone)]
@@ -114,12 +110,8 @@ impl Alerts {
 }
 
 fn signature(key: &SecretString, id: &str, seconds: i64, body: &str) -> Result<String> {
-    let key = key.expose_secret();
-    let key = BASE64_STANDARD
-        .decode(key.strip_prefix(SECRET_PREFIX).unwrap_or(key))
-        .map_err(|_may_quote_the_key| Error::internal("the key of alerts is not base64 behind whsec_"))?;
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), format!("{id}.{seconds}.{body}").as_bytes());
-    Ok(format!("v1,{}", BASE64_STANDARD.encode(tag)))
+    webhooks::standard_signature(key, id, seconds, body.as_bytes())
+        .ok_or_else(|| Error::internal("the key of alerts is not base64 behind whsec_"))
 }
 
 #[cfg(test)]

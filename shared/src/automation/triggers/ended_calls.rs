@@ -12,7 +12,7 @@ use crate::{
     Deadline, Error, Result,
     clients::Queue,
     cut,
-    models::{Call, ClaimCheck, ClaimCheckStatus, EndedCall, Event, EventId},
+    models::{Call, ClaimCheck, ClaimCheckStatus, E164, EndedCall, Event, EventId},
     receipts::{CallReceipt, Receipts},
 };
 
@@ -85,6 +85,13 @@ impl EndedCalls {
     }
 }
 
+/// The placeholder of a withheld number looks like a number.
+fn caller(call: &Call) -> &str {
+    let caller = call.from_number();
+    let withheld = caller.parse().is_ok_and(|number: E164| number.is_withheld());
+    if withheld { "anonymous" } else { caller }
+}
+
 /// As `infra/catalogue/calls.json` describes it.
 fn content(call: &Call, receipt: &CallReceipt) -> Value {
     json!({
@@ -92,7 +99,7 @@ fn content(call: &Call, receipt: &CallReceipt) -> Value {
             "id": call.id,
             "direction": call.direction,
             "agent_id": call.agent_id,
-            "caller_phone_number": call.from_number(),
+            "caller_phone_number": caller(call),
             "called_phone_number": call.to_number(),
             "created_at": call.created_at,
             "ended_at": call.ended_at,

@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"type": "api_request", "method": "GET", "url": Parameter, "headers": {"x-api-key": Parameter}, "body": {"name": Parameter},
-//!  "allowed_hosts": ["api.example.com"]}
+//!  "allowed_hosts": ["api.example.com"], "signing_secret"?: Parameter}
 //! ```
 //!
 //! The model sees `url`, `header_<name>` and `body_<name>` where their mode allows. A GET or DELETE has no body: the members of
@@ -22,6 +22,7 @@ use super::{
     ActionClients, Parameter,
     parameters::{Place, all_hidden, argument_name, object, parameter, parameters},
     secret_values::{FixedValue, SentAs, end_of_host, first_secret},
+    signed,
     variables::{self, Encoding},
 };
 use crate::{
@@ -31,7 +32,7 @@ use crate::{
     },
     cut::cut,
     fields::Fields,
-    models::{AllowedHosts, Fault},
+    models::{AllowedHosts, ExecutionId, Fault},
     placeholder::Placeholder,
     redaction::{HiddenTexts, SECRET},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
@@ -56,6 +57,9 @@ pub struct ApiRequest {
     body: BTreeMap<String, Parameter>,
     #[serde(default, skip_serializing_if = "AllowedHosts::is_empty")]
     allowed_hosts: AllowedHosts,
+    /// Signs the body (`signed.rs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<Parameter>,
 }
 
 impl ApiRequest {
@@ -98,7 +102,8 @@ impl ApiRequest {
         }
         let body = parameters(fields, "body", argument_name);
         let allowed_hosts = AllowedHosts::read(fields);
-        let request = Self { method: method?, url: url?, headers, body, allowed_hosts };
+        let signing_secret = signed::read_secret(fields, method.as_ref(), &headers);
+        let request = Self { method: method?, url: url?, headers, body, allowed_hosts, signing_secret };
         if matches!(request.url, Parameter::Ai { .. })
             && let Some(secret) = request.secret_for_any_host()
         {
@@ -140,7 +145,11 @@ impl ApiRequest {
         let body = self.body.iter_mut().filter_map(|(name, parameter)| {
             FixedValue::of_parameter(format!("body.{name}"), name, SentAs::Member, parameter)
         });
-        url.into_iter().chain(headers).chain(body).collect()
+        let signing = self
+            .signing_secret
+            .as_mut()
+            .and_then(|secret| FixedValue::of_parameter(signed::FIELD.into(), signed::FIELD, SentAs::Header, secret));
+        url.into_iter().chain(headers).chain(body).chain(signing).collect()
     }
 
     pub(super) fn parameters(&self) -> Vec<(Place, &Parameter)> {
@@ -160,6 +169,7 @@ impl ApiRequest {
             ("url", self.url.hidden()),
             ("headers", Some(all_hidden(&self.headers))),
             ("body", Some(all_hidden(&self.body))),
+            (signed::FIELD, self.signing_secret.as_ref().and_then(Parameter::hidden)),
         ]))
     }
 
@@ -171,17 +181,28 @@ impl ApiRequest {
         &self,
         services: &ActionClients,
         context: &CallContext<'_>,
+        execution: ExecutionId,
         arguments: &Map<String, Value>,
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
-        let request = match self.request(services, context.conversation, arguments) {
+        let mut request = match self.request(services, context.conversation, arguments) {
             Ok(request) => request,
             Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
-        match services.outbound.send(request, context.deadline).await {
-            Ok(answer) => report(&answer, self.has_effect(), hidden),
-            Err(error) => unanswered(error, self.has_effect(), |why| self.not_sent(why)),
+        let mut must_be_once = self.has_effect();
+        if let Some(secret) = &self.signing_secret {
+            let id = signed::message_id(context, execution);
+            if let Err(sentence) = signed::sign(&mut request, secret, &id) {
+                return ToolOutcome::failed(sentence).at_fault(Fault::Configuration);
+            }
+            must_be_once &= !signed::may_repeat(context);
         }
+        let outcome = match services.outbound.send(request, context.deadline).await {
+            Ok(answer) => report(&answer, must_be_once, hidden),
+            Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
+        };
+        let done = self.has_effect() && !outcome.is_failed();
+        if done { outcome.with(Effect::Done) } else { outcome }
     }
 
     /// The request of [`ApiRequest::run`]: `{"method", "url", "headers", "body"?}`. The author's headers are masked, except those
@@ -200,6 +221,7 @@ impl ApiRequest {
                         if value.as_str().and_then(Placeholder::only_placeholder_in).is_none())
             })
         };
+        let signature = self.signing_secret.iter().map(|_| (signed::SIGNATURE.to_owned(), Value::from(SECRET)));
         let headers = headers.iter().map(|(name, value)| {
             let shown = if is_hidden(name) { SECRET.into() } else { String::from_utf8_lossy(value.as_bytes()) };
             (name.as_str().to_owned(), Value::from(shown))
@@ -207,7 +229,7 @@ impl ApiRequest {
         Ok(Value::Object(object([
             ("method", Some(method.as_str().into())),
             ("url", Some(url.as_str().into())),
-            ("headers", Some(headers.collect())),
+            ("headers", Some(headers.chain(signature).collect())),
             ("body", body.map(RequestBody::shown)),
         ])))
     }

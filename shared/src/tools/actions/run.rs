@@ -64,7 +64,7 @@ pub async fn run(
     // Fixed values stay hidden from the model even if a service or we quote them.
     let hidden = action.hidden_texts(context.conversation);
     let outcome = match action {
-        ToolAction::ApiRequest(action) => action.run(services, context, arguments, &hidden).await,
+        ToolAction::ApiRequest(action) => action.run(services, context, attempt.id, arguments, &hidden).await,
         ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
         ToolAction::Query(action) => action.run(services, context, arguments).await?,
         ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),

@@ -74,6 +74,17 @@ impl ToolTokens {
         self.signed(proven(organization, assistant).as_bytes(), &tag).await
     }
 
+    /// The signature of a text that no other token has.
+    pub(crate) async fn tag(&self, text: &str) -> Result<String> {
+        let master = self.master().await?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key(&master.current), text.as_bytes())))
+    }
+
+    pub(crate) async fn has_tag(&self, text: &str, tag: &str) -> Result<bool> {
+        let tag = BASE64_URL_SAFE_NO_PAD.decode(tag).unwrap_or_default();
+        self.signed(text.as_bytes(), &tag).await
+    }
+
     /// Whether the tag is valid under the current or the previous key.
     async fn signed(&self, message: &[u8], tag: &[u8]) -> Result<bool> {
         let master = self.master().await?;

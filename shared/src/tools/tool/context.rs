@@ -1,8 +1,12 @@
 //! The context of a tool call: its organization, subject, conversation and deadline.
 
 use crate::{
-    Deadline,
-    models::{AutomationId, Call, CallId, E164, ExecutionOrigin, OrganizationId, PhoneNumber, RunId, ThreadId, UserId},
+    Deadline, Error, Result,
+    models::{
+        AutomationId, Call, CallId, E164, ExecutionOrigin, OrganizationId, PhoneNumber, RunId, ThreadId, Unowned,
+        UserId,
+    },
+    store::PhoneNumbers,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +61,34 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// `caller` and `called` are the voice platform's word, and `line` is the row of `called`. A call that came in through us has
+    /// the numbers that Twilio signed.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for another organization's call.
+    pub async fn verified(
+        phone_numbers: &PhoneNumbers,
+        organization: OrganizationId,
+        caller: Option<String>,
+        called: Option<E164>,
+        call: Option<Unowned<Call>>,
+        line: Option<Unowned<PhoneNumber>>,
+    ) -> Result<Self> {
+        let line = line.and_then(|line| line.for_owner(organization));
+        let Some(call) = call else { return Ok(Self { caller, called, line, call: None }) };
+        let call = call
+            .for_owner(organization)
+            .ok_or(Error::Forbidden("the call does not belong to the tool's organization"))?;
+        let called = &call.called_phone_number;
+        let line = match line.filter(|line| line.number == *called) {
+            Some(line) => Some(line),
+            // The platform named another number than Twilio did, or none.
+            None => phone_numbers.by_number(called).await?.and_then(|line| line.for_owner(organization)),
+        };
+        let (caller, called) = (Some(call.caller_phone_number.clone()), Some(called.clone()));
+        Ok(Self { caller, called, line, call: Some(call) })
+    }
+
     /// `None` for `anonymous`, a client's address and the placeholder of a withheld number.
     pub fn caller_number(&self) -> Option<E164> {
         number_of(self.caller.as_deref()?)

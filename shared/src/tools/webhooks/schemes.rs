@@ -20,6 +20,7 @@ use crate::models::Timestamp;
 /// The tolerated age of a request, in seconds, also ahead of our clock.
 pub(super) const TOLERANCE: i64 = 300;
 const MOST_SIGNATURES: usize = 20;
+const PREFIX: &str = "whsec_";
 
 /// Base64 with or without padding.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -145,7 +146,7 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
     (!id.contains(',')).then_some(())?;
     fresh(whole_number(at)?, now)?;
     let secret = secret.expose_secret();
-    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
+    let key = BASE64.decode(secret.strip_prefix(PREFIX).unwrap_or(secret)).ok()?;
     let mut proven = false;
     for signature in signatures.split(' ').take(MOST_SIGNATURES) {
         let (version, signature) = signature.split_once(',')?;
@@ -157,6 +158,21 @@ fn standard_webhooks(secret: &SecretString, request: &WebhookRequest<'_>, now: T
         }
     }
     proven.then_some(())
+}
+
+/// Whether it is `whsec_` and 24 to 64 bytes in base64.
+pub fn is_standard_secret(secret: &str) -> bool {
+    let key = secret.strip_prefix(PREFIX).and_then(|key| BASE64.decode(key).ok());
+    key.is_some_and(|key| (24..=64).contains(&key.len()))
+}
+
+/// The `webhook-signature` of a request of ours, by the Standard Webhooks specification; `at` in seconds. `None`: the secret is
+/// not base64.
+pub fn standard_signature(secret: &SecretString, id: &str, at: i64, body: &[u8]) -> Option<String> {
+    let secret = secret.expose_secret();
+    let key = BASE64.decode(secret.strip_prefix(PREFIX).unwrap_or(secret)).ok()?;
+    let signed = [id.as_bytes(), b".", at.to_string().as_bytes(), b".", body].concat();
+    Some(format!("v1,{}", BASE64.encode(sign(&Key::new(HMAC_SHA256, &key), &signed))))
 }
 
 /// `HubSpot` signs the address with exactly these escapes decoded.

@@ -39,6 +39,18 @@ pub(super) static EXPECTED: &[(&str, &[Expected])] = &[
         ],
     ),
     (
+        "docs/voice.md",
+        &[
+            then(
+                ". target/local/shell",
+                "echo \"$CONTEXT\"; curl -sS \"$api/calls/SCL_8f3a/receipt\" -H \"$auth\"; curl -sS \"$TWILIO/messages\"; \
+                 for tool in \"$MENU\" \"$LOOKUP\"; do curl -sS -X DELETE \"$api/tools/$tool\" -H \"$auth\"; done",
+                &["\"name\":\"Ana Ruiz\"", "\"tools_done\":[\"send_the_menu\"]", "\"body\":\"Soup, then plaice\""],
+            ),
+            not_run("from livekit", "an example"),
+        ],
+    ),
+    (
         "docs/automations.md",
         &[
             not_run("{", "an example"),
@@ -53,6 +65,10 @@ pub(super) static EXPECTED: &[(&str, &[Expected])] = &[
             not_run("{\"holds\"", "an example"),
             not_run("{\"approvals\"", "an example"),
             not_run("{\"service\"", "an example"),
+            not_run("{", "an example"),
+            not_run("{", "an example"),
+            not_run("{", "an example"),
+            not_run("{", "an example"),
             not_run("{", "an example"),
             not_run("{", "an example"),
         ],

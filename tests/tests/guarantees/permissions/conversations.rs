@@ -81,8 +81,19 @@ pub(super) async fn mcp(asked: &mut Permissions, world: &mut World, tools: &[&Va
     pay_service(world);
     world.slack_service();
     let paid = json!({"name": "pay_list", "fingerprint": world.fingerprint("pay_list"), "arguments": {}});
+    let voice = world.voice_token().await;
+    let mut later = ai_sms();
+    later["async"] = json!(true);
+    let (spoken, later) = (world.attached(&ai_sms()).await, world.attached(&later).await);
     world.restart();
     world.aws.clear_operations();
+    let called = world.home.phone_number.clone();
+    for tool in [&spoken, &later] {
+        let call = [("x-call-id", "conv-1"), ("x-caller-number", "+14155550101"), ("x-called-number", called.as_str())];
+        let event = world.voice_call(&voice, &call, tool["name"].as_str().unwrap(), &json!({"text": "Hi"}));
+        world.send("mcp", &event).await.expect(200);
+    }
+    world.call_context(&voice, &json!({"call_id": "conv-1", "called_phone_number": called})).await.expect(200);
     let overview = json!({"services": ["Slack", "Twilio", "Slakc"]});
     world.mcp_call("initial_md_fetch", &overview).await;
     world.mcp_call("search_tools", &json!({"q": "message"})).await;

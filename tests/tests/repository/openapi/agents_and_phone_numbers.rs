@@ -97,6 +97,9 @@ async fn successes() -> Given {
     let agent = format!("agents/{}", home.agent_id);
     given.note("getAgent", 200, &send(&world, &event(home, "GET", &agent, None)).await);
     given.note("listAgents", 200, &send(&world, &event(home, "GET", "agents", None)).await);
+    let token = format!("agents/{}/voice-token", home.agent_id);
+    given.note("issueVoiceToken", 201, &send(&world, &event(home, "POST", &token, None)).await);
+    given.note("revokeVoiceToken", 200, &send(&world, &event(home, "DELETE", &token, None)).await);
     let ringing = json!({"agent_id": home.agent_id});
     given.note("updatePhoneNumber", 200, &send(&world, &event(home, "PATCH", &path, Some(&ringing))).await);
     given.note("deleteAgent", 409, &send(&world, &event(home, "DELETE", &agent, None)).await);
@@ -116,7 +119,7 @@ async fn successes() -> Given {
 }
 
 /// A valid request for each operation on the seeded rows.
-fn asked(world: &World) -> [(&'static str, Event); 12] {
+fn asked(world: &World) -> [(&'static str, Event); 14] {
     let home = &world.home;
     let number = json!({
         "number": home.phone_number, "label": "Main line",
@@ -131,6 +134,8 @@ fn asked(world: &World) -> [(&'static str, Event); 12] {
         ("listAgents", event(home, "GET", "agents", None)),
         ("getAgent", event(home, "GET", &agent, None)),
         ("deleteAgent", event(home, "DELETE", &agent, None)),
+        ("issueVoiceToken", event(home, "POST", &format!("{agent}/voice-token"), None)),
+        ("revokeVoiceToken", event(home, "DELETE", &format!("{agent}/voice-token"), None)),
         ("registerPhoneNumber", event(home, "POST", "phone-numbers", Some(&number))),
         ("listPhoneNumbers", event(home, "GET", "phone-numbers", None)),
         ("getPhoneNumber", event(home, "GET", &row, None)),

@@ -347,6 +347,12 @@ fn api_request_changes() -> Vec<FieldChange> {
         field("allowed_hosts", json!(["api.example.com", "crm.example.com"]), "/config_metadata/allowed_hosts", GONE),
         field("headers", json!({"accept": fixed("eu")}), "/config_metadata/headers", GONE),
         field("body", json!({"source": fixed("phone")}), "/config_metadata/body", GONE),
+        FieldChange {
+            field: "signing_secret",
+            value: fixed("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+            shown: ("/config_metadata/signing_secret", json!({"mode": "fixed", "value": "[secret]", "secret": true})),
+            removal: GONE,
+        },
         // Of a request that is a POST by now.
         field("effect", json!("record"), "/config_metadata/effect", GONE),
     ]

@@ -3,12 +3,12 @@
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Options, Trouble, World};
+use tests::{Answer, Event, Fault, Options, Trouble, World, ai_sms};
 
 use super::{Given, part, specification::Document};
 
-pub(crate) fn parts() -> [JoinHandle<Given>; 2] {
-    [part(answers), part(outages)]
+pub(crate) fn parts() -> [JoinHandle<Given>; 3] {
+    [part(answers), part(voice), part(outages)]
 }
 
 async fn send(world: &World, event: &Event) -> Answer {
@@ -95,6 +95,65 @@ async fn answers() -> Given {
         given.note(operation, 404, &send(&world, &event.user(&world.other.user_id)).await);
     }
     given
+}
+
+/// The tools of a voice agent, and the context of a call.
+async fn voice() -> Given {
+    let mut given = Given::default();
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let token = world.voice_token().await;
+    let document = Document::read();
+    for (_, message) in document.request_examples("voiceMcpMessage") {
+        given.note("voiceMcpMessage", 200, &send(&world, &world.voice_event(&token, &message)).await);
+    }
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    given.note("voiceMcpMessage", 202, &send(&world, &world.voice_event(&token, &notification)).await);
+    let message = world.voice_event(&token, &ping());
+    for (status, header, value) in [
+        (400, "mcp-protocol-version", "1999-01-01"),
+        (400, "x-call-id", "{{system__call_sid}}"),
+        (401, "authorization", "Bearer x"),
+        (403, "host", "evil.example"),
+        (406, "accept", "*/*"),
+        (415, "content-type", "text/plain"),
+    ] {
+        given.note("voiceMcpMessage", status, &send(&world, &message.clone().header(header, value)).await);
+    }
+    given.note("voiceMcpMessage", 400, &send(&world, &message.clone().text("{")).await);
+    world.incoming_call(&world.other, "theirs", "+14155550101");
+    let name = tool["name"].as_str().unwrap();
+    let theirs = world.voice_call(&token, &[("x-call-id", "theirs")], name, &json!({"text": "Hi"}));
+    given.note("voiceMcpMessage", 200, &send(&world, &theirs).await);
+    given.note("agentContext", 403, &world.call_context(&token, &json!({"call_id": "theirs"})).await);
+    for (_, body) in document.request_examples("agentContext") {
+        given.note("agentContext", 200, &world.call_context(&token, &body).await);
+    }
+    given.note("agentContext", 422, &world.call_context(&token, &json!({"wait_ms": 4_001})).await);
+    given.note("agentContext", 401, &world.call_context("x", &json!({})).await);
+    let context = |path: &str| {
+        let event = Event::new("POST", &format!("/api/{}/agents/{path}/context", world.home.slug));
+        event.header("authorization", &format!("Bearer {token}"))
+    };
+    given.note("agentContext", 400, &send(&world, &context(&world.home.agent_id).text("{")).await);
+    given.note("agentContext", 404, &send(&world, &context("no-id").text("{}")).await);
+    for (method, operation) in [("GET", "voiceMcpListen"), ("DELETE", "voiceMcpEnd")] {
+        let mut asked = message.clone();
+        method.clone_into(&mut asked.method);
+        given.note(operation, 405, &send(&world, &asked).await);
+        given.note(operation, 401, &send(&world, &asked.clone().header("authorization", "")).await);
+        failing(&mut given, &world, operation, &asked).await;
+    }
+    failing(&mut given, &world, "voiceMcpMessage", &message).await;
+    failing(&mut given, &world, "agentContext", &context(&world.home.agent_id).text("{}")).await;
+    given
+}
+
+async fn failing(given: &mut Given, world: &World, operation: &'static str, event: &Event) {
+    world.aws.inject(Fault::throttled("GetItem", "agents"));
+    given.note(operation, 503, &send(world, event).await);
+    world.aws.inject(Fault::new("GetItem", "agents", Trouble::Error("ValidationException")));
+    given.note(operation, 500, &send(world, event).await);
 }
 
 async fn outages() -> Given {

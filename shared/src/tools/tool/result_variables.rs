@@ -1,10 +1,11 @@
 //! Names for results of tools as variables of a call: `Hello {{ look_up_customer.name }}`.
 
 use serde_json::{Map, Value};
-use shared::{clients::vapi::variables::is_reserved, models::ToolName};
+
+use crate::{clients::vapi::variables::is_reserved, models::ToolName};
 
 /// The name of a tool's variable: letters, digits and `_`, not one of VAPI's, not in use.
-pub(crate) fn name(tool: &ToolName, used: &Map<String, Value>) -> String {
+pub fn name(tool: &ToolName, used: &Map<String, Value>) -> String {
     let mut name = tool.as_str().replace('-', "_");
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         name.insert_str(0, "tool_");
