@@ -1,0 +1,55 @@
+//! The protocols that everything stands on, as models whose states are all searched: every order of steps, with crashes, lost
+//! answers and expired leases (docs/adr/0036-models-of-the-protocols.md).
+//!
+//! Each model is held to the code: walks through it are carried out on the real store, and after every step both have the same
+//! rows and answers. Each model can also be given a mistake, which the search and, where the code could make it, the walks find.
+
+mod claim;
+mod lease_with_intent;
+mod run_with_journal;
+mod walks;
+
+use std::{collections::BTreeSet, fmt::Debug, hash::Hash, path::Path};
+
+use stateright::{Checker, Expectation, Model};
+
+/// Searches all states for broken promises, and for situations that never occur.
+fn check<M>(model: M)
+where
+    M: Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq>
+        + Send
+        + Sync
+        + 'static,
+{
+    names_are_promises(&model);
+    let checked = model.checker().spawn_bfs().join();
+    println!("{} states, up to {} steps", checked.unique_state_count(), checked.max_depth());
+    checked.assert_properties();
+}
+
+/// The promises that a model breaks.
+fn broken<M>(model: M) -> BTreeSet<&'static str>
+where
+    M: Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq>
+        + Send
+        + Sync
+        + 'static,
+{
+    let promises: BTreeSet<&str> = promises(&model).collect();
+    let checked = model.checker().spawn_bfs().join();
+    checked.discoveries().into_keys().filter(|name| promises.contains(name)).collect()
+}
+
+fn promises<M: Model>(model: &M) -> impl Iterator<Item = &'static str> {
+    let always = model.properties().into_iter().filter(|property| property.expectation == Expectation::Always);
+    always.map(|property| property.name)
+}
+
+#[track_caller]
+fn names_are_promises<M: Model>(model: &M) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).unwrap().replace("**", "").replace('\n', " ");
+    for name in promises(model) {
+        assert!(page.contains(name), "ARCHITECTURE.md has no such sentence: {name}");
+    }
+}
