@@ -422,6 +422,8 @@ impl AutomationRuns {
             "SET #status = :cancelled, #cancel_requested_at = :now, #updated_at = :now, #finished_at = :now",
             "(attribute_not_exists(#lease_until) OR #lease_until < :clock)",
         );
+        // Takes a lease that ran out with it: its holder, if it lives, must not write another end.
+        let at_once = at_once.and(" REMOVE #lease_token, #lease_until");
         let cancelled = text(RunStatus::Cancelled.as_str());
         if let Some(run) = at_once.with([(":cancelled", cancelled)]).audited(entry())?.updated().await? {
             return Ok(run);

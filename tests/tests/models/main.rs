@@ -11,7 +11,9 @@ mod walks;
 
 use std::{collections::BTreeSet, fmt::Debug, hash::Hash, path::Path};
 
-use stateright::{Checker, Expectation, Model};
+use stateright::{Checker, Expectation, HasDiscoveries, Model};
+
+use walks::Walk;
 
 /// Searches all states for broken promises, and for situations that never occur.
 fn check<M>(model: M)
@@ -27,17 +29,17 @@ where
     checked.assert_properties();
 }
 
-/// The promises that a model breaks.
-fn broken<M>(model: M) -> BTreeSet<&'static str>
+/// The shortest walk to a broken promise.
+#[track_caller]
+fn counterexample<M>(model: M, promise: &'static str) -> Walk<M>
 where
     M: Model<State: Clone + Debug + Hash + PartialEq + Send + Sync, Action: Clone + Debug + PartialEq>
         + Send
         + Sync
         + 'static,
 {
-    let promises: BTreeSet<&str> = promises(&model).collect();
-    let checked = model.checker().spawn_bfs().join();
-    checked.discoveries().into_keys().filter(|name| promises.contains(name)).collect()
+    let checked = model.checker().finish_when(HasDiscoveries::AnyOf(BTreeSet::from([promise]))).spawn_bfs().join();
+    Walk::of_path(checked.assert_any_discovery(promise))
 }
 
 fn promises<M: Model>(model: &M) -> impl Iterator<Item = &'static str> {

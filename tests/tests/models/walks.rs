@@ -1,6 +1,6 @@
 //! Walks through a model, each made by its seed.
 
-use stateright::Model;
+use stateright::{Model, Path};
 
 pub(crate) struct Walk<M: Model> {
     pub(crate) start: M::State,
@@ -24,6 +24,18 @@ impl<M: Model<State: Clone, Action: Clone>> Walk<M> {
             steps.push((action, next));
         }
         Self { start, steps }
+    }
+}
+
+impl<M: Model> Walk<M> {
+    pub(crate) fn of_path(path: Path<M::State, M::Action>) -> Self {
+        let (mut states, mut actions) = (Vec::new(), Vec::new());
+        for (state, action) in path.into_vec() {
+            states.push(state);
+            actions.extend(action);
+        }
+        let start = states.remove(0);
+        Self { start, steps: actions.into_iter().zip(states).collect() }
     }
 }
 
