@@ -2,6 +2,8 @@
 
 mod authentication;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod server;
 
 use shared::{

@@ -7,6 +7,7 @@
 mod claim;
 mod lease_with_intent;
 mod run_with_journal;
+mod scale;
 mod walks;
 
 use std::{collections::BTreeSet, fmt::Debug, hash::Hash, path::Path};

@@ -50,6 +50,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// At least 0, less than 1.
+    #[expect(clippy::cast_precision_loss, reason = "a chance needs no more than 52 bits")]
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 12) as f64 / (1_u64 << 52) as f64
+    }
+
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap_or_default()
     }
