@@ -36,6 +36,93 @@ fn every_file_of_the_corpus_is_taken() {
     }
 }
 
+/// Mutations of the corpus, the same in every run: `MUTATIONS=100000` tries more of them.
+#[test]
+fn inputs_near_the_corpus_are_taken() {
+    let wanted = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(200);
+    for (name, target) in TARGETS {
+        let files = names(&format!("corpus/{name}"));
+        let corpus: Vec<Vec<u8>> =
+            files.iter().map(|file| fs::read(folder(&format!("corpus/{name}/{file}"))).unwrap()).collect();
+        let mut random = Random(20_261_124);
+        for number in 0..wanted {
+            let mut input = corpus[random.below(corpus.len())].clone();
+            for _ in 0..=random.below(4) {
+                mutate(&mut input, &corpus, &mut random);
+            }
+            input.truncate(4096);
+            let taken = std::panic::catch_unwind(|| target(&input));
+            assert!(taken.is_ok(), "{name}, mutation {number}: {:?}", String::from_utf8_lossy(&input));
+        }
+    }
+}
+
+fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+    const TOKENS: [&str; 24] = [
+        "\"",
+        "\\",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "null",
+        "true",
+        "1e999",
+        "-0",
+        "\\u0000",
+        "\u{feff}",
+        "\u{301}",
+        "\u{1F600}",
+        "\n",
+        "\r\n",
+        "%00",
+        "{{",
+        "}}",
+        "..",
+        "9223372036854775808",
+        "\u{130}",
+    ];
+    let at = random.below(input.len() + 1);
+    match random.below(6) {
+        0 if at < input.len() => input[at] ^= 1 << random.below(8),
+        1 if at < input.len() => {
+            let end = (at + 1 + random.below(8)).min(input.len());
+            input.drain(at..end);
+        }
+        2 => {
+            let token = TOKENS[random.below(TOKENS.len())];
+            input.splice(at..at, token.bytes());
+        }
+        3 => {
+            let other = &corpus[random.below(corpus.len())];
+            let from = random.below(other.len() + 1);
+            let to = (from + random.below(40)).min(other.len());
+            input.splice(at..at, other[from..to].to_vec());
+        }
+        4 => {
+            // Deep, or long.
+            let part: Vec<u8> = input[at..(at + 1 + random.below(6)).min(input.len())].to_vec();
+            let times = 1 + random.below(200);
+            input.splice(at..at, part.repeat(times));
+        }
+        _ => input.insert(at, u8::try_from(random.below(256)).unwrap_or_default()),
+    }
+}
+
+/// `SplitMix64`.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap_or_default()
+    }
+}
+
 /// So that what compiles here is what the fuzzer is given.
 #[test]
 fn every_target_is_a_program_with_a_corpus() {
