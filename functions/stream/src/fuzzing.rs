@@ -4,10 +4,7 @@ use serde_json::Value;
 
 use crate::input::{RunInput, thread_and_run};
 
-/// Whether a body asks for a run.
-pub fn run_input(body: &Value) -> bool {
-    let named = thread_and_run(body, "").is_ok();
-    let read = RunInput::read(body, "").is_ok();
-    assert!(named || !read, "a run has a thread");
-    read
+/// Whether a body names a thread, and whether it asks for a run.
+pub fn run_input(body: &Value) -> (bool, bool) {
+    (thread_and_run(body, "").is_ok(), RunInput::read(body, "").is_ok())
 }

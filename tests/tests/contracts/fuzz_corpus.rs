@@ -1,4 +1,10 @@
 //! The targets of `tests/fuzz`, without a fuzzer: each takes every file of its corpus, and bytes that mean nothing.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test says what is wrong and stops"
+)]
 
 #[expect(unreachable_pub, reason = "in tests/fuzz it is a library")]
 #[path = "../../fuzz/src/targets.rs"]
@@ -39,7 +45,7 @@ fn every_file_of_the_corpus_is_taken() {
 /// Mutations of the corpus, the same in every run: `MUTATIONS=100000` tries more of them.
 #[test]
 fn inputs_near_the_corpus_are_taken() {
-    let wanted = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(200);
+    let wanted = std::env::var_os("MUTATIONS").and_then(|count| count.to_str()?.parse().ok()).unwrap_or(200);
     for (name, target) in TARGETS {
         let files = names(&format!("corpus/{name}"));
         let corpus: Vec<Vec<u8>> =

@@ -3,6 +3,17 @@
 //!
 //! Each model is held to the code: walks through it are carried out on the real store, and after every step both have the same
 //! rows and answers. Each model can also be given a mistake, which the search and, where the code could make it, the walks find.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test says what is wrong and stops; its numbers are small"
+)]
 
 mod claim;
 mod lease_with_intent;
