@@ -51,6 +51,7 @@ fn inputs_near_the_corpus_are_taken() {
         let corpus: Vec<Vec<u8>> =
             files.iter().map(|file| fs::read(folder(&format!("corpus/{name}/{file}"))).unwrap()).collect();
         let mut random = Random(20_261_124);
+        println!("{name}");
         for number in 0..wanted {
             let mut input = corpus[random.below(corpus.len())].clone();
             for _ in 0..=random.below(4) {

@@ -134,7 +134,8 @@ impl Attachments {
         };
         let attached = attached.await;
         if let Err(error) = &attached {
-            settle_now(&self.intents, &intent, error, self.settle_failed(agent, lease, &intent, deadline)).await;
+            let settling = Box::pin(self.settle_failed(agent, lease, &intent, deadline));
+            settle_now(&self.intents, &intent, error, settling).await;
         }
         attached
     }
@@ -217,7 +218,8 @@ impl Attachments {
         };
         let detached = detached.await;
         if let Err(error) = &detached {
-            settle_now(&self.intents, &intent, error, self.settle_failed(agent, lease, &intent, deadline)).await;
+            let settling = Box::pin(self.settle_failed(agent, lease, &intent, deadline));
+            settle_now(&self.intents, &intent, error, settling).await;
         }
         detached
     }
