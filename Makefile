@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench claims build deploy destroy released-tables organization budgets catalogue catalogue-import clean
+.PHONY: help run test lint bench claims fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
@@ -11,6 +11,8 @@ ARGS ?=
 TEST_THREADS ?= 5
 # make bench ALL=1 measures every function.
 ALL ?=
+# Of make fuzz, for each target.
+export SECONDS ?= 60
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +54,10 @@ bench: ## the parser's speed; CPU, memory and size of execute, call-start and ru
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 	$(if $(ALL),cargo bench -p tests --bench stream)
+
+# A nightly compiler and cargo-fuzz: tests/fuzz/README.md. Findings are in tests/fuzz/artifacts, new inputs in tests/fuzz/found.
+fuzz: ## every parser of outside input, a minute each (SECONDS=60; TARGETS="webhooks pages")
+	tests/fuzz/run $(TARGETS)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv

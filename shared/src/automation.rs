@@ -6,6 +6,8 @@
 mod definition;
 mod deployment;
 mod expressions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod running;
 #[cfg(test)]
 mod tests;

@@ -30,3 +30,5 @@ pub use llm_tools::LlmAccess;
 pub use prompt::{system_prompt, tool_prompt};
 pub use tool_calls as parser;
 pub use wget::Wget;
+#[doc(hidden)]
+pub use wget::text_of_page;

@@ -26,6 +26,7 @@ pub mod issuer;
 pub mod logs;
 pub mod metrics;
 pub mod paced_model;
+pub mod page_tables;
 mod process;
 pub mod secret_names;
 pub mod sequential_round_trips;

@@ -7,6 +7,8 @@
 //! there is such a number.
 
 mod early;
+#[doc(hidden)]
+pub mod fuzzing;
 mod transfers;
 mod twilio_request;
 pub mod twiml;

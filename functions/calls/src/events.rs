@@ -58,7 +58,7 @@ const COST_PARTS: [(&str, &str); 10] = [
 ];
 
 /// The data that the call's row takes from a message.
-enum CallUpdate {
+pub(crate) enum CallUpdate {
     Status(CallStatus, Option<ControlUrl>),
     First(FirstTime),
     Speech {
@@ -296,7 +296,7 @@ async fn find(deps: &Deps, message: &Value) -> Result<Option<Call>> {
     Ok(deps.calls.find(&id).await?.map(Unowned::for_its_owner))
 }
 
-fn news(message: &Value) -> Option<CallUpdate> {
+pub(crate) fn news(message: &Value) -> Option<CallUpdate> {
     match message.get("type")?.as_str()? {
         "status-update" => match status(message)? {
             // A status that VAPI added later.

@@ -3,6 +3,8 @@
 //! A call that did not come in through us has no row; only the executions of its tools show it.
 
 mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 mod timeline;
 mod view;
 

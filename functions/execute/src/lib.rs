@@ -3,6 +3,8 @@
 //! An `async` tool is put on the queue of `run-tool`, and the model told so.
 
 mod bearer;
+#[doc(hidden)]
+pub mod fuzzing;
 mod invocation;
 mod numbers;
 mod read_back;

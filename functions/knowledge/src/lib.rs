@@ -2,6 +2,8 @@
 
 mod attachment;
 mod base;
+#[doc(hidden)]
+pub mod fuzzing;
 mod rows;
 
 use std::collections::BTreeSet;

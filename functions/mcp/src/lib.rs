@@ -4,6 +4,8 @@
 mod authentication;
 mod context;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod server;
 mod voice;
 

@@ -7,6 +7,8 @@
 pub mod agui;
 mod authentication;
 mod copilotkit;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod input;
 mod sse;

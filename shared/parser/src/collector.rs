@@ -44,7 +44,7 @@ impl<'t> Collector<'t> {
     }
 }
 
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut end = 0;
     for (count, (at, character)) in text.char_indices().enumerate() {
         if matches!(character, '\n' | '\r') {

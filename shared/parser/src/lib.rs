@@ -105,7 +105,7 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}: ", self.line, self.column)?;
         if let Some(name) = &self.name {
-            write!(f, "in the call of {name}, ")?;
+            write!(f, "in the call of {}, ", collector::excerpt(name))?;
         }
         write!(f, "expected {}, found ", self.expected)?;
         if self.text.is_empty() { f.write_str("the end of the block") } else { write!(f, "`{}`", self.text) }

@@ -7,6 +7,8 @@
 mod account;
 mod answer;
 mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 mod oauth;
 mod refusal;
 mod rejected_parameters;

@@ -25,6 +25,12 @@ use crate::{
     tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
+/// The text of a page that comes in these pieces, for `tests/fuzz`.
+#[doc(hidden)]
+pub fn text_of_page(mut pieces: impl Iterator<Item = String>, page: &Url, limit: usize) -> String {
+    page::text(|| pieces.next(), page, true, limit).0
+}
+
 /// Bytes of an answer.
 const MOST_READ: usize = 10 * 1024 * 1024;
 /// Bytes for the model, including the note about omitted text.

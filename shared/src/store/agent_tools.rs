@@ -116,6 +116,21 @@ impl ToolAttachments {
         })
     }
 
+    /// Notes at an existing attachment that it was requested again, closes the intent and releases the agent's lease in one
+    /// transaction: an older detachment that is settled later leaves the attachment.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a lost lease, or if the row is gone.
+    pub async fn attach_again(&self, row: ToolAttachment, lease: &Lease, intent: IntentId) -> Result<ToolAttachment> {
+        let row = ToolAttachment { updated_at: Timestamp::now(), ..row };
+        let again = self.table.update(pair(row.agent_id, row.tool_id), "SET #updated_at = :now");
+        let again = again.when("#organization_id = :organization");
+        let again = again.with([(":now", text(row.updated_at)), (":organization", text(row.organization_id))]);
+        let writes = vec![again, lease.release_in_transaction(), self.intents.close_in_transaction(intent)];
+        transact(writes).await.map_err(|refused| refused.or(OVERTAKEN))?;
+        Ok(row)
+    }
+
     /// `tool`: unknown if it is deleted already.
     pub async fn detach(
         &self,

@@ -399,7 +399,7 @@ impl AutomationRuns {
         transact_unless_refused(writes).await
     }
 
-    /// Cancels a run, for a user or because its parent is over. A waiting run ends now, a running one at its next step.
+    /// Cancels a run for a user, or with its parent. A waiting run ends now, with an expired lease; others at their next step.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a finished run.
@@ -422,8 +422,8 @@ impl AutomationRuns {
             "SET #status = :cancelled, #cancel_requested_at = :now, #updated_at = :now, #finished_at = :now",
             "(attribute_not_exists(#lease_until) OR #lease_until < :clock)",
         );
-        let cancelled = text(RunStatus::Cancelled.as_str());
-        if let Some(run) = at_once.with([(":cancelled", cancelled)]).audited(entry())?.updated().await? {
+        let at_once = at_once.and(" REMOVE #lease_token, #lease_until").audited(entry())?;
+        if let Some(run) = at_once.with([(":cancelled", text(RunStatus::Cancelled.as_str()))]).updated().await? {
             return Ok(run);
         }
         let requested = update(

@@ -29,6 +29,7 @@ pub struct Lease {
     key: Item,
     table: Table,
     token: String,
+    length: Duration,
     waited: bool,
 }
 
@@ -90,7 +91,7 @@ impl Lease {
                 .attempt();
             let held = match attempt.await? {
                 WriteResult::Done(row) => {
-                    let lease = Self { key, table: table.clone(), token, waited };
+                    let lease = Self { key, table: table.clone(), token, length, waited };
                     return match from_item(row) {
                         Ok(row) => Ok((row, lease)),
                         // A program that can read the row must not have to wait.
@@ -120,6 +121,13 @@ impl Lease {
 
     pub(super) fn token(&self) -> AttributeValue {
         text(&self.token)
+    }
+
+    /// Extends the lease by its length, from now. False if it is lost: a transaction released it, or another holder has it.
+    pub async fn renew(&self) -> Result<bool> {
+        let until = number(Timestamp::now().plus(self.length).as_millis());
+        let renewed = self.update_in_transaction("SET #lease_until = :until").with([(":until", until)]);
+        renewed.unless_refused().await
     }
 
     pub async fn release(self) -> Result<()> {

@@ -4,6 +4,7 @@ mod agui;
 mod agui_clients;
 mod call_control;
 mod cross_origin;
+mod fuzz_corpus;
 mod json_schema;
 mod llm;
 mod llm_client;

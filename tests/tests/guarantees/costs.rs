@@ -9,19 +9,22 @@ use serde_json::{Value, json};
 use tests::{
     Event, Options, World, ai_sms, api_request,
     aws::{Operation, Received},
+    page_tables::{number, page, table},
     phone, preemptive_sms,
     standins::{Fault, twilio},
 };
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
+const PAGE: &str = "docs/operations.md";
 
 /// The billed units of one event.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Counted {
     read_units: f64,
     write_units: f64,
     queue_requests: f64,
     secrets_asked: usize,
+    /// Write units, by the table. A transaction over several counts for the first.
+    by_table: BTreeMap<String, f64>,
 }
 
 impl Counted {
@@ -35,7 +38,11 @@ impl Counted {
         let unmetered: Vec<_> = operations.iter().filter(|op| op.is_dynamodb() && op.units == 0.0).collect();
         assert!(unmetered.is_empty(), "{unmetered:?}");
         let queue_requests = u32::try_from(sent).unwrap().into();
-        Self { read_units: units(true), write_units: units(false), queue_requests, secrets_asked: secrets }
+        let mut by_table = BTreeMap::new();
+        for written in operations.iter().filter(|operation| operation.is_dynamodb() && !is_read(operation)) {
+            *by_table.entry(written.on[0].clone()).or_default() += written.units;
+        }
+        Self { read_units: units(true), write_units: units(false), queue_requests, secrets_asked: secrets, by_table }
     }
 
     /// Adds delivery by a queue: Lambda's poller receives and deletes the message.
@@ -99,7 +106,8 @@ async fn measured() -> BTreeMap<&'static str, Counted> {
             read_units: both.read_units / 2.0,
             write_units: both.write_units / 2.0,
             queue_requests: (both.queue_requests - 2.0) / 2.0 + 2.0,
-            ..both
+            secrets_asked: both.secrets_asked,
+            by_table: both.by_table.into_iter().map(|(table, units)| (table, units / 2.0)).collect(),
         };
         counted.insert("`run-tool`, a tool of the call's start", each);
         let deadline = world.aws.receive("executions", 3).unwrap();
@@ -132,18 +140,6 @@ async fn measured() -> BTreeMap<&'static str, Counted> {
     counted
 }
 
-/// The rows of the table below a heading of the page, by their first cell.
-fn table(page: &str, heading: &str) -> BTreeMap<String, Vec<String>> {
-    let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
-    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    rows.skip(2).map(cells).map(|mut row| (row.remove(0), row)).collect()
-}
-
-fn number(cell: &str) -> f64 {
-    cell.parse().unwrap_or_else(|_| panic!("{cell} is not a number"))
-}
-
 /// A row of the page: API requests, invocations, milliseconds, read units, write units, queue requests, kilobytes of
 /// log.
 struct Row([f64; 7]);
@@ -166,7 +162,7 @@ fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
 
 #[tokio::test]
 async fn the_measured_cost_of_calls_matches_the_operators_page() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
+    let page = self::page(PAGE);
     let paths = table(&page, "### What one costs");
     let mut wrong = Vec::new();
     let measured = measured().await;
@@ -177,37 +173,50 @@ async fn the_measured_cost_of_calls_matches_the_operators_page() {
         };
         let [read_units, write_units, queue_requests] = [3, 4, 5].map(|column: usize| number(&row[column]));
         // Secrets are cached, the deployment's own for a minute.
-        let said = Counted { read_units, write_units, queue_requests, secrets_asked: 0 };
+        let by_table = counted.by_table.clone();
+        let said = Counted { read_units, write_units, queue_requests, secrets_asked: 0, by_table };
         if said != *counted {
             wrong.push(format!("{path}: measured {counted:?}, the page says {said:?}"));
         }
     }
     assert!(wrong.is_empty(), "docs/operations.md, \"What one costs\":\n{}", wrong.join("\n"));
     assert_eq!(paths.len(), measured.len(), "a row that nothing measures");
+    let mut of_a_call: BTreeMap<&str, f64> = BTreeMap::new();
+    for (count, path) in PHONE_CALL {
+        for (table, units) in &measured[path].by_table {
+            *of_a_call.entry(table).or_default() += count * units;
+        }
+    }
+    let lines: Vec<String> = of_a_call.iter().map(|(table, units)| format!("| `{table}` | {units} |")).collect();
+    let said = table(&self::page("docs/scale.md"), "### Writes of one call");
+    let said: Vec<String> = said.iter().map(|(table, cells)| format!("| {table} | {} |", cells[0])).collect();
+    assert_eq!(said, lines, "docs/scale.md, \"Writes of one call\", must say:\n{}", lines.join("\n"));
 }
+
+/// A phone call of the page: how often it takes each path.
+const PHONE_CALL: [(f64, &str); 7] = [
+    (1.0, "`call-start`, two tools"),
+    (2.0, "`run-tool`, a tool of the call's start"),
+    (1.0, "`run-tool`, the latest moment to tell"),
+    (1.0, "`execute`, reading"),
+    (2.0, "`execute`, with an effect"),
+    (2.0, "`calls`, an event of VAPI's"),
+    (1.0, "`calls`, the report at the end"),
+];
 
 #[test]
 fn the_sums_of_the_page_for_operators_are_those_of_its_figures() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
+    let page = self::page(PAGE);
     let prices = table(&page, "### Prices");
     let paths = table(&page, "### What one costs");
     let row = |path: &str| {
         let cells: Vec<f64> = paths[path].iter().map(|cell| number(cell)).collect();
         dollars(&Row(cells.try_into().unwrap()), &prices)
     };
-    let call = [
-        (1.0, "`call-start`, two tools"),
-        (2.0, "`run-tool`, a tool of the call's start"),
-        (1.0, "`run-tool`, the latest moment to tell"),
-        (1.0, "`execute`, reading"),
-        (2.0, "`execute`, with an effect"),
-        (2.0, "`calls`, an event of VAPI's"),
-        (1.0, "`calls`, the report at the end"),
-    ];
     let sums = [
         ("a million tool calls that read", 1e6, vec![(1.0, "`execute`, reading")]),
         ("a million tool calls with an effect", 1e6, vec![(1.0, "`execute`, with an effect")]),
-        ("a thousand phone calls", 1e3, call.to_vec()),
+        ("a thousand phone calls", 1e3, PHONE_CALL.to_vec()),
     ];
     let said = table(&page, "### What it comes to");
     let mut wrong = Vec::new();

@@ -19,6 +19,14 @@ fn a_long_text_is_cut_short() {
     assert!(errors[0].contains(&format!("`{}…` is a name", "é".repeat(40))), "{errors:?}");
 }
 
+/// Found by fuzzing: a name of any length stood in the sentence.
+#[test]
+fn a_long_name_is_cut_short() {
+    let (_, errors) = wrong(&format!("{}({{", "f".repeat(2_000)));
+    assert!(errors[0].contains(&format!("in the call of {}…, ", "f".repeat(48))), "{errors:?}");
+    assert!(errors[0].len() < 300, "{errors:?}");
+}
+
 /// Found by fuzzing: the statement inside an open string was reported after the end of the string.
 #[test]
 fn a_call_within_an_unclosed_text_is_not_a_statement() {

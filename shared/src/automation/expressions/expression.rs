@@ -53,12 +53,32 @@ pub(super) enum Failed {
     Because(String),
 }
 
+/// The parser descends a dozen functions for each, and a thread's stack is small.
+const MOST_OPEN_BRACKETS: usize = 40;
+
+/// The most opening brackets that are not closed yet, also those in texts.
+fn deepest(source: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    for byte in source.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
+
 impl Expression {
     /// # Errors
     /// The mistake, to follow "as an expression it".
     pub(super) fn parse(source: &str) -> Result<Self, String> {
         if source.len() > LONGEST {
             return Err(format!("has more than {LONGEST} bytes"));
+        }
+        if deepest(source) > MOST_OPEN_BRACKETS {
+            return Err(format!("has more than {MOST_OPEN_BRACKETS} brackets within each other"));
         }
         let mut reading = Reading::default();
         // Before compilation, which computes constants.

@@ -128,16 +128,14 @@ impl Attachments {
         let attached = async {
             self.assistants.correct(agent, &model, &[external], &[], work).await?;
             match row {
-                Some(row) => {
-                    close(&self.intents, &intent).await;
-                    Ok((row, Attached::Existing))
-                }
+                Some(row) => Ok((self.agent_tools.attach_again(row, lease, intent.id).await?, Attached::Existing)),
                 None => self.write_row(agent, lease, tool, Some(&intent)).await,
             }
         };
         let attached = attached.await;
         if let Err(error) = &attached {
-            settle_now(&self.intents, &intent, error, self.settle_leased(agent, lease, &intent, deadline)).await;
+            let settling = Box::pin(self.settle_failed(agent, lease, &intent, deadline));
+            settle_now(&self.intents, &intent, error, settling).await;
         }
         attached
     }
@@ -220,7 +218,8 @@ impl Attachments {
         };
         let detached = detached.await;
         if let Err(error) = &detached {
-            settle_now(&self.intents, &intent, error, self.settle_leased(agent, lease, &intent, deadline)).await;
+            let settling = Box::pin(self.settle_failed(agent, lease, &intent, deadline));
+            settle_now(&self.intents, &intent, error, settling).await;
         }
         detached
     }
@@ -235,7 +234,23 @@ impl Attachments {
         settled
     }
 
-    /// Makes the assistant follow the rows after an attachment; completes a detachment.
+    /// Settles a change at once, if the lease is still held. The transaction that ends a change also releases the lease; if only
+    /// its answer was lost, another change may be under way, and there is nothing to settle.
+    async fn settle_failed(
+        &self,
+        agent: &Agent,
+        lease: &Lease,
+        intent: &Intent,
+        deadline: Deadline,
+    ) -> Result<Progress> {
+        if lease.renew().await? {
+            self.settle_leased(agent, lease, intent, deadline).await
+        } else {
+            Ok(Progress::Unfinished("the lease is lost, because the change was made or took too long"))
+        }
+    }
+
+    /// Makes the assistant follow the rows after an attachment; completes a detachment, unless the tool was attached since.
     pub(super) async fn settle_leased(
         &self,
         agent: &Agent,
@@ -247,16 +262,20 @@ impl Attachments {
         let outcome = match &intent.change {
             Change::AttachTool { tool_id, external_tool_id, .. } => {
                 let row = self.agent_tools.find(organization, agent.id, *tool_id).await?;
-                // VAPI may know the tool by another id now.
-                let tool = found(self.tools.get(organization, *tool_id).await)?;
-                let attached = row.filter(|row| row.is_vapi_attached).and(tool).and_then(|tool| tool.external_tool_id);
-                let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
-                self.assistants.compare(agent, &wanted, &[external_tool_id], deadline).await?;
-                if attached.is_some() { "the tool is attached" } else { "the attachment was undone" }
+                if self.follow(agent, row, external_tool_id, deadline).await? {
+                    "the tool is attached"
+                } else {
+                    "the attachment was undone"
+                }
             }
             Change::DetachTool { tool_id, external_tool_id, .. } => {
+                let row = self.agent_tools.find(organization, agent.id, *tool_id).await?;
+                if row.as_ref().is_some_and(|row| row.updated_at > intent.created_at) {
+                    self.follow(agent, row, external_tool_id, deadline).await?;
+                    return Ok(Progress::Settled("the tool was attached again since"));
+                }
                 self.assistants.compare(agent, &[], &[external_tool_id], deadline).await?;
-                if let Some(row) = self.agent_tools.find(organization, agent.id, *tool_id).await? {
+                if let Some(row) = row {
                     let tool = found(self.tools.get(organization, *tool_id).await)?;
                     self.agent_tools.detach(&row, tool.as_ref(), lease, None).await?;
                 }
@@ -273,6 +292,26 @@ impl Attachments {
             _ => return Err(Error::internal("the intent is of no agent")),
         };
         Ok(Progress::Settled(outcome))
+    }
+
+    /// Makes the assistant have a tool exactly if the row says so. `former`: VAPI's id of it in the intent. Returns whether it has.
+    async fn follow(
+        &self,
+        agent: &Agent,
+        row: Option<ToolAttachment>,
+        former: &str,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let row = row.filter(|row| row.is_vapi_attached);
+        let tool = match &row {
+            Some(row) => found(self.tools.get(row.organization_id, row.tool_id).await)?,
+            None => None,
+        };
+        // VAPI may know the tool by another id now.
+        let attached = tool.and_then(|tool| tool.external_tool_id);
+        let wanted: Vec<&str> = attached.as_deref().into_iter().collect();
+        self.assistants.compare(agent, &wanted, &[former], deadline).await?;
+        Ok(attached.is_some())
     }
 
     /// Makes assistants and rows of all agents with the tool consistent with it; `former` are its previous ids at VAPI.

@@ -195,3 +195,41 @@ async fn a_bases_detaching_whose_steps_fail_is_settled_at_once() {
 async fn an_agents_removal_whose_steps_fail_is_settled_at_once() {
     assert!(Box::pin(fail(Change::RemoveAgent)).await >= 30);
 }
+
+/// The transaction that ends a detachment releases the lease: after it, another change may be under way.
+#[tokio::test]
+async fn a_detachment_that_was_made_is_not_settled_without_its_lease() {
+    let world = World::start().await;
+    let tool = world.attached(&tests::ai_sms()).await;
+    world.vapi.clear_requests();
+    world.aws.inject(Fault::new("TransactWriteItems", "agent_tools", Trouble::DropAfter).times(3));
+    let answer = world.detach(tool["id"].as_str().unwrap()).await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    let sent: Vec<String> = world.vapi.requests().iter().map(|request| request.method.clone()).collect();
+    assert_eq!(sent, ["GET", "PATCH"], "VAPI is left alone afterwards");
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_old_detachment_does_not_undo_a_later_attachment() {
+    let world = World::start().await;
+    let tool = world.attached(&tests::ai_sms()).await;
+    let id = tool["id"].as_str().unwrap();
+    let path = format!("/api/{}/agents/{}/tools/detach", world.home.slug, world.home.agent_id);
+    let detach = Event::post(&path, &json!({"tool_id": id})).user(&world.home.user_id);
+    world.aws.inject(Fault::new("TransactWriteItems", "agent_tools", Trouble::StallBefore));
+    tokio::select! {
+        biased;
+        () = world.aws.stalled() => {}
+        answer = world.send("detach", &detach) => panic!("it was not killed: {}", answer.body),
+    }
+    world.aws.clear_faults();
+    assert_eq!(world.tool_ids(), [""; 0], "it died between VAPI and the row");
+    world.later();
+    world.attach(id).await.expect(200);
+    world.later();
+    let report = world.settle().await;
+    assert_eq!(report["settled"][0]["outcome"], "the tool was attached again since", "{report}");
+    assert_eq!(world.tool_ids(), [tool["external_tool_id"].as_str().unwrap()]);
+    assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}

@@ -234,6 +234,7 @@ fn hostile_expressions_end_soon_with_a_reason() {
     hostile.extend([
         nested("(", ")", 90),
         nested("(", ")", 240),
+        nested("limit(", ")", 80),
         nested("[", "]", 90),
         nested("{'a':", "}", 60),
         nested("not ", "", 120),
