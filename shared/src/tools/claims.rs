@@ -198,7 +198,7 @@ impl Spoken<'_> {
         deadline: Deadline,
     ) -> Result<(Result<Vec<Claim>, String>, Usage), clients::Error> {
         let messages = [Message::system(INSTRUCTIONS), Message::user(self.as_json().to_string())];
-        let functions = [self.function()];
+        let functions = [Self::function()];
         let request =
             CompletionRequest { tools: &functions, max_tokens: Some(MOST_TOKENS), ..CompletionRequest::new(&messages) };
         let answer = llm.complete(account, &request, deadline).await?;
@@ -216,7 +216,7 @@ impl Spoken<'_> {
         })
     }
 
-    fn function(&self) -> Value {
+    fn function() -> Value {
         let claim = json!({
             "type": "object", "required": ["sentence", "tool", "line"], "additionalProperties": false,
             "properties": {
@@ -312,7 +312,9 @@ mod tests {
         Evidence { tool: Some(tool.into()), effect: Some(ToolEffect::Record), status, arguments: Map::new() }
     }
 
-    fn read(arguments: &Value) -> Result<Vec<(usize, Option<String>, Option<usize>)>, String> {
+    type Read = (usize, Option<String>, Option<usize>);
+
+    fn read(arguments: &Value) -> Result<Vec<Read>, String> {
         let said: Vec<String> = ["Hello.", "I booked it.", "I sent it."].map(String::from).into();
         let receipt = [evidence("book", ExecutionStatus::Succeeded), evidence("send", ExecutionStatus::Failed)];
         let tools = ["book".to_owned(), "send".to_owned()];

@@ -63,6 +63,13 @@ async fn a_tool_for_call_start_is_attached_in_the_table_alone() {
     assert!(!leased(&world));
 }
 
+/// A row without the time of its last request: a repetition changes only that.
+fn timeless(row: &Value) -> Value {
+    let mut row = row.clone();
+    row.as_object_mut().unwrap().remove("updated_at");
+    row
+}
+
 #[tokio::test]
 async fn attaching_again_changes_nothing() {
     let world = World::start().await;
@@ -70,7 +77,7 @@ async fn attaching_again_changes_nothing() {
         let tool = world.tool(&config).await;
         let row = world.attach(id(&tool)).await.expect(201);
         world.vapi.clear_requests();
-        assert_eq!(world.attach(id(&tool)).await.expect(200), row);
+        assert_eq!(timeless(&world.attach(id(&tool)).await.expect(200)), timeless(&row));
         assert!(world.vapi.requests().iter().all(|request| request.method == "GET"), "nothing to change at VAPI");
     }
     assert_eq!(world.tool_ids().len(), 1);
@@ -173,7 +180,8 @@ async fn one_tool_attached_ten_times_at_once_is_attached_once() {
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 200, 200, 201]);
-    assert!(answers.iter().all(|answer| answer.body == answers[0].body), "all are told of the one row");
+    let same = |answer: &tests::Answer| timeless(&answer.body) == timeless(&answers[0].body);
+    assert!(answers.iter().all(same), "all are told of the one row");
     assert_eq!(world.tool_ids(), [external(&tool)]);
     assert_eq!(world.aws.rows("agent_tools").len(), 1);
 }

@@ -148,7 +148,12 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
         (at(chat, "/tools/0/name"), json!(format!("chat_{}", "x".repeat(36))), "/tools/0/name", "at most 40"),
         (at(chat, "/tools/0/category"), json!("paint"), "/tools/0/category", "read, write"),
         (at(chat, "/tools/0/category"), json!("read"), "/tools/0/effect", "none"),
-        (at(chat, "/tools/0/effect"), json!(null), "/tools/0/effect", "email, sms, message, payment, record, other"),
+        (
+            at(chat, "/tools/0/effect"),
+            json!(null),
+            "/tools/0/effect",
+            "email, sms, message, call, payment, record, other",
+        ),
         (at(chat, "/tools/0/effect"), json!(" "), "/tools/0/effect", "required"),
         (at(chat, "/tools/0/effect"), json!(true), "/tools/0/effect", "must be text"),
         (at(chat, "/tools/0/effect"), json!("telepathy"), "/tools/0/effect", "must be one of"),

@@ -164,7 +164,7 @@ async fn an_automation_hears_of_unproven_claims() {
     claims.world.catalogue_service("calls");
     let listening = json!({
         "name": "Unproven", "trigger_type": "webhook",
-        "trigger_config": {"service": "Calls", "event_type": "call.ended", "filters": {"path": "call.unproven_claims", "op": "greater_than", "value": 0}},
+        "trigger_config": {"service": "Calls", "event_type": "call.ended", "filters": {"path": "call.unproven_claims", "op": ">", "value": 0}},
         "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
         "fingerprints": {"current_time": "built-in"},
     });

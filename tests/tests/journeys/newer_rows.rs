@@ -266,6 +266,19 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(reported(&logs).len(), 1);
             }
             "usage" => a_count(world).await,
+            "do_not_call" => {
+                let path = format!("/api/{}/do-not-call", world.home.slug);
+                let add = Event::post(&path, &json!({"phone_number": phone(5)})).user(&world.home.user_id);
+                let added = world.send("phone-numbers", &add).await.expect(201);
+                let entry = world.aws.rows(&table).remove(0);
+                world.aws.put(&table, &extended(entry.clone(), &json!({"newer": CONTENT})));
+                world.aws.put(&table, &extended(entry, &json!({"id": "0".repeat(64), "created_at": [CONTENT]})));
+                let logs = Logs::capture();
+                let shown = get(world, "phone-numbers", "/do-not-call").await.expect(200);
+                let ids: Vec<&str> = shown["items"].as_array().unwrap().iter().map(|item| text(&item["id"])).collect();
+                assert_eq!(ids, [text(&added["id"])]);
+                assert_eq!((reported(&logs).len(), shown.to_string().contains(CONTENT)), (1, false));
+            }
             "idempotency" => {
                 let tool = world.attached(&ai_sms()).await;
                 let call = world.call(&tool, json!({"text": "Hello"}));
