@@ -14,6 +14,7 @@ mod call;
 mod control_url;
 mod deployed_trigger;
 mod event;
+mod event_wait;
 mod execution;
 mod hook;
 mod ids;
@@ -68,6 +69,7 @@ pub use call::{
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
+pub use event_wait::{CameEvent, EventWait};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,

@@ -167,6 +167,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "automations",
         "automation_versions",
         "automation_memory",
+        "event_waits",
         "approvals",
         "hooks",
         "events",

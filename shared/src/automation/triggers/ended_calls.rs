@@ -92,6 +92,8 @@ impl EndedCalls {
             matched: Vec::new(),
             unmatched: Vec::new(),
             waiting: Vec::new(),
+            woke: Vec::new(),
+            has_waits: false,
             created_at: now,
             updated_at: now,
             expires_at: now.plus(self.kept).as_seconds(),

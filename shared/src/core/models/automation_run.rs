@@ -176,6 +176,9 @@ pub struct RunPause {
     pub place: String,
     pub since: Timestamp,
     pub until: Timestamp,
+    /// Of the event that ends it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]

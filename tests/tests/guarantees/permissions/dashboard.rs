@@ -179,6 +179,17 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
         .await;
     let ended = json!({"organization_id": world.home.organization_id, "call_id": "call-1"});
     world.aws.post("scheduled", &ended.to_string());
+    // A run waits for the same event.
+    let organization = &world.home.organization_id;
+    world.aws.put(
+        "event_waits",
+        &json!({
+            "trigger_key": format!("{organization}#calls#call.ended"), "place": format!("{}#step", uuid::Uuid::now_v7()),
+            "organization_id": organization, "run_id": uuid::Uuid::now_v7().to_string(), "automation_id": after_calls,
+            "filled": "[]", "until": "2096-01-01T00:00:00.000Z", "created_at": "2026-01-01T00:00:00.000Z",
+            "expires_at": 4_000_000_000_u64,
+        }),
+    );
     assert_eq!(world.aws.messages("scheduled").len(), 2);
     world.restart();
     world.aws.clear_operations();
