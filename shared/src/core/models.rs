@@ -58,8 +58,7 @@ pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPause, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind,
-    WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
@@ -69,7 +68,7 @@ pub use call::{
 pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
-pub use event_wait::{CameEvent, EventWait};
+pub use event_wait::{CameEvent, EventWait, RunPause};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,

@@ -54,19 +54,15 @@ impl EventWaits {
         let taken = taken.when("#until > :now AND attribute_not_exists(#taken_by)");
         let taken = taken.with([(":event", text(event.id)), (":now", text(Timestamp::now()))]);
         let mut part = to_item(&CameEvent { event_id: event.id, data: data.to_string() })?;
-        part.extend(key([
-            ("id", text(wait.run_id)),
-            ("part", text(part_of(&wait.place))),
-            ("expires_at", number(wait.expires_at)),
-        ]));
+        part.extend(part_key(wait.run_id, &wait.place));
+        part.insert("expires_at".into(), number(wait.expires_at));
         let part = self.runs.put_item(part).when("attribute_not_exists(#id)");
         transact_unless_refused(vec![taken, part]).await
     }
 
     /// The event that came for a run at this pause.
     pub async fn came(&self, run: RunId, pause: &RunPause) -> Result<Option<CameEvent>> {
-        let place = Self::place(run, &pause.place);
-        self.runs.get_consistent(key([("id", text(run)), ("part", text(part_of(&place)))])).await
+        self.runs.get_consistent(part_key(run, &Self::place(run, &pause.place))).await
     }
 
     /// Ends a wait without an event. False if an event came.
@@ -88,9 +84,10 @@ fn key_of(trigger_key: &str, place: &str) -> Item {
     key([("trigger_key", text(trigger_key)), ("place", text(place))])
 }
 
-/// Of the run: the wait's place without the run.
-fn part_of(place: &str) -> String {
-    format!("{}{EVENT}", place.split_once('#').map_or(place, |(_, digest)| digest))
+/// The part is named by the wait's place without the run.
+fn part_key(run: RunId, place: &str) -> Item {
+    let part = format!("{}{EVENT}", place.split_once('#').map_or(place, |(_, digest)| digest));
+    key([("id", text(run)), ("part", text(part))])
 }
 
 /// A place may be longer than a key.

@@ -1,8 +1,19 @@
-//! Waits of runs for events.
+//! Pauses of runs, and their waits for events.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AutomationId, EventId, OrganizationId, RunId, Timestamp};
+
+/// A pause of a run, by the place of its step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPause {
+    pub place: String,
+    pub since: Timestamp,
+    pub until: Timestamp,
+    /// Of the event that ends it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_key: Option<String>,
+}
 
 /// A row of `event_waits`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
