@@ -78,7 +78,7 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
     let tools = Box::pin(pinned_tools(&deps.catalogue, run.organization_id, &version, &definition)).await?;
     let came = waiting::event_of_pause(deps, run).await?;
     let data = RunData::of(run, plan, &version)?.with_event(came.as_ref().map(|came| came.data.as_str()))?;
-    Ok(Planned { data, definition, tools })
+    Ok(Planned { definition, data, tools })
 }
 
 /// Runs the remaining actions.

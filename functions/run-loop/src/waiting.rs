@@ -136,14 +136,14 @@ fn left_of(pause: &RunPause, now: Timestamp) -> Option<Duration> {
 /// Also true for a run that waits for nothing.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {
     let organization = run.organization_id;
-    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now())) {
-        if !event_came(deps, run).await? {
-            // A message that comes early comes again at the end. Until then a schedule keeps the run.
-            if left <= LONGEST_PAUSE {
-                deps.queue.send_later(message, left).await?;
-            }
-            return Ok(false);
+    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now()))
+        && !event_came(deps, run).await?
+    {
+        // A message that comes early comes again at the end. Until then a schedule keeps the run.
+        if left <= LONGEST_PAUSE {
+            deps.queue.send_later(message, left).await?;
         }
+        return Ok(false);
     }
     if let Some(approval) = run.waits_for_approval {
         return match deps.approvals.get(organization, approval).await {

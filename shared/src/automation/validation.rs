@@ -349,16 +349,13 @@ fn check_compared(condition: &Condition, scope: &Scope<'_>, values: Option<&Scop
         if let Some(knowledge) = knowledge {
             check_operator(clause, knowledge, diagnostics);
         }
-        match &clause.of_item {
-            Some(of_item) => {
-                let mut within = scope.clone();
-                within.items.push((ITEM, knowledge.map_or(Item::Unknown, Knowledge::item)));
-                check_compared(of_item, &within, values, diagnostics);
-            }
-            None => {
-                let place = child(&clause.pointer, "value");
-                parameters::check_texts(&clause.value, &place, values.unwrap_or(scope), diagnostics);
-            }
+        if let Some(of_item) = &clause.of_item {
+            let mut within = scope.clone();
+            within.items.push((ITEM, knowledge.map_or(Item::Unknown, Knowledge::item)));
+            check_compared(of_item, &within, values, diagnostics);
+        } else {
+            let place = child(&clause.pointer, "value");
+            parameters::check_texts(&clause.value, &place, values.unwrap_or(scope), diagnostics);
         }
     }
 }

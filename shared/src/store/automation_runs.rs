@@ -28,7 +28,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::parts::{Parts, StoredResult};
+use self::parts::{Parts, StoredResult, counted};
 use super::{
     Budgets, Cursor, EventWaits, Lease,
     audit::Change,
@@ -571,12 +571,6 @@ fn started(run: &AutomationRun) -> Change {
         Some(automation) => change.with("automation_id", automation.to_string()),
         None => change,
     }
-}
-
-fn counted(change: Write, result: &ActionResult) -> Write {
-    let (executed, failed) = result.counts();
-    let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
-    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
 impl SavedStep<'_> {

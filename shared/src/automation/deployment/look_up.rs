@@ -94,7 +94,9 @@ impl Deployment {
         if !diagnostics.has_errors() {
             if let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger {
                 let warning = hook_warning(event_type, &known.trigger_service, hook, "/trigger_config", false);
-                warning.into_iter().for_each(|warning| diagnostics.push(warning));
+                if let Some(warning) = warning {
+                    diagnostics.push(warning);
+                }
             }
             warn_of_hooks(definition, &known.awaited, &hooks, &mut diagnostics);
         }

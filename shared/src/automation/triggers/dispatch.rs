@@ -255,10 +255,9 @@ pub(super) fn note(event: &mut Event, became: Became) {
     match became {
         Became::Run(run) => event.matched.push(run),
         Became::Nothing(unmatched) if event.unmatched.len() < MOST_REASONS => event.unmatched.push(unmatched),
-        Became::Nothing(_) => {}
         Became::Waits(automation) => event.waiting.push(automation),
         Became::Woke(run) if !event.woke.contains(&run) => event.woke.push(run),
-        Became::Woke(_) => {}
+        Became::Nothing(_) | Became::Woke(_) => {}
         Became::WaitsForTurn => event.has_waits = true,
     }
 }
