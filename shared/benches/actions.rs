@@ -74,7 +74,7 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
                 return results;
             }
             Next::Settled(result) => *result,
-            Next::Pause(_) => panic!("nothing waits"),
+            Next::Pause(..) => panic!("nothing waits"),
             Next::Call(planned) => {
                 assert_eq!(planned.arguments.len(), 3);
                 planned.finished(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())

@@ -71,6 +71,7 @@ fn known() -> Known {
         trigger_service: KnownService::NotNamed,
         preflight: Preflight::NotAsked,
         events: Vec::new(),
+        awaited: HashMap::new(),
         earlier: BTreeMap::new(),
         built_in: BuiltInTools::default(),
         ceilings: None,

@@ -19,7 +19,7 @@ pub use definition::diagnostics::{
 };
 pub use definition::schedule::ScheduleRule;
 pub use definition::steps::{
-    Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
+    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
 };
 pub use definition::trigger::{
     AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_CRON_EXPRESSIONS, MOST_EXCLUDED_DAYS, Missed, Polling,
@@ -37,7 +37,9 @@ pub use expressions::conditions::{
 pub use expressions::data::{Data, Lowered, Outputs};
 pub use expressions::path::Path;
 pub use expressions::templates::{NO_DATA, Template, Unfilled, filled_in_within};
-pub use running::action_run::{ActionRun, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction};
+pub use running::action_run::{
+    ActionRun, EventToAwait, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction,
+};
 pub use running::approval_rules::{ApprovalVerdict, approval_verdict, asking_rule, recipients};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};

@@ -35,7 +35,9 @@ pub(crate) struct EventView {
     status: EventStatus,
     /// The runs that it began.
     matched: Vec<MatchedRun>,
-    /// Automations that listen to it and did not run.
+    /// Runs that waited for it and go on.
+    woke: Vec<MatchedRun>,
+    /// Automations that listen to it and did not run, and those of runs that wait for another one.
     unmatched: Vec<Unmatched>,
     /// Automations that listen to it and are looked at later, for that takes long.
     waiting: Vec<AutomationId>,
@@ -56,14 +58,16 @@ impl From<Event> for EventView {
     fn from(event: Event) -> Self {
         let transcript = Transcript::default();
         let why = match event.status {
-            EventStatus::Received if !event.waiting.is_empty() => Some(
+            EventStatus::Received if !event.waiting.is_empty() || event.has_waits => Some(
                 "The filters of the automations in waiting compare much, which takes long: they are looked at from a queue.",
             ),
             EventStatus::Received if event.hook_id.is_none() => {
                 Some("It has not been dispatched; that is tried again.")
             }
             EventStatus::Received => Some("It has not been dispatched; the service sends it again."),
-            EventStatus::Dispatched if event.matched.is_empty() && event.unmatched.is_empty() => {
+            EventStatus::Dispatched
+                if event.matched.is_empty() && event.woke.is_empty() && event.unmatched.is_empty() =>
+            {
                 Some("No active automation listens to this event.")
             }
             EventStatus::Dispatched => None,
@@ -81,6 +85,7 @@ impl From<Event> for EventView {
             matched: event.matched,
             unmatched: event.unmatched.into_iter().map(shown).collect(),
             waiting: event.waiting,
+            woke: event.woke,
             why,
             created_at: event.created_at,
         }

@@ -6,5 +6,5 @@ use shared::{Platform, http};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let platform = Platform::from_env().await?;
-    http::serve("mcp", Deps::new(&platform)?, handle).await
+    Box::pin(http::serve("mcp", Deps::new(&platform)?, handle)).await
 }

@@ -154,7 +154,7 @@ pub(crate) async fn voice_mcp_message(
     slug: Slug,
     _message: Message,
 ) -> Result<VoiceAnswered> {
-    answer(deps, found, &slug).await.map(VoiceAnswered)
+    Box::pin(answer(deps, found, &slug)).await.map(VoiceAnswered)
 }
 
 /// No stream of messages
@@ -164,7 +164,7 @@ pub(crate) async fn voice_mcp_message(
 /// - 405: There is no stream.
 #[operation(GET "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpListen), tag("mcp"), throttle(Open))]
 pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    answer(deps, found, &slug).await.map(Nothing)
+    Box::pin(answer(deps, found, &slug)).await.map(Nothing)
 }
 
 /// The end of a session
@@ -174,7 +174,7 @@ pub(crate) async fn voice_mcp_listen(deps: &Deps, found: &Found<'_>, slug: Slug)
 /// - 405: There is no session.
 #[operation(DELETE "/api/{slug}/voice/mcp", by(voiceToken), also(401, 429, 500, 503), resource(VoiceMcpEnd), tag("mcp"), throttle(Open))]
 pub(crate) async fn voice_mcp_end(deps: &Deps, found: &Found<'_>, slug: Slug) -> Result<Nothing> {
-    answer(deps, found, &slug).await.map(Nothing)
+    Box::pin(answer(deps, found, &slug)).await.map(Nothing)
 }
 
 async fn answer(deps: &Deps, found: &Found<'_>, slug: &Slug) -> Result<Reply> {

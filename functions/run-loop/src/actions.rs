@@ -21,6 +21,7 @@ use crate::{
     deps::Held,
     journal::{Came, Stop, UnsavedStep, withdrawn},
     verdict::{MOST_ATTEMPTS, ends_at},
+    waiting,
 };
 
 /// Kept back from an action's time to store its result.
@@ -58,7 +59,13 @@ impl Actions<'_> {
                 Next::Over(ending) if actions.failed_by_outages() => return Ok(Ended::Stopped(Stop::GivenUp(ending))),
                 Next::Over(ending) => return Ok(Ended::Over(ending)),
                 Next::Settled(result) => *result,
-                Next::Pause(pause) => return Ok(Ended::Stopped(Stop::Waits(Waits::ForTime(pause)))),
+                Next::Pause(pause, awaited) => {
+                    let pause = match awaited {
+                        Some(awaited) => waiting::begin_to_await(deps, run, pause, *awaited).await?,
+                        None => pause,
+                    };
+                    return Ok(Ended::Stopped(Stop::Waits(Waits::ForTime(pause))));
+                }
                 Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
                     Ok(Came::Continue(result)) => *result,
                     Ok(Came::Break(ended)) => return Ok(ended),

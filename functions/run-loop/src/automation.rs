@@ -22,6 +22,7 @@ use crate::{
     journal::Stop,
     prompt,
     verdict::cancelled,
+    waiting,
 };
 
 /// The run's version, as it was saved.
@@ -75,7 +76,9 @@ async fn planned(deps: &Deps, run: &AutomationRun, plan: Option<&RunPlan>) -> Re
     };
     let definition = Definition::stored(&version)?;
     let tools = Box::pin(pinned_tools(&deps.catalogue, run.organization_id, &version, &definition)).await?;
-    Ok(Planned { data: RunData::of(run, plan, &version)?, definition, tools })
+    let came = waiting::event_of_pause(deps, run).await?;
+    let data = RunData::of(run, plan, &version)?.with_event(came.as_ref().map(|came| came.data.as_str()))?;
+    Ok(Planned { definition, data, tools })
 }
 
 /// Runs the remaining actions.

@@ -27,6 +27,8 @@ pub(crate) async fn end(
 ) -> Result<()> {
     if ending.status == RunStatus::Cancelled {
         end_pending_work(&deps.runs, &deps.approvals, run, run.cancelled_by.as_ref()).await?;
+    } else {
+        deps.runs.waits.forget(run.id, run.pause.as_ref()).await?;
     }
     let (status, result, error) = (ending.status, ending.result.as_ref(), ending.error.as_deref());
     let end = RunEnd { status, result, error, outage };

@@ -1,4 +1,4 @@
-//! Whether the wait of a run is over: its approval, its agent or its pause.
+//! Whether the wait of a run is over: its approval, its agent, its pause or its event.
 //!
 //! Messages of a waiting run are dropped; a run waiting for an agent gets a delayed message, in case the agent cannot
 //! wake it.
@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use shared::{
     Error, Result,
+    automation::EventToAwait,
     injection::Ending,
-    models::{ApprovalStatus, AutomationRun, QueuedRun, RunPause, Spent, Timestamp},
-    store::{Lease, Saved, Waits},
+    models::{ApprovalStatus, Automation, AutomationRun, CameEvent, EventWait, QueuedRun, RunPause, Spent, Timestamp},
+    store::{EventWaits, Lease, Saved, Waits},
 };
 
 use crate::{
@@ -17,6 +18,9 @@ use crate::{
     ending::{end, report_lost},
     verdict::{LONGEST_PAUSE, Verdict, cancelled},
 };
+
+/// Of a wait for an event, beyond its end.
+const KEPT_BEYOND: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Releases the run until `what` has happened.
 pub(crate) async fn wait(
@@ -40,12 +44,12 @@ pub(crate) async fn wait(
         }
         Saved::CancelRequested => {
             // The row does not name the approval or agent yet.
-            let (waits_for_approval, waits_for_run) = match what {
-                Waits::ForApproval(approval, _) => (Some(approval), None),
-                Waits::ForRun(child, _) => (None, Some(child)),
-                Waits::ForTime(_) => (None, None),
+            let (waits_for_approval, waits_for_run, pause) = match what {
+                Waits::ForApproval(approval, _) => (Some(approval), None, None),
+                Waits::ForRun(child, _) => (None, Some(child), None),
+                Waits::ForTime(pause) => (None, None, Some(pause)),
             };
-            let run = AutomationRun { waits_for_approval, waits_for_run, ..run.clone() };
+            let run = AutomationRun { waits_for_approval, waits_for_run, pause, ..run.clone() };
             end(deps, &run, lease, &cancelled(), None, spent, false).await?;
         }
         Saved::Lost => report_lost(run),
@@ -61,6 +65,54 @@ async fn wake_at(deps: &Deps, message: &QueuedRun, pause: &RunPause) -> Result<(
     // Schedules live in one group, and a run may pause many times.
     let name = format!("run-{}-{}", message.run_id, pause.until.as_seconds());
     Ok(deps.scheduler.send_at(&name, pause.until, message).await?)
+}
+
+/// Has events wake the run, before the run lets go. Returns the pause, with the name of the event.
+pub(crate) async fn begin_to_await(
+    deps: &Deps,
+    run: &AutomationRun,
+    pause: RunPause,
+    awaited: EventToAwait,
+) -> Result<RunPause> {
+    let Some(automation_id) = run.automation_id else {
+        return Err(Error::internal("a run that waits for an event names no automation"));
+    };
+    let EventToAwait { service, event_type, filter, filled } = awaited;
+    let trigger_key = Automation::trigger_key_of(run.organization_id, &service, &event_type);
+    let wait = EventWait {
+        trigger_key: trigger_key.clone(),
+        place: EventWaits::place(run.id, &pause.place),
+        organization_id: run.organization_id,
+        run_id: run.id,
+        automation_id,
+        filter,
+        filled,
+        until: pause.until,
+        taken_by: None,
+        created_at: Timestamp::now(),
+        expires_at: pause.until.plus(KEPT_BEYOND).as_seconds(),
+    };
+    deps.runs.waits.begin(&wait).await?;
+    Ok(RunPause { trigger_key: Some(trigger_key), ..pause })
+}
+
+async fn event_came(deps: &Deps, run: &AutomationRun) -> Result<bool> {
+    let Some(pause) = run.pause.as_ref().filter(|pause| pause.trigger_key.is_some()) else { return Ok(false) };
+    Ok(deps.runs.waits.came(run.id, pause).await?.is_some())
+}
+
+/// Takes the event of the run's pause. At the end of the pause the wait is given up, unless an event came just then.
+pub(crate) async fn event_of_pause(deps: &Deps, run: &AutomationRun) -> Result<Option<CameEvent>> {
+    let Some(pause) = run.pause.as_ref().filter(|pause| pause.trigger_key.is_some()) else { return Ok(None) };
+    let waits = &deps.runs.waits;
+    let mut came = waits.came(run.id, pause).await?;
+    if came.is_none() && pause.until <= Timestamp::now() && !waits.give_up(run.id, pause).await? {
+        came = waits.came(run.id, pause).await?;
+    }
+    if came.is_some() {
+        waits.forget(run.id, Some(pause)).await?;
+    }
+    Ok(came)
 }
 
 /// The verdict on an agent whose parent run is over: its result has no taker.
@@ -84,7 +136,9 @@ fn left_of(pause: &RunPause, now: Timestamp) -> Option<Duration> {
 /// Also true for a run that waits for nothing.
 pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRun) -> Result<bool> {
     let organization = run.organization_id;
-    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now())) {
+    if let Some(left) = run.pause.as_ref().and_then(|pause| left_of(pause, Timestamp::now()))
+        && !event_came(deps, run).await?
+    {
         // A message that comes early comes again at the end. Until then a schedule keeps the run.
         if left <= LONGEST_PAUSE {
             deps.queue.send_later(message, left).await?;

@@ -46,6 +46,8 @@ fn noted(deps: &Deps, hook: &Hook, only: Option<&Automation>, inbound: &InboundE
         matched: Vec::new(),
         unmatched: Vec::new(),
         waiting: Vec::new(),
+        woke: Vec::new(),
+        has_waits: false,
         created_at: now,
         updated_at: now,
         expires_at: now.plus(deps.kept).as_seconds(),

@@ -2,6 +2,7 @@
 
 pub(super) mod alerts;
 pub(super) mod automation_view;
+mod awaited_events;
 pub(super) mod difference;
 pub(super) mod duplicates;
 pub(super) mod failure_pause;

@@ -118,6 +118,7 @@ fn known() -> Known {
         preflight: Preflight::NotAsked,
         earlier: BTreeMap::new(),
         events: Vec::new(),
+        awaited: HashMap::new(),
         built_in: BuiltInTools::default(),
         ceilings: Some(RunCeilings { cost: 5.0, seconds: 600 }),
         now: "2026-11-22T12:00:00Z".parse().unwrap(),

@@ -14,6 +14,7 @@ pub(super) mod matching;
 pub(super) mod pipedream_triggers;
 pub(super) mod polling;
 pub(super) mod source;
+mod waking;
 
 use std::time::Duration;
 

@@ -82,29 +82,31 @@ fn trigger_data<'a>(definition: &'a Definition, known: &'a Known) -> TriggerData
     match (&definition.trigger, &known.trigger_service) {
         (Some(Trigger::ScheduleOnce { .. } | Trigger::ScheduleRecurring { .. }), _) => TriggerData::None,
         (Some(Trigger::Manual), _) => TriggerData::Given,
-        (Some(Trigger::Webhook { event_type, .. }), service) => {
-            let described = match service {
-                KnownService::Here { capabilities: Some(capabilities), .. } => {
-                    capabilities.webhook_payload_schemas.get(event_type)
-                }
-                _ => None,
-            };
-            match described {
-                Some(WebhookPayload { trigger_data_fields, example, .. }) if !trigger_data_fields.is_empty() => {
-                    TriggerData::Fields { of: event_type, fields: trigger_data_fields, example: example.as_ref() }
-                }
-                _ if known.events.iter().any(Value::is_object) => {
-                    TriggerData::Items { of: Sample::Events(event_type), items: &known.events }
-                }
-                _ => TriggerData::Unknown,
-            }
-        }
+        (Some(Trigger::Webhook { event_type, .. }), service) => event_data(event_type, service, &known.events),
         (Some(Trigger::Polling(polling)), _) => match &known.preflight {
             Preflight::Answered(answer) => items_of(polling, answer, known).map_or(TriggerData::Unknown, |items| {
                 TriggerData::Items { of: Sample::Answer(&polling.source_tool), items }
             }),
             _ => TriggerData::Unknown,
         },
+        _ => TriggerData::Unknown,
+    }
+}
+
+fn event_data<'a>(event_type: &'a str, service: &'a KnownService, samples: &'a [Value]) -> TriggerData<'a> {
+    let described = match service {
+        KnownService::Here { capabilities: Some(capabilities), .. } => {
+            capabilities.webhook_payload_schemas.get(event_type)
+        }
+        _ => None,
+    };
+    match described {
+        Some(WebhookPayload { trigger_data_fields, example, .. }) if !trigger_data_fields.is_empty() => {
+            TriggerData::Fields { of: event_type, fields: trigger_data_fields, example: example.as_ref() }
+        }
+        _ if samples.iter().any(Value::is_object) => {
+            TriggerData::Items { of: Sample::Events(event_type), items: samples }
+        }
         _ => TriggerData::Unknown,
     }
 }
@@ -336,19 +338,24 @@ fn check_fingerprint(
 // --------------------------------------------------------------------------------------------------------- conditions
 
 fn check_condition(condition: &Condition, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
+    check_compared(condition, scope, None, diagnostics);
+}
+
+/// `values`: the scope of the values, if it is another one than that of the paths.
+fn check_compared(condition: &Condition, scope: &Scope<'_>, values: Option<&Scope<'_>>, diagnostics: &mut Diagnostics) {
     for clause in condition.clauses() {
         let place = child(&clause.pointer, "path");
         let knowledge = parameters::check_path(&clause.path, (&place, clause.path.as_str()), scope, diagnostics);
         if let Some(knowledge) = knowledge {
             check_operator(clause, knowledge, diagnostics);
         }
-        match &clause.of_item {
-            Some(of_item) => {
-                let mut within = scope.clone();
-                within.items.push((ITEM, knowledge.map_or(Item::Unknown, Knowledge::item)));
-                check_condition(of_item, &within, diagnostics);
-            }
-            None => parameters::check_texts(&clause.value, &child(&clause.pointer, "value"), scope, diagnostics),
+        if let Some(of_item) = &clause.of_item {
+            let mut within = scope.clone();
+            within.items.push((ITEM, knowledge.map_or(Item::Unknown, Knowledge::item)));
+            check_compared(of_item, &within, values, diagnostics);
+        } else {
+            let place = child(&clause.pointer, "value");
+            parameters::check_texts(&clause.value, &place, values.unwrap_or(scope), diagnostics);
         }
     }
 }

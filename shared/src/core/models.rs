@@ -16,6 +16,7 @@ mod control_url;
 mod deployed_trigger;
 mod do_not_call;
 mod event;
+mod event_wait;
 mod execution;
 mod hook;
 mod ids;
@@ -59,8 +60,7 @@ pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPause, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind,
-    WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
@@ -72,6 +72,7 @@ pub use control_url::{ControlUrl, NotAControlUrl};
 pub use deployed_trigger::DeployedTrigger;
 pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
+pub use event_wait::{CameEvent, EventWait, RunPause};
 pub use execution::{
     CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `run` | the row: status, limits, usage and lease; the only part in the index |
 //! | `plan` | for runs of an automation: the trigger and the acting user |
+//! | `<digest>#event` | the event that a pause waited for |
 //! | `0001#action` | the result of the second action (counted from 0) |
 //! | `prompt` | the prompt and the offered tools |
 //! | `0001#answer` | the model's first answer |
@@ -27,9 +28,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::parts::{Parts, StoredResult};
+use self::parts::{Parts, StoredResult, counted};
 use super::{
-    Budgets, Cursor, Lease,
+    Budgets, Cursor, EventWaits, Lease,
     audit::Change,
     database::{Database, Item, is_of, key, number, rows, text, to_attribute, to_item},
     deletion::OutOfTime,
@@ -42,7 +43,7 @@ use crate::{
     backoff::Backoff,
     models::{
         Act, ActionResult, ApprovalId, AutomationRun, E164, Noun, OrganizationId, RunAnswer, RunId, RunPause, RunPlan,
-        RunPrompt, RunReply, RunStatus, RunTrigger, Spent, Timestamp, UserId, WholeRun,
+        RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind, Timestamp, UserId, WholeRun,
     },
 };
 
@@ -66,6 +67,7 @@ const LONGEST_CHAIN_OF_RETRIES: usize = 10;
 #[derive(Clone)]
 pub struct AutomationRuns {
     table: Table,
+    pub waits: EventWaits,
 }
 
 #[derive(Debug)]
@@ -127,7 +129,7 @@ pub enum Saved {
 
 impl AutomationRuns {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("automation_runs") }
+        Self { table: database.table("automation_runs"), waits: EventWaits::new(database) }
     }
 
     /// One transaction writes and counts the run. `on_own_key`: the run uses the organization's own LLM key.
@@ -346,6 +348,9 @@ impl AutomationRuns {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let SavedStep::Action(result) = step {
             saved = counted(saved, result);
+            if result.kind == StepKind::Wait {
+                saved = saved.and(" REMOVE #pause");
+            }
         }
         if matches!(step, SavedStep::Prompt(_)) {
             saved = saved.and(", #limits = :limits").with([(":limits", to_attribute(&run.limits)?)]);
@@ -566,12 +571,6 @@ fn started(run: &AutomationRun) -> Change {
         Some(automation) => change.with("automation_id", automation.to_string()),
         None => change,
     }
-}
-
-fn counted(change: Write, result: &ActionResult) -> Write {
-    let (executed, failed) = result.counts();
-    let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
-    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }
 
 impl SavedStep<'_> {

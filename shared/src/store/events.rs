@@ -64,20 +64,21 @@ impl Events {
     /// Records the outcome of an event after all its runs were started.
     pub async fn dispatched(&self, event: &Event, matched: &[MatchedRun], unmatched: &[Unmatched]) -> Result<()> {
         let mut change =
-            "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #automations = :automations, #updated_at = :now".to_owned();
+            "SET #status = :status, #matched = :matched, #unmatched = :unmatched, #woke = :woke, #automations = :automations, #updated_at = :now".to_owned();
         let mut values = vec![
             (":status", to_attribute(&EventStatus::Dispatched)?),
             (":matched", to_attribute(&matched)?),
             (":unmatched", to_attribute(&unmatched)?),
+            (":woke", to_attribute(&event.woke)?),
             (":automations", automations(matched, unmatched, &[])?),
             (":now", text(Timestamp::now())),
             (":organization", text(event.organization_id)),
         ];
-        if matched.is_empty() {
+        if matched.is_empty() && event.woke.is_empty() {
             change.push_str(", #unmatched_of = :none_of");
             values.push((":none_of", text(event.organization_id)));
         }
-        change.push_str(" REMOVE #waiting");
+        change.push_str(" REMOVE #waiting, #has_waits");
         // The event may have been deleted; the first recorded outcome stays.
         let update =
             self.table.update(id(event.id), change).when("#organization_id = :organization AND #status <> :status");
@@ -89,11 +90,13 @@ impl Events {
 
     /// Records the outcome so far and the automations still waiting to be matched.
     pub async fn waits(&self, event: &Event) -> Result<()> {
-        let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #automations = :automations, #updated_at = :now";
+        let change = "SET #matched = :matched, #unmatched = :unmatched, #waiting = :waiting, #woke = :woke, #has_waits = :has_waits, #automations = :automations, #updated_at = :now";
         let update = self.table.update(id(event.id), change).with([
             (":matched", to_attribute(&event.matched)?),
             (":unmatched", to_attribute(&event.unmatched)?),
             (":waiting", to_attribute(&event.waiting)?),
+            (":woke", to_attribute(&event.woke)?),
+            (":has_waits", AttributeValue::Bool(event.has_waits)),
             (":automations", automations(&event.matched, &event.unmatched, &event.waiting)?),
             (":now", text(Timestamp::now())),
             (":organization", text(event.organization_id)),

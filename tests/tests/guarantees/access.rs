@@ -50,6 +50,7 @@ const LISTED: &str = "+14155550178";
 const MEMBER: &str = "auth0|7";
 
 /// A valid request to a route, with slug and ids of `owner`; `tool` is one of its tools.
+#[expect(clippy::too_many_lines, reason = "it is a list of routes")]
 pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) -> Event {
     let path = route.path.replace("{slug}", &owner.slug).replace("/tools/{id}", &format!("/tools/{tool}"));
     let path = path.replace("/agents/{id}", &format!("/agents/{agent}"));
@@ -177,6 +178,7 @@ fn footprint(world: &World) -> BTreeMap<&'static str, String> {
         "automations",
         "automation_versions",
         "automation_memory",
+        "event_waits",
         "approvals",
         "hooks",
         "events",

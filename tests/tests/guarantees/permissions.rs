@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{
     Answer, Event, Options, SECOND_PLATFORM_KEY, Template, World, ai_sms, api_request, phone, slack_action,
-    standins::Fault,
+    standins::{Fault, llm},
 };
 
 const STACK: &str = "switchboard";
@@ -55,7 +55,11 @@ async fn asked(own: bool) -> Permissions {
         ("ALERT_HOOK_URL", "https://127.0.0.1/alerts".to_owned()),
         ("ALERT_SECRET", format!("{STACK}/alerts")),
     ];
-    let mut world = World::with(Options { variables: call_tool, ..Options::default() }).await;
+    // The organization's own LLM.
+    let own_llm = llm::Options { api_key: "own".to_owned(), ..llm::Options::default() };
+    let claims = llm::start("127.0.0.1:0".parse().unwrap(), own_llm).unwrap();
+    let open_hosts = vec![claims.address().to_string()];
+    let mut world = World::with(Options { variables: call_tool, open_hosts, ..Options::default() }).await;
     if own {
         let secret = json!({"api_key": SECOND_PLATFORM_KEY, "webhook_bearer": world.options.webhook_bearer});
         world.own_key(&world.home, &secret);
@@ -132,7 +136,7 @@ async fn asked(own: bool) -> Permissions {
         world.list(path).await.expect(200);
     }
     note(&mut asked, "list-tools", &mut world);
-    calls(&world).await;
+    calls(&world, &claims).await;
     note(&mut asked, "calls", &mut world);
     for tool in [&specific, &slack, &lookup, &query, &transfer, &place] {
         world.attach(tool["id"].as_str().unwrap()).await.expect(201);

@@ -1,6 +1,7 @@
 //! Runs of automations: the order of actions, their outputs, and failures.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
+mod awaited_events;
 mod dry_run;
 mod examples;
 mod expressions;

@@ -13,10 +13,12 @@
 mod catalogue;
 mod memory;
 mod tools;
+mod waits;
 
 use catalogue::{a_catalogue, an_organization, intents};
 use memory::a_remembered_value;
 use std::time::Duration;
+use waits::a_wait;
 
 use local::standins::llm::Turn;
 use serde_json::{Value, json};
@@ -203,6 +205,7 @@ async fn every_table_takes_rows_of_a_newer_version() {
                 assert_eq!(get(world, "deploy", &format!("{path}/1")).await.status, 503);
             }
             "automation_memory" => a_remembered_value(world).await,
+            "event_waits" => a_wait(world).await,
             "schedules" => a_schedule(world).await,
             "deployed_triggers" => a_deployed_trigger(world).await,
             "agent_tools" => an_attachment(world).await,

@@ -143,7 +143,7 @@ impl Claims {
     fn recorded(&self, row: Option<Row>, request: usize, held: Held, attempt: Attempt) -> Option<Row> {
         let ours = |row: &Row| row.owner == request && row.status == Status::InProgress;
         let stands = |row: &Row| !ours(row) && !self.makes(Mistake::RecordWithoutToken);
-        let Some(mut row) = row else { return None };
+        let mut row = row?;
         if stands(&row) {
             return Some(row);
         }

@@ -215,7 +215,6 @@ impl Model for Changes {
                     continue;
                 }
                 Phase::Begin | Phase::TakenOver(_) if state.is_free() => actions.push(Action::Acquire(process)),
-                Phase::Begin => continue,
                 Phase::TakenOver(_) => {}
                 Phase::Open => actions.push(Action::Open(process)),
                 Phase::Read => actions.push(Action::Read(process)),
@@ -227,7 +226,7 @@ impl Model for Changes {
                 Phase::DeleteRow(_) => actions.push(Action::DeleteRow(process)),
                 Phase::Close(_) => actions.push(Action::Close(process)),
                 Phase::Release { .. } => actions.push(Action::Release(process)),
-                Phase::Gone => continue,
+                Phase::Begin | Phase::Gone => continue,
             }
             actions.push(Action::Crash(process));
         }
@@ -238,6 +237,7 @@ impl Model for Changes {
         actions.extend(owned.map(Action::EndOwnership));
     }
 
+    #[expect(clippy::too_many_lines, reason = "it is the list of the steps")]
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
         let settling = |process: usize, of: usize| match process {

@@ -140,7 +140,7 @@ fn action() -> Value {
         "id": text("A name of its own"),
         "tool": text("The tool's name, or the id of a tool of the organization's; required unless for_each, choose or wait is given"),
         "parameters": parameters,
-        "output_as": text("The name of the tool's output, for later actions"),
+        "output_as": text("The name of the tool's output, or of the event of for_event, for later actions"),
         "condition": condition("The action is skipped unless this holds"),
         "approval": approval,
         "timeout_seconds": number(1..=300, "The time for one call of the tool, in seconds; 30 unless given"),
@@ -157,12 +157,24 @@ fn action() -> Value {
         "actions": inner_actions("for_each: the actions for each item"),
         "choose": choose,
         "otherwise": inner_actions("choose: the actions if no when holds"),
-        "wait": object("In place of tool: a pause, during which the run costs nothing; one of minutes and until", &json!({
+        "wait": object("In place of tool: a pause, during which the run costs nothing; one of minutes, until and for_event", &json!({
             "minutes": number(1..=LONGEST_WAIT, "How long"),
             "until": text("A moment within 30 days in ISO 8601, or a template for one; without an offset in the trigger's time zone, else the user's"),
+            "for_event": awaited_event(),
         }), &[]),
     });
     object("One call of a tool, a loop, a choice or a pause", &properties, &["id"])
+}
+
+fn awaited_event() -> Value {
+    let properties = json!({
+        "service": text("The service that sends the event"),
+        "hook": text("Instead of service: the name of a hook of the organization's own"),
+        "event_type": text("The event, as initial_md_fetch lists it; every event of an own hook unless given"),
+        "filters": condition("Which event ends the pause. Paths lead into the event; templates in values are filled in when the pause begins"),
+        "timeout": number(1..=LONGEST_WAIT, "Minutes after which the run goes on without the event; its output is null then"),
+    });
+    object("An event whose data becomes the output", &properties, &["timeout"])
 }
 
 /// Described in words, since some clients reject recursive schemas.

@@ -27,6 +27,10 @@ fn definitions() -> Vec<Value> {
         {"id": "each", "for_each": "{{rows}}", "as": "row", "key": "{{row.id}}", "max_items": 5, "actions": [{"id": "a", "tool": "t"}]},
         {"id": "either", "choose": [{"when": clause, "actions": [{"id": "b", "tool": "t"}]}], "otherwise": [{"id": "c", "tool": "t"}]},
         {"id": "pause", "wait": {"minutes": 5}},
+        {"id": "paid", "output_as": "payment", "wait": {"for_event": {
+            "service": "stripe", "event_type": "invoice.paid", "filters": clause, "timeout": 60,
+        }}},
+        {"id": "shipped", "wait": {"for_event": {"hook": "acme", "timeout": 60}}},
         {"id": "later", "wait": {"until": "2027-01-31T09:00:00Z"}},
         {"id": "try", "tool": "t", "catch": tell},
     ]);

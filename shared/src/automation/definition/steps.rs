@@ -14,7 +14,10 @@ use serde_json::Value;
 
 pub(in crate::automation::definition) use self::reader::StepReader;
 use super::{Action, OnError};
-use crate::{automation::expressions::conditions::Condition, models::Timestamp};
+use crate::{
+    automation::expressions::conditions::Condition,
+    models::{Timestamp, folded_name},
+};
 
 /// How many steps may be around a step.
 pub const DEEPEST_STEPS: usize = 4;
@@ -68,6 +71,8 @@ pub struct Wait {
     pub pointer: String,
     pub id: String,
     pub until: WaitUntil,
+    /// Of an awaited event.
+    pub output_as: Option<String>,
     pub condition: Option<Condition>,
 }
 
@@ -76,6 +81,35 @@ pub enum WaitUntil {
     Minutes(u64),
     /// A day or moment of ISO 8601, or a template for one.
     Moment(String),
+    Event(Box<AwaitedEvent>),
+}
+
+/// An event that a run waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AwaitedEvent {
+    pub service: String,
+    pub event_type: String,
+    pub filters: Option<Condition>,
+    /// The filter as it is written.
+    pub written_filters: Option<Value>,
+    /// Minutes.
+    pub timeout: u64,
+}
+
+impl AwaitedEvent {
+    /// Service and event, spelled as in the key of a trigger.
+    pub fn key(&self) -> (String, String) {
+        (folded_name(&self.service), self.event_type.trim().to_lowercase())
+    }
+}
+
+impl Wait {
+    pub fn awaited(&self) -> Option<&AwaitedEvent> {
+        match &self.until {
+            WaitUntil::Event(awaited) => Some(awaited),
+            WaitUntil::Minutes(_) | WaitUntil::Moment(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +141,8 @@ impl Step {
         match self {
             Self::Action(action) => action.output_as.as_deref(),
             Self::ForEach(each) => each.output_as.as_deref(),
-            Self::Choose(_) | Self::Wait(_) => None,
+            Self::Wait(wait) => wait.output_as.as_deref(),
+            Self::Choose(_) => None,
         }
     }
 
@@ -169,6 +204,9 @@ pub(in crate::automation) fn outputs_of(steps: &[Step]) -> Vec<(&str, &str)> {
 
 /// The name of the failure in a `catch`.
 pub(in crate::automation) const ERROR: &str = "error";
+
+/// The name of the filled values in the stored filter of a wait.
+pub(in crate::automation) const FILLED: &str = "filled";
 
 /// A day or moment of ISO 8601; without an offset it is in `zone`.
 pub(in crate::automation) fn moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {

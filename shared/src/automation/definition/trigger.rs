@@ -151,7 +151,8 @@ fn example(trigger_type: &str) -> &'static str {
     }
 }
 
-fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
+/// The service or own hook of events, with type and filters.
+pub(super) fn webhook(config: &mut Members<'_, '_>) -> Option<Trigger> {
     if config.get("hook").is_some() {
         return own_hook(config);
     }

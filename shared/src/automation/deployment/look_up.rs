@@ -10,6 +10,7 @@ use futures_util::{join, try_join};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+use super::awaited_events::warn_of_hooks;
 use crate::{
     Deadline, Error, Result,
     automation::{
@@ -75,8 +76,11 @@ impl Deployment {
         deadline: Deadline,
     ) -> Result<(Known, Diagnostics)> {
         let looked_up = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline));
-        let (known, hook) = join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition));
-        let mut known = known?;
+        let awaited = Box::pin(self.awaited_events(member.organization_id, definition, deadline));
+        let (known, hook, awaited) =
+            join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition), awaited);
+        let (mut known, (awaited, hooks)) = (known?, awaited?);
+        known.awaited = awaited;
         known.events = self.sample_events(member.organization_id, definition, &known).await;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
@@ -87,10 +91,14 @@ impl Deployment {
                 validate(definition, &known, &mut diagnostics);
             }
         }
-        if !diagnostics.has_errors()
-            && let Some(warning) = hook_warning(definition, &known, hook)
-        {
-            diagnostics.push(warning);
+        if !diagnostics.has_errors() {
+            if let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger {
+                let warning = hook_warning(event_type, &known.trigger_service, hook, "/trigger_config", false);
+                if let Some(warning) = warning {
+                    diagnostics.push(warning);
+                }
+            }
+            warn_of_hooks(definition, &known.awaited, &hooks, &mut diagnostics);
         }
         Ok((known, diagnostics))
     }
@@ -98,7 +106,17 @@ impl Deployment {
     /// Events that came, of a type whose fields no description has. A failed look-up gives none.
     async fn sample_events(&self, organization: OrganizationId, definition: &Definition, known: &Known) -> Vec<Value> {
         let Some(Trigger::Webhook { service, event_type, .. }) = &definition.trigger else { return Vec::new() };
-        let described = match &known.trigger_service {
+        self.samples_of(organization, service, event_type, &known.trigger_service).await
+    }
+
+    pub(super) async fn samples_of(
+        &self,
+        organization: OrganizationId,
+        service: &str,
+        event_type: &str,
+        known: &KnownService,
+    ) -> Vec<Value> {
+        let described = match known {
             KnownService::OwnHook { .. } => false,
             KnownService::Here { capabilities: Some(capabilities), .. } => {
                 let payload = capabilities.webhook_payload_schemas.get(event_type);
@@ -154,13 +172,14 @@ impl Deployment {
         let trigger_service = match trigger_service {
             None => KnownService::NotNamed,
             Some(service) if own_name(service).is_some() => self.own_hook(organization, service).await?,
-            Some(name) => self.trigger_service(name, &rows, capabilities).await,
+            Some(name) => self.known_service(name, &rows.services, &rows.connections, capabilities).await,
         };
         Ok(Known {
             tools,
             trigger_service,
             preflight: Preflight::NotAsked,
             events: Vec::new(),
+            awaited: HashMap::new(),
             earlier,
             built_in: self.catalogue.built_in.clone(),
             ceilings: own.get(KeyService::Llm).is_none().then_some(self.ceilings),
@@ -331,20 +350,21 @@ impl Deployment {
         services
     }
 
-    async fn own_hook(&self, organization: OrganizationId, service: &str) -> Result<KnownService> {
+    pub(super) async fn own_hook(&self, organization: OrganizationId, service: &str) -> Result<KnownService> {
         let all = self.event_hooks.hooks.own_services(organization).await?;
         let names = all.iter().filter_map(|service| own_name(service)).map(str::to_owned);
         let name = own_name(service).unwrap_or(service).to_owned();
         Ok(KnownService::OwnHook { name, all: names.collect() })
     }
 
-    async fn trigger_service(
+    pub(super) async fn known_service(
         &self,
         name: &str,
-        rows: &Rows,
+        services: &[Service],
+        connections: &HashMap<ServiceId, Connection>,
         capabilities: Option<crate::models::ServiceCapabilities>,
     ) -> KnownService {
-        match rows.services.iter().find(|service| service.id == ServiceId::of_name(name)) {
+        match services.iter().find(|service| service.id == ServiceId::of_name(name)) {
             None => {
                 let mut others: Vec<String> =
                     self.active_services().await.into_iter().map(|service| service.name).collect();
@@ -354,7 +374,7 @@ impl Deployment {
             Some(service) if !service.is_active => KnownService::Inactive { name: service.name.clone() },
             Some(service) => KnownService::Here {
                 name: service.name.clone(),
-                connection: rows.connections.get(&service.id).cloned().unwrap_or(Connection::Unknown),
+                connection: connections.get(&service.id).cloned().unwrap_or(Connection::Unknown),
                 capabilities: capabilities.map(Box::new),
             },
         }

@@ -40,7 +40,7 @@ use crate::{
     models::{ActionResult, ActionStatus, RunPause, StepKind, Timestamp},
 };
 
-pub use self::planned::PlannedAction;
+pub use self::{pauses::EventToAwait, planned::PlannedAction};
 
 /// Bytes of JSON. Arguments, output and explanation share one item, and DynamoDB allows 400 KB.
 pub const LARGEST_ARGUMENTS: usize = 200_000;
@@ -116,8 +116,8 @@ pub enum Next<'a> {
     /// No tool is called: the condition is false, the action cannot run, or the step is no call of a tool. The result is to be
     /// saved.
     Settled(Box<ActionResult>),
-    /// The run goes on at a later time.
-    Pause(RunPause),
+    /// The run goes on at a later time, or when the event comes; the event is absent if the pause has begun.
+    Pause(RunPause, Option<Box<EventToAwait>>),
     Over(Ending),
 }
 
@@ -344,8 +344,12 @@ impl<'a> ActionRun<'a> {
             Step::Action(action) => self.record_action(action, result, output),
             Step::ForEach(each) => self.enter_loop(each, result, output),
             Step::Choose(choose) => self.enter_branch(choose, result, output.as_ref()),
-            Step::Wait(_) if result.status == ActionStatus::Failed => self.failed(result),
-            Step::Wait(_) => {}
+            Step::Wait(wait) => {
+                self.give(wait.output_as.as_deref(), result, output);
+                if result.status == ActionStatus::Failed {
+                    self.failed(result);
+                }
+            }
         }
         self.go_on();
         Ok(())

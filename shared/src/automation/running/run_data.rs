@@ -17,6 +17,7 @@ pub struct RunData {
     zone: TimeZone,
     dry_run: bool,
     pause: Option<RunPause>,
+    event: Option<Value>,
 }
 
 impl RunData {
@@ -37,7 +38,22 @@ impl RunData {
             zone: zone.unwrap_or(TimeZone::UTC),
             dry_run: run.dry_run,
             pause: run.pause.clone(),
+            event: None,
         })
+    }
+
+    /// `event`: the one that came for the run's pause, as JSON text.
+    ///
+    /// # Errors
+    /// If it is not JSON.
+    pub fn with_event(self, event: Option<&str>) -> Result<Self> {
+        let event = event.map(serde_json::from_str).transpose().map_err(Error::internal)?;
+        Ok(Self { event, ..self })
+    }
+
+    /// The event that the run's pause waited for, if it came.
+    pub(super) const fn event(&self) -> Option<&Value> {
+        self.event.as_ref()
     }
 
     pub(super) const fn zone(&self) -> &TimeZone {

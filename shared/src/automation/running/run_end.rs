@@ -9,7 +9,7 @@ use crate::{
     telemetry,
 };
 
-/// Cancels the approvals that a cancelled run requested, and the run it waits for. `run` is the row from before the cancellation,
+/// Cancels the approvals that a cancelled run requested, and the run it waits for; its wait for an event ends. `run` is the row from before the cancellation,
 /// since the approval index may lag.
 ///
 /// # Errors
@@ -26,6 +26,7 @@ pub async fn end_pending_work(
     for approval in asked {
         approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
     }
+    runs.waits.forget(run.id, run.pause.as_ref()).await?;
     let Some(child) = run.waits_for_run else { return Ok(()) };
     match runs.cancel(organization, child, by).await {
         Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),

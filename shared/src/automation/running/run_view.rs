@@ -63,11 +63,13 @@ pub struct RunView {
 #[derive(Debug, Serialize, Described)]
 #[schema(name = "RunWaits")]
 struct WaitsView {
-    /// A decision, another run, a time, the model (it is down, or busy), or something else that is down.
-    #[schema(r#enum = ["approval", "run", "time", "model", "service"])]
+    /// A decision, another run, a time, an event, the model (it is down, or busy), or something else that is down.
+    #[schema(r#enum = ["approval", "run", "time", "event", "model", "service"])]
     what: &'static str,
-    /// Of the approval or the run; of a time the place of the pause.
+    /// Of the approval or the run; of a time or an event the place of the pause.
     id: Option<String>,
+    /// Of an event: `stripe invoice.paid`, `own.acme order.paid`.
+    event: Option<String>,
     /// When it goes on all the same.
     until: Option<Timestamp>,
     /// The last error.
@@ -82,17 +84,20 @@ impl WaitsView {
             return None;
         }
         if let Some(approval) = run.waits_for_approval.filter(|_| run.status == RunStatus::WaitingForApproval) {
-            return Some(Self { what: "approval", id: Some(approval.to_string()), until, error: None });
+            return Some(Self { what: "approval", id: Some(approval.to_string()), event: None, until, error: None });
         }
         if let Some(child) = run.waits_for_run {
-            return Some(Self { what: "run", id: Some(child.to_string()), until, error: None });
+            return Some(Self { what: "run", id: Some(child.to_string()), event: None, until, error: None });
         }
         if let Some(pause) = run.pause.as_ref().filter(|pause| pause.until > now) {
-            return Some(Self { what: "time", id: Some(pause.place.clone()), until: Some(pause.until), error: None });
+            // `<organization>#stripe#invoice.paid`
+            let event = pause.trigger_key.as_ref().and_then(|key| Some(key.split_once('#')?.1.replacen('#', " ", 1)));
+            let what = if event.is_some() { "event" } else { "time" };
+            return Some(Self { what, id: Some(pause.place.clone()), event, until: Some(pause.until), error: None });
         }
         let until = Some(Timestamp::from_millis(run.resume_at?)).filter(|until| *until > now)?;
         let what = if run.waits_for_model { "model" } else { "service" };
-        Some(Self { what, id: None, until: Some(until), error: run.last_error.clone() })
+        Some(Self { what, id: None, event: None, until: Some(until), error: run.last_error.clone() })
     }
 }
 

@@ -100,6 +100,8 @@ fn a_pause_has_one_time_within_thirty_days() {
         json!({"minutes": 43_200}),
         json!({"until": "2027-01-31"}),
         json!({"until": "{{event.text}}"}),
+        json!({"for_event": {"hook": "acme", "timeout": 43_200}}),
+        json!({"for_event": {"hook": "acme", "timeout": 5, "filters": {"path": "n", "op": "==", "value": "{{event.text}}"}}}),
     ] {
         let found = report(&pause(wait), &known());
         assert!(found.diagnostics.is_empty(), "{}", found.to_text());
@@ -113,7 +115,28 @@ fn a_pause_has_one_time_within_thirty_days() {
         (json!({"until": "soon"}), "/actions/2/wait/until", "invalid_value"),
         (json!({"until": "2026-11-01T09:00"}), "/actions/2/wait/until", "in_the_past"),
         (json!({"until": "{{event.txt}}"}), "/actions/2/wait/until", "unknown_path"),
-        (json!({"for_event": {}}), "/actions/2/wait/for_event", "unknown_field"),
+        (json!({"for_event": {}}), "/actions/2/wait/for_event/timeout", "missing_field"),
+        (
+            json!({"for_event": {"hook": "acme", "timeout": 43_201}}),
+            "/actions/2/wait/for_event/timeout",
+            "invalid_value",
+        ),
+        (json!({"minutes": 5, "for_event": {"hook": "acme", "timeout": 5}}), "/actions/2/wait", "missing_field"),
+        (
+            json!({"for_event": {"service": "Slack", "event_type": "message", "params": {}, "timeout": 5}}),
+            "/actions/2/wait/for_event/params",
+            "unknown_field",
+        ),
+        (
+            json!({"for_event": {"hook": "acme", "timeout": 5, "filters": {"path": "n", "op": "==", "value": "{{event.txt}}"}}}),
+            "/actions/2/wait/for_event/filters/value",
+            "unknown_path",
+        ),
+        (
+            json!({"for_event": {"hook": "acme", "timeout": 5, "filters": {"path": "user.email", "op": "exists"}}}),
+            "/actions/2/wait/for_event/filters/path",
+            "invalid_condition",
+        ),
         (json!(30), "/actions/2/wait", "wrong_type"),
     ] {
         let found = report(&pause(wait), &known());

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use futures_util::{
     StreamExt,
     future::{BoxFuture, try_join_all},
-    stream,
+    stream, try_join,
 };
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub const LARGEST_DATA: usize = 200_000;
 const BESIDE: usize = 8;
 /// Reasons kept for automations that did not run, and bytes of each.
 const MOST_REASONS: usize = 100;
-const LONGEST_REASON: usize = 1_000;
+pub(super) const LONGEST_REASON: usize = 1_000;
 /// Bytes that filters may compare before the service gets its answer: a fraction of a second on the smallest Lambda.
 const BEFORE_THE_ANSWER: usize = 16 << 20;
 /// Bytes per message of the queue, on which other messages wait.
@@ -55,18 +55,25 @@ pub struct Dispatch {
     pub waiting: Queue<WaitingEvent>,
 }
 
-enum Became {
+/// Bytes for the filters of all waiting runs.
+const MOST_OF_WAITS: usize = MOST_OF_ONE;
+
+pub(super) enum Became {
     Run(MatchedRun),
     Nothing(Unmatched),
     Waits(AutomationId),
+    /// A run that waited for the event goes on.
+    Woke(MatchedRun),
+    /// The filter of a waiting run is evaluated later.
+    WaitsForTurn,
 }
 
 /// An event with its data, and the remaining work for its filters.
-struct Held<'a> {
-    event: &'a Event,
-    data: &'a Lowered<'a>,
-    size: usize,
-    work: &'a Work,
+pub(super) struct Held<'a> {
+    pub(super) event: &'a Event,
+    pub(super) data: &'a Lowered<'a>,
+    pub(super) size: usize,
+    pub(super) work: &'a Work,
 }
 
 impl Dispatch {
@@ -79,29 +86,38 @@ impl Dispatch {
     /// # Errors
     /// If a look-up or a start failed; the service must send the event again.
     pub async fn begin(&self, event: &Event, data: &Value, only: Option<Automation>, work: &Work) -> Result<()> {
+        let mut received_before = None;
         if let Some(earlier) = self.events.receive(event).await? {
             if earlier.status == EventStatus::Dispatched {
                 return Ok(());
             }
-            if !earlier.waiting.is_empty() {
+            received_before = Some(earlier.created_at);
+            if !earlier.waiting.is_empty() || earlier.has_waits {
                 // The earlier message may have been lost.
                 self.waiting.send(&WaitingEvent::of(&earlier)).await?;
                 return Ok(());
             }
         }
-        let listening = match only {
-            Some(automation) => vec![automation],
-            None => self.listening(event.organization_id, event).await?,
+        let (listening, mut waits) = match only {
+            Some(automation) => (vec![automation], Vec::new()),
+            None => try_join!(self.listening(event.organization_id, event), self.waiting_runs(event))?,
         };
+        // A run whose wait began after the event had come waits for another one.
+        waits.retain(|wait| received_before.is_none_or(|received| received >= wait.created_at));
         let data = Lowered::of(data);
         let held = Held { event, data: &data, size: data.value().to_string().len(), work };
         let mut started: Vec<BoxFuture<'_, Result<Became>>> = Vec::with_capacity(listening.len());
         for automation in &listening {
             started.push(Box::pin(self.start(&held, automation)));
         }
+        for wait in &waits {
+            started.push(Box::pin(self.wake(&held, wait)));
+        }
         // An error is returned only after all automations were tried.
         let outcomes: Vec<_> = stream::iter(started).buffered(BESIDE).collect().await;
-        let mut done = Event { matched: Vec::new(), unmatched: Vec::new(), waiting: Vec::new(), ..event.clone() };
+        let none = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (matched, unmatched, waiting, woke) = none;
+        let mut done = Event { matched, unmatched, waiting, woke, has_waits: false, ..event.clone() };
         for outcome in outcomes {
             note(&mut done, outcome?);
         }
@@ -121,7 +137,11 @@ impl Dispatch {
         };
         let content: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
         let (data, work, size) = (Lowered::of(&content), Work::of(AT_ONCE), event.data.len());
-        let mut done = Event { waiting: Vec::new(), ..event.clone() };
+        let mut done = Event { waiting: Vec::new(), has_waits: false, ..event.clone() };
+        if event.has_waits {
+            self.wake_later(&Held { event: &event, data: &data, size, work: &Work::of(MOST_OF_WAITS) }, &mut done)
+                .await?;
+        }
         for (place, id) in event.waiting.iter().enumerate() {
             let late = place > 0 && deadline.remaining() < LEAST_TIME;
             let held = Held { event: &event, data: &data, size, work: &work };
@@ -138,7 +158,7 @@ impl Dispatch {
 
     /// Saves the outcomes so far, and queues the rest.
     async fn save(&self, done: &Event) -> Result<()> {
-        if done.waiting.is_empty() {
+        if done.waiting.is_empty() && !done.has_waits {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
         }
         tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "slow event filters are queued");
@@ -147,7 +167,8 @@ impl Dispatch {
     }
 
     pub(super) async fn has_listeners(&self, event: &Event) -> Result<bool> {
-        Ok(!self.listening(event.organization_id, event).await?.is_empty())
+        let (listening, waits) = try_join!(self.listening(event.organization_id, event), self.waiting_runs(event))?;
+        Ok(!listening.is_empty() || !waits.is_empty())
     }
 
     /// The active automations that listen to any of the event's names, without duplicates.
@@ -230,11 +251,13 @@ impl Dispatch {
     }
 }
 
-fn note(event: &mut Event, became: Became) {
+pub(super) fn note(event: &mut Event, became: Became) {
     match became {
         Became::Run(run) => event.matched.push(run),
         Became::Nothing(unmatched) if event.unmatched.len() < MOST_REASONS => event.unmatched.push(unmatched),
-        Became::Nothing(_) => {}
         Became::Waits(automation) => event.waiting.push(automation),
+        Became::Woke(run) if !event.woke.contains(&run) => event.woke.push(run),
+        Became::Nothing(_) | Became::Woke(_) => {}
+        Became::WaitsForTurn => event.has_waits = true,
     }
 }

@@ -7,11 +7,11 @@ use crate::{
     automation::{
         definition::{
             Definition,
-            diagnostics::{Code, Diagnostic},
+            diagnostics::{Code, Diagnostic, child},
             trigger::Trigger,
         },
         nearest,
-        validation::known::{Known, KnownService},
+        validation::known::KnownService,
     },
     discovery::how_to_make_a_hook,
     error,
@@ -42,6 +42,11 @@ impl EventHooks {
         definition: &Definition,
     ) -> HookState {
         let Some(Trigger::Webhook { service, .. }) = &definition.trigger else { return HookState::Unknown };
+        self.of_awaited(organization, service).await
+    }
+
+    /// The hook of a service whose events are awaited.
+    pub(in crate::automation) async fn of_awaited(&self, organization: OrganizationId, service: &str) -> HookState {
         self.of_service(organization, service).await.unwrap_or_else(|error| {
             tracing::warn!("the hooks of a service could not be looked up: {}", error::chain(&error));
             HookState::Unknown
@@ -84,18 +89,20 @@ impl EventHooks {
     }
 }
 
-/// A warning if no hook delivers the automation's events.
+/// A warning if no hook delivers the automation's events. `place`: JSON pointer of the event's fields.
 pub(in crate::automation) fn hook_warning(
-    definition: &Definition,
-    known: &Known,
+    event_type: &str,
+    service: &KnownService,
     hook: HookState,
+    place: &str,
+    is_wait: bool,
 ) -> Option<Diagnostic> {
-    const PLACE: &str = "/trigger_config/event_type";
-    let Some(Trigger::Webhook { event_type, .. }) = &definition.trigger else { return None };
-    if let KnownService::OwnHook { name, all } = &known.trigger_service {
-        return own_hook_warning(name, all, hook);
+    let so = if is_wait { "so no event ends this wait yet" } else { "so nothing starts this automation yet" };
+    if let KnownService::OwnHook { name, all } = service {
+        return own_hook_warning(name, all, hook, &child(place, "hook"), so);
     }
-    let KnownService::Here { name, capabilities: Some(capabilities), .. } = &known.trigger_service else { return None };
+    let place = child(place, "event_type");
+    let KnownService::Here { name, capabilities: Some(capabilities), .. } = service else { return None };
     if !capabilities.arrives_by_hook(event_type) {
         return None;
     }
@@ -104,42 +111,41 @@ pub(in crate::automation) fn hook_warning(
         HookState::Unknown => {
             let message = format!("Whether there is a hook for {name}'s events could not be looked up.");
             let hint = "Validate the definition again in a minute.";
-            return Some(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+            return Some(Diagnostic::warning(Code::NotChecked, place, message, hint));
         }
         HookState::Pending(hook) => (
-            format!("The hook for {name}'s events waits for its secret, so nothing starts this automation yet."),
+            format!("The hook for {name}'s events waits for its secret, {so}."),
             format!(
                 "An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}. {}",
                 Scheme::of_service(name).set_up()
             ),
         ),
         HookState::None => (
-            format!("The organization has no hook for {name}'s events, so nothing starts this automation yet."),
+            format!("The organization has no hook for {name}'s events, {so}."),
             format!("{}.", how_to_make_a_hook(name)),
         ),
     };
-    Some(Diagnostic::warning(Code::WaitsForHook, PLACE, message, hint))
+    Some(Diagnostic::warning(Code::WaitsForHook, place, message, hint))
 }
 
-fn own_hook_warning(name: &str, all: &[String], hook: HookState) -> Option<Diagnostic> {
-    const PLACE: &str = "/trigger_config/hook";
+fn own_hook_warning(name: &str, all: &[String], hook: HookState, place: &str, so: &str) -> Option<Diagnostic> {
     let (message, hint) = match hook {
         HookState::Active => return None,
         HookState::Unknown => {
             let message = format!("Whether there is a hook {name} could not be looked up.");
             let hint = "Validate the definition again in a minute.".to_owned();
-            return Some(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+            return Some(Diagnostic::warning(Code::NotChecked, place, message, hint));
         }
         HookState::Pending(hook) => (
-            format!("The hook {name} waits for its secret, so nothing starts this automation yet."),
+            format!("The hook {name} waits for its secret, {so}."),
             format!("An administrator gives it with PATCH /api/{{slug}}/hooks/{hook} {{\"secret\": \"…\"}}."),
         ),
         HookState::None => (
-            format!("The organization has no hook {name} of its own, so nothing starts this automation yet."),
+            format!("The organization has no hook {name} of its own, {so}."),
             format!("An administrator makes it with POST /api/{{slug}}/hooks {{\"service\": \"{name}\"}}."),
         ),
     };
     let meant = nearest(name, all.iter().map(String::as_str)).filter(|_| hook == HookState::None);
-    let warning = Diagnostic::warning(Code::WaitsForHook, PLACE, message, hint);
+    let warning = Diagnostic::warning(Code::WaitsForHook, place, message, hint);
     Some(warning.allowed(all.iter().cloned()).meaning(meant))
 }

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     automation::{
-        definition::diagnostics::Diagnostics,
+        definition::{diagnostics::Diagnostics, steps::FILLED},
         expressions::{
             conditions::{Condition, OverBound, Work},
             data::{Data, Lowered, Outputs},
         },
     },
-    models::{Automation, AutomationId, Timestamp},
+    models::{Automation, AutomationId, EventWait, Timestamp},
     store::{Automations, OrganizationMembers},
 };
 
@@ -117,6 +117,34 @@ impl EventFilters {
 
     fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.variables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the event ends a wait. Paths of the filter lead into the event only.
+pub(super) fn holds_for_wait(wait: &EventWait, data: &Lowered<'_>, work: &Work) -> Matched {
+    let Some(filter) = &wait.filter else { return Matched::Yes };
+    let filled = serde_json::from_str::<Value>(&wait.filled).ok();
+    let (Some(condition), Some(filled)) = (read(filter), filled) else {
+        tracing::error!(run.id = %wait.run_id, "the filter of a waiting run cannot be read");
+        return Matched::No("The filter cannot be read.".to_owned());
+    };
+    if work.take(filter.len() + condition.cost_of_compiling()).is_err() {
+        return Matched::NotYet;
+    }
+    let variables = Map::from_iter([(FILLED.to_owned(), filled)]);
+    let data = Data {
+        variables: &variables,
+        outputs: &Outputs::default(),
+        trigger_data: data,
+        user: &Value::Null,
+        now: Timestamp::now(),
+        zone: TimeZone::UTC,
+        item: None,
+    };
+    match condition.explained(&data, work) {
+        Ok(explained) if explained.holds => Matched::Yes,
+        Ok(explained) => Matched::No(format!("Its filter did not match: {}.", explained.reason())),
+        Err(OverBound) => Matched::NotYet,
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Known {
     pub preflight: Preflight,
     /// The newest events that the trigger listens to, where no description has their fields.
     pub events: Vec<Value>,
+    /// The events that runs wait for, by [`crate::automation::AwaitedEvent::key`].
+    pub awaited: HashMap<(String, String), KnownEvent>,
     /// The latest check of each tool by earlier versions.
     pub earlier: BTreeMap<String, CheckedTool>,
     pub built_in: crate::catalogue::BuiltInTools,
@@ -46,6 +48,13 @@ pub enum Purpose {
     Activation,
     /// Resumed after a pause; a one-time moment may have passed meanwhile.
     Resumption,
+}
+
+/// An event that a run waits for.
+pub struct KnownEvent {
+    pub service: KnownService,
+    /// The newest events of this type, where no description has their fields.
+    pub events: Vec<Value>,
 }
 
 pub enum KnownTool {

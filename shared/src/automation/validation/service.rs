@@ -7,7 +7,7 @@ use crate::{
     automation::{
         definition::{
             Definition,
-            diagnostics::{Code, Diagnostic, Diagnostics},
+            diagnostics::{Code, Diagnostic, Diagnostics, child},
             trigger::{Polling, Trigger},
         },
         nearest,
@@ -18,73 +18,107 @@ use crate::{
     webhooks::learn,
 };
 
+/// For an event that no run can wait for.
+const ASK_LATER: &str = "Wait for some minutes, and let an action ask the service; or let the sender post to a hook of the organization's own.";
+
+/// A trigger, or an awaited event as one, with what is known of its service.
+pub(super) struct Listener<'a> {
+    pub(super) trigger: &'a Trigger,
+    pub(super) service: &'a KnownService,
+    pub(super) events: &'a [Value],
+    /// JSON pointer of the fields.
+    pub(super) place: &'a str,
+    /// A run waits for the event.
+    pub(super) is_wait: bool,
+}
+
 pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics: &mut Diagnostics) {
-    const PLACE: &str = "/trigger_config/service";
     let Some(trigger) = &definition.trigger else { return };
+    let (service, events) = (&known.trigger_service, known.events.as_slice());
+    let listener = Listener { trigger, service, events, place: "/trigger_config", is_wait: false };
+    check_listener(&listener, known.purpose, diagnostics);
+}
+
+pub(super) fn check_listener(listener: &Listener<'_>, purpose: Purpose, diagnostics: &mut Diagnostics) {
+    let Listener { trigger, service, events: samples, place, is_wait } = *listener;
+    let of = |name: &str| child(place, name);
+    let kind = if is_wait { of("service") } else { "/trigger_type".to_owned() };
     let Some(written) = trigger.service() else { return };
-    match &known.trigger_service {
+    match service {
         KnownService::NotNamed => {}
         KnownService::OwnHook { name, .. } => {
-            if known.events.is_empty() {
-                let message =
-                    format!("No such event of the hook {name} came yet, so no path into trigger_data is checked.");
+            if samples.is_empty() {
+                let what = if is_wait { "the event" } else { "trigger_data" };
+                let message = format!("No such event of the hook {name} came yet, so no path into {what} is checked.");
                 let hint = "Let the sender send one, and validate the definition again.";
-                diagnostics.push(Diagnostic::warning(Code::NotChecked, "/trigger_config/hook", message, hint));
+                diagnostics.push(Diagnostic::warning(Code::NotChecked, of("hook"), message, hint));
             }
         }
         KnownService::Unknown { others } => {
             let message = format!("There is no service {written}.");
             let hint = "Search for services with search_tools, or use an allowed value.";
             let meant = nearest(written, others.iter().map(String::as_str));
-            let error = Diagnostic::error(Code::UnknownService, PLACE, message, hint);
+            let error = Diagnostic::error(Code::UnknownService, of("service"), message, hint);
             diagnostics.push(error.allowed(others.clone()).meaning(meant));
         }
         KnownService::Inactive { name } => {
             let message = format!("{name} is switched off.");
             let hint = "Use another service, or a schedule.";
-            diagnostics.push(Diagnostic::error(Code::InactiveService, PLACE, message, hint));
+            diagnostics.push(Diagnostic::error(Code::InactiveService, of("service"), message, hint));
         }
         KnownService::Here { name, connection, capabilities } => {
-            check_connection(name, connection, known.purpose, PLACE, diagnostics);
+            check_connection(name, connection, purpose, &of("service"), diagnostics);
             let Some(capabilities) = capabilities else {
                 let message =
                     format!("The capabilities of {name} could not be read, so the event and paths are not checked.");
                 let hint = "Validate the definition again in a minute.";
-                diagnostics.push(Diagnostic::warning(Code::NotChecked, PLACE, message, hint));
+                diagnostics.push(Diagnostic::warning(Code::NotChecked, of("service"), message, hint));
                 return;
             };
             match trigger {
                 Trigger::Webhook { event_type, .. } if !capabilities.supports_webhooks => {
-                    let hint = if capabilities.supports_polling {
+                    let hint = if is_wait {
+                        ASK_LATER
+                    } else if capabilities.supports_polling {
                         "Use \"trigger_type\": \"polling\" with one of its tools as source_tool, or a schedule."
                     } else {
                         "Use a schedule, and let an action ask the service."
                     };
                     let message = format!("{name} sends no webhooks, so there is no event {event_type}.");
-                    diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, "/trigger_type", message, hint));
+                    diagnostics.push(Diagnostic::error(Code::WebhooksNotSupported, kind, message, hint));
                 }
                 Trigger::Webhook { event_type, params, .. } => {
                     let events = &capabilities.webhook_events;
                     if !capabilities.takes_any_event() {
-                        check_event(name, event_type, events, diagnostics);
+                        check_event(name, event_type, events, place, diagnostics);
                     } else if !events.contains(event_type) {
-                        check_other_event(name, event_type, events, known, diagnostics);
+                        check_other_event(name, event_type, events, listener, diagnostics);
                     }
                     let described = capabilities.webhook_payload_schemas.get(event_type);
                     if capabilities.webhook_events.contains(event_type) {
                         let component = described.and_then(|payload| payload.deployed_trigger.as_ref());
-                        check_params(event_type, params, component, diagnostics);
+                        match component {
+                            Some(_) if is_wait => {
+                                let message = format!(
+                                    "{name}'s event {event_type} comes only to an automation that it starts, so no run can wait for it."
+                                );
+                                let error =
+                                    Diagnostic::error(Code::WebhooksNotSupported, of("event_type"), message, ASK_LATER);
+                                diagnostics.push(error);
+                            }
+                            component => check_params(event_type, params, component, diagnostics),
+                        }
                     }
                     if capabilities.webhook_events.contains(event_type)
                         && described.is_none_or(|payload| payload.trigger_data_fields.is_empty())
-                        && known.events.is_empty()
+                        && samples.is_empty()
                     {
+                        let what = if is_wait { "the event" } else { "trigger_data" };
                         let message = format!(
-                            "The fields of {name}'s event {event_type} are not described, so no path into trigger_data is checked."
+                            "The fields of {name}'s event {event_type} are not described, so no path into {what} is checked."
                         );
                         let hint = "Start it with a sample event before you rely on its fields.";
-                        let place = "/trigger_config/event_type";
-                        diagnostics.push(Diagnostic::warning(Code::NotChecked, place, message, hint));
+                        diagnostics.push(Diagnostic::warning(Code::NotChecked, of("event_type"), message, hint));
                     }
                 }
                 _ if !capabilities.supports_polling => {
@@ -100,7 +134,7 @@ pub(super) fn check_service(definition: &Definition, known: &Known, diagnostics:
                     if !capabilities.polling_endpoints.is_empty() =>
                 {
                     let events: Vec<String> = capabilities.polling_endpoints.keys().cloned().collect();
-                    check_event(name, event, &events, diagnostics);
+                    check_event(name, event, &events, place, diagnostics);
                 }
                 _ => {}
             }
@@ -135,31 +169,37 @@ fn check_params(
     }
 }
 
-fn check_event(service: &str, event: &str, events: &[String], diagnostics: &mut Diagnostics) {
+fn check_event(service: &str, event: &str, events: &[String], place: &str, diagnostics: &mut Diagnostics) {
     if !events.iter().any(|known| known == event) {
         let meant = nearest(event, events.iter().map(String::as_str));
         let message = format!("{service} has no event {event}.");
-        let place = "/trigger_config/event_type";
+        let place = child(place, "event_type");
         let error = Diagnostic::error(Code::UnknownEvent, place, message, "Use an allowed value.");
         diagnostics.push(error.found(&event.into()).allowed(events.iter().map(String::as_str)).meaning(meant));
     }
 }
 
 /// An event that the catalogue does not list, of a service that posts to hooks: usable, if it is not misspelt.
-fn check_other_event(service: &str, event: &str, events: &[String], known: &Known, diagnostics: &mut Diagnostics) {
-    const PLACE: &str = "/trigger_config/event_type";
+fn check_other_event(
+    service: &str,
+    event: &str,
+    events: &[String],
+    listener: &Listener<'_>,
+    diagnostics: &mut Diagnostics,
+) {
+    let place = child(listener.place, "event_type");
     let meant = nearest(event, events.iter().map(String::as_str));
-    if known.events.is_empty() && meant.is_some() {
-        return check_event(service, event, events, diagnostics);
+    if listener.events.is_empty() && meant.is_some() {
+        return check_event(service, event, events, listener.place, diagnostics);
     }
     let message = format!("{service}'s event {event} is not described here.");
-    let warning = if let Some(learned) = learn(&known.events) {
+    let warning = if let Some(learned) = learn(listener.events) {
         let hint = "Paths are checked against the events that came; their fields are in allowed.";
         let fields = learned.fields.into_iter().map(|field| field.path);
-        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint).allowed(fields)
+        Diagnostic::warning(Code::UnknownEvent, place, message, hint).allowed(fields)
     } else {
         let hint = "It is taken if the hook receives it. None came yet, so no path into trigger_data is checked.";
-        Diagnostic::warning(Code::UnknownEvent, PLACE, message, hint)
+        Diagnostic::warning(Code::UnknownEvent, place, message, hint)
     };
     diagnostics.push(warning.found(&event.into()));
 }

@@ -3,19 +3,21 @@
 use std::{sync::LazyLock, time::Duration};
 
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
-    check_condition,
-    known::{Known, KnownTool, Purpose},
+    check_compared, check_condition, event_data,
+    known::{Known, KnownService, KnownTool, Purpose},
     parameters,
     scope::{Item, Knowledge, Output, Scope},
+    service::{Listener, check_listener},
 };
 use crate::{
     automation::definition::{
         Action, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
-        steps::{Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
+        steps::{AwaitedEvent, Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
+        trigger::Trigger,
     },
     injection::LLM_AGENT,
 };
@@ -43,6 +45,8 @@ static OF_A_FAILED_RUN: LazyLock<Value> = LazyLock::new(|| {
     }})
 });
 
+static NO_VARIABLES: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
 struct Checks<'a, 'd> {
     definition: &'a Definition,
     known: &'a Known,
@@ -57,7 +61,10 @@ pub(super) fn check_steps<'a>(
     diagnostics: &mut Diagnostics,
 ) {
     // A step that could not be parsed may define an output.
-    scope.unsure |= definition.unreadable.iter().any(|place| may_hold_steps(place) || place.ends_with("/output_as"));
+    let may_define = |place: &String| {
+        may_hold_steps(place) || place.ends_with("/output_as") || place.ends_with("/wait") || place.contains("/wait/")
+    };
+    scope.unsure |= definition.unreadable.iter().any(may_define);
     let mut checks = Checks { definition, known, diagnostics };
     checks.steps(steps, &mut scope);
     checks.catch(&definition.catch, &OF_A_FAILED_RUN, &scope);
@@ -196,9 +203,13 @@ impl<'a> Checks<'a, '_> {
         scope.outputs.extend(given);
     }
 
-    fn wait(&mut self, wait: &'a Wait, scope: &Scope<'a>) {
+    fn wait(&mut self, wait: &'a Wait, scope: &mut Scope<'a>) {
         if let Some(condition) = &wait.condition {
             check_condition(condition, scope, self.diagnostics);
+        }
+        if let Some(awaited) = wait.awaited() {
+            self.awaited(awaited, &wait.pointer, scope);
+            add_output(wait.output_as.as_deref(), None, scope);
         }
         let WaitUntil::Moment(text) = &wait.until else { return };
         let place = child(&child(&wait.pointer, "wait"), "until");
@@ -208,6 +219,35 @@ impl<'a> Checks<'a, '_> {
             let message = format!("{text} is over, so no run would wait for it.");
             let hint = "Write a moment in the future, or a template for one.";
             self.diagnostics.push(Diagnostic::error(Code::InThePast, place, message, hint));
+        }
+    }
+
+    /// The paths of the filter lead into the event, and its templates into the data of the run.
+    fn awaited(&mut self, awaited: &'a AwaitedEvent, pointer: &str, scope: &Scope<'a>) {
+        let place = child(&child(pointer, "wait"), "for_event");
+        let (service, event_type) = (awaited.service.clone(), awaited.event_type.clone());
+        let trigger = Trigger::Webhook { service, event_type, params: Map::new(), filters: None };
+        let known = self.known.awaited.get(&awaited.key());
+        let (service, events) =
+            known.map_or((&KnownService::NotNamed, [].as_slice()), |known| (&known.service, known.events.as_slice()));
+        let listener = Listener { trigger: &trigger, service, events, place: &place, is_wait: true };
+        check_listener(&listener, self.known.purpose, self.diagnostics);
+        let Some(filters) = &awaited.filters else { return };
+        let within = Scope {
+            variables: &NO_VARIABLES,
+            outputs: Vec::new(),
+            later: Vec::new(),
+            action: None,
+            unsure: false,
+            trigger: event_data(&awaited.event_type, service, events),
+            items: Vec::new(),
+        };
+        check_compared(filters, &within, Some(scope), self.diagnostics);
+        for clause in filters.clauses().into_iter().filter(|clause| clause.path.first() == "user") {
+            let message = "The filter of a wait looks at the event, which has no user of ours.";
+            let hint = "Write a path of the event; use {{user.email}} as a value to compare with.";
+            let place = child(&clause.pointer, "path");
+            self.diagnostics.push(Diagnostic::error(Code::InvalidCondition, place, message, hint));
         }
     }
 

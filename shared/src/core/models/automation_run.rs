@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, Timestamp, UserId, named,
+    ApprovalId, AutomationId, EventId, ExecutionId, OfferedTool, OrganizationId, Owned, RunId, RunPause, Timestamp,
+    UserId, named,
 };
 use crate::described::Described;
 
@@ -168,14 +169,6 @@ impl Owned for AutomationRun {
     fn owner(&self) -> OrganizationId {
         self.organization_id
     }
-}
-
-/// A pause of a run, by the place of its step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunPause {
-    pub place: String,
-    pub since: Timestamp,
-    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Described)]

@@ -31,6 +31,12 @@ pub struct Event {
     /// Listening automations with slow filters, evaluated later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AutomationId>,
+    /// Runs that waited for it and go on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub woke: Vec<MatchedRun>,
+    /// The filters of waiting runs are evaluated later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_waits: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// When DynamoDB may drop it; seconds since 1970. Services redeliver for a shorter time.
@@ -59,6 +65,8 @@ impl Event {
             matched: Vec::new(),
             unmatched: Vec::new(),
             waiting: Vec::new(),
+            woke: Vec::new(),
+            has_waits: false,
             created_at: now,
             updated_at: now,
             expires_at: now.plus(kept).as_seconds(),

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    super::database::{Item, from_item},
+    super::{
+        database::{Item, from_item, number},
+        write::Write,
+    },
     ACTION, ANSWER, PLAN, PROMPT, REPLY, RESULT, RUN, visible,
 };
 use crate::{
@@ -61,4 +64,11 @@ impl Parts {
         }
         Ok(WholeRun { run, plan, prompt, actions, answers, replies, result })
     }
+}
+
+/// Adds to the row's counts of actions.
+pub(super) fn counted(change: Write, result: &ActionResult) -> Write {
+    let (executed, failed) = result.counts();
+    let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
+    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
 }

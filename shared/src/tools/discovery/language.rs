@@ -22,9 +22,11 @@ stop ends loop and run after a failed item. output_as gathers [{key, succeeded, 
 const CHOOSE: &str = "A choice: an action with choose in place of tool. The first branch whose when holds runs, and no other; otherwise runs \
 if none holds. If a when is about the output of a failed action, no branch runs. Branches may use the same output_as.";
 
-const WAIT: &str = "A pause: an action with wait in place of tool, {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}, at most 30 days. \
+const WAIT: &str = "A pause: an action with wait in place of tool, {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}, at most 30 days, or \
+{\"for_event\": {\"service\" or \"hook\", \"event_type\", \"filters\", \"timeout\"}}, timeout in minutes. \
 until is a day or moment of ISO 8601; without an offset it is in the trigger's time zone, else the user's. The run lets go and costs nothing \
-meanwhile; a moment that is over is not waited for. A dry run does not wait.";
+meanwhile; a moment that is over is not waited for. A dry run does not wait. \
+The data of the first event whose filters hold become output_as, null after the timeout; {{…}} in values of filters is filled in when the pause begins.";
 
 impl LanguagePart {
     pub(super) fn named(name: &str) -> Option<Self> {

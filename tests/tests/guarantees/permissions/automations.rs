@@ -11,6 +11,7 @@ use tests::{
     aws::TABLE_PREFIX,
     phone, sms_without_call,
     standins::{Fault, llm::Turn},
+    webhooks::Signer,
 };
 
 use super::conversations::{building_agent, chat, discover, mcp};
@@ -90,6 +91,7 @@ pub(super) async fn automations(asked: &mut Permissions, world: &mut World, tool
     automation_runs(asked, world).await;
     memory(asked, world).await;
     long_pause(asked, world).await;
+    awaited_event(asked, world).await;
     chat(asked, world, tools).await;
     Box::pin(streams::stream(asked, world, tools)).await;
 }
@@ -103,6 +105,30 @@ async fn long_pause(asked: &mut Permissions, world: &mut World) {
     world.aws.clear_operations();
     assert_eq!(world.run_loop(AMPLE).await, 0);
     note(asked, "run-loop", world);
+}
+
+/// A run waits for an event of an own hook, which comes; another is cancelled while it waits.
+async fn awaited_event(asked: &mut Permissions, world: &mut World) {
+    let hook = world.hook(&json!({"service": "harbour"})).await;
+    let wait = json!([{"id": "paid", "wait": {"for_event": {"hook": "harbour", "timeout": 600}}, "output_as": "paid"}]);
+    let automation = world.activate(&world.manual(&wait)).await;
+    world.start_automation(&automation, "comes", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
+    let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
+    world.deliver_signed(&hook, signer, &json!({"type": "paid"})).await.expect(200);
+    note(asked, "trigger", world);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert!(world.aws.rows("event_waits").is_empty());
+    note(asked, "run-loop", world);
+    let run = world.start_automation(&automation, "cancelled", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    world.restart();
+    world.aws.clear_operations();
+    world.cancel_run(&run.id.to_string()).await.expect(200);
+    note(asked, "runs", world);
 }
 
 /// Remembers a value when the memory is counted anew, recalls it, and deletes the automation with its memory.

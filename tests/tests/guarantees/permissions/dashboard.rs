@@ -3,10 +3,15 @@
 use serde_json::{Value, json};
 use shared::models::Timestamp;
 use tests::{
-    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, SLACK_SECRET, World, ai_sms, phone, slack_message, webhooks::Signer,
+    Answer, Event, OWN_KEYS, SECOND_PLATFORM_KEY, SLACK_SECRET, World, ai_sms, phone, slack_message,
+    standins::{
+        Standin,
+        llm::{Llm, Turn},
+    },
+    webhooks::Signer,
 };
 
-use super::{Permissions, ask, note};
+use super::{Permissions, ask, note, own_llm};
 
 /// Adds, lists, changes and removes a member; an owner leaves.
 pub(super) async fn members(world: &World) {
@@ -24,7 +29,7 @@ pub(super) async fn members(world: &World) {
 }
 
 /// Reports on a call, and its timeline.
-pub(super) async fn calls(world: &World) {
+pub(super) async fn calls(world: &World, claims: &Standin<Llm>) {
     world.executions_of_call("unknown").await.expect(404);
     world.incoming_call(&world.home, "call-1", &phone(1));
     let bearer = format!("Bearer {}", world.options.webhook_bearer.clone().unwrap());
@@ -48,6 +53,20 @@ pub(super) async fn calls(world: &World) {
         }),
     );
     assert_eq!(world.calls("/call-1/receipt").await.expect(200)["done"][0]["tool"], Value::Null);
+
+    world.incoming_call(&world.home, "call-2", &phone(1));
+    let before = own_llm(world);
+    let mut own = world.aws.row("organizations", organization).unwrap()["own_keys"].clone();
+    own["llm"]["verifies_claims"] = json!(true);
+    world.aws.change("organizations", organization, json!({"own_keys": own}));
+    let name = format!("switchboard/organizations/llm/{organization}/{}", own["llm"]["id"].as_str().unwrap());
+    world.aws.put_secret(&name, &json!({"api_key": "own", "base_url": claims.url}));
+    claims.script([Turn::tool("report_claims", json!({"claims": []}))]);
+    let said = json!({"messages": [{"role": "bot", "message": "Goodbye."}]});
+    let report = json!({"message": {"type": "end-of-call-report", "artifact": said, "call": {"id": "call-2"}}});
+    world.send("calls", &Event::post("/api/vapi/events", &report).header("authorization", &bearer)).await.expect(200);
+    assert_eq!(world.calls("/call-2").await.expect(200)["claim_check"]["status"], "checked");
+    world.aws.change("organizations", organization, json!({"own_keys": before}));
 }
 
 pub(super) async fn tools_test(world: &World, saved: [&Value; 5]) {
@@ -133,6 +152,7 @@ async fn patch_hook(world: &World, path: &str, body: Value) -> Answer {
 }
 
 /// Creates, changes and deletes hooks; their events arrive, fail and repeat.
+#[expect(clippy::too_many_lines, reason = "it is a list of requests")]
 pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.slack_service();
     let automation = world.active(&world.urgent_messages()).await;
@@ -194,6 +214,17 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
         .await;
     let ended = json!({"organization_id": world.home.organization_id, "call_id": "call-1"});
     world.aws.post("scheduled", &ended.to_string());
+    // A run waits for the same event.
+    let organization = &world.home.organization_id;
+    world.aws.put(
+        "event_waits",
+        &json!({
+            "trigger_key": format!("{organization}#calls#call.ended"), "place": format!("{}#step", uuid::Uuid::now_v7()),
+            "organization_id": organization, "run_id": uuid::Uuid::now_v7().to_string(), "automation_id": after_calls,
+            "filled": "[]", "until": "2096-01-01T00:00:00.000Z", "created_at": "2026-01-01T00:00:00.000Z",
+            "expires_at": 4_000_000_000_u64,
+        }),
+    );
     assert_eq!(world.aws.messages("scheduled").len(), 2);
     world.restart();
     world.aws.clear_operations();

@@ -8,6 +8,7 @@ use tests::{
     World,
     automation::{AMPLE, whole},
     http_server::Server,
+    webhooks::Signer,
 };
 
 use super::books;
@@ -107,4 +108,19 @@ async fn the_example_of_a_pause_reminds_on_the_day_before() {
     deliver(&world).await;
     assert_eq!(status(&world, &run).await, (RunStatus::Completed, None));
     assert_eq!(posted(&server).pop().as_deref(), Some("C024BE91L: Ada comes tomorrow."));
+}
+
+#[tokio::test]
+async fn the_example_of_a_payment_ships_the_order_that_is_paid() {
+    let (world, server) = world().await;
+    let hook = world.hook(&json!({"service": "shop"})).await;
+    let run = run(&world, "payment", &json!({"order": "A7"})).await;
+    let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
+    for order in ["A8", "A7"] {
+        let paid = json!({"type": "order.paid", "order": order, "amount": 12});
+        world.deliver_signed(&hook, signer, &paid).await.expect(200);
+        deliver(&world).await;
+    }
+    assert_eq!(status(&world, &run).await, (RunStatus::Completed, None));
+    assert_eq!(posted(&server).pop().as_deref(), Some("C024BE91L: Ship A7: 12 came."));
 }

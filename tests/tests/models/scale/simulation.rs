@@ -108,9 +108,9 @@ pub(crate) fn simulate(input: &Input) -> Busiest {
     let mut messages: Vec<(f64, f64)> = Vec::new();
     let mut largest = vec![0.0; room];
     let share = input.largest_share();
-    for tick in 0..ticks {
+    for (tick, largest) in largest.iter_mut().enumerate().take(ticks) {
         for _ in 0..arrivals(&mut random, input.calls_per_second / TICKS_A_SECOND) {
-            largest[tick] += f64::from(u8::from(random.unit() < share));
+            *largest += f64::from(u8::from(random.unit() < share));
             let within = random.unit() / TICKS_A_SECOND;
             for Step { function, at, seconds, .. } in &input.steps {
                 let at = at.unwrap_or_else(|| 5.0 + random.unit() * (input.call_seconds - 10.0));

@@ -12,8 +12,10 @@ use super::{
         diagnostics::{Code, Diagnostic, Diagnostics, child},
         fields::{Members, wrong_type},
         limits,
+        trigger::{Trigger, webhook},
     },
-    Branch, Choose, DEEPEST_STEPS, ERROR, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, moment,
+    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ERROR, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil,
+    moment,
 };
 use crate::automation::expressions::{conditions::Condition, path::Path, templates::Template};
 
@@ -190,7 +192,7 @@ impl<'v> StepReader<'v> {
         } else if has("choose") {
             self.choose(members, pointer, index, depth, names).map(Step::Choose)
         } else if has("wait") {
-            self.wait(members, pointer, index).map(Step::Wait)
+            self.wait(members, pointer, index, names).map(Step::Wait)
         } else {
             let mut action = Self::action(members, pointer, index);
             if let Some(id) = &action.id {
@@ -394,24 +396,41 @@ impl<'v> StepReader<'v> {
 }
 
 impl StepReader<'_> {
-    fn wait(&mut self, mut members: Members<'_, '_>, pointer: String, index: usize) -> Option<Wait> {
+    fn wait(
+        &mut self,
+        mut members: Members<'_, '_>,
+        pointer: String,
+        index: usize,
+        names: &mut BTreeSet<String>,
+    ) -> Option<Wait> {
         let id = Self::id(&mut members, index);
         let condition = condition(&mut members);
-        for field in ["tool", "parameters", "params", "output_as"] {
+        for field in ["tool", "parameters", "params"] {
             members.refuse(field, "a pause calls no tool");
         }
         let place = members.path("wait");
-        let until =
-            members.required("wait", "{\"minutes\": 30}").and_then(|value| wait_until(value, &place, members.report));
+        let value = members.required("wait", "{\"minutes\": 30}");
+        let awaits_event = value.and_then(|value| value.get("for_event")).is_some_and(|event| !event.is_null());
+        let until = value.and_then(|value| wait_until(value, &place, members.report));
+        let output_as = if awaits_event {
+            members.text("output_as", LONGEST_ID, "\"payment\"")
+        } else {
+            members.refuse("output_as", "only the event of for_event is an output");
+            None
+        };
+        if let Some(output) = &output_as {
+            let place = child(&pointer, "output_as");
+            self.take_name(output, (&place, "output"), index, names, members.report);
+        }
         if let Some(id) = &id {
             self.take_id(id, &pointer, index, members.report);
         }
         members.finish();
-        Some(Wait { pointer, id: id?, until: until?, condition })
+        Some(Wait { pointer, id: id?, until: until?, output_as, condition })
     }
 }
 
-/// `wait: {"minutes"} or {"until"}`
+/// `wait: {"minutes"}`, `{"until"}` or `{"for_event"}`
 fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<WaitUntil> {
     let mut members = Members::of(value, place, diagnostics)?;
     let minutes = members.whole("minutes", &(1..=LONGEST_WAIT), "30");
@@ -422,19 +441,44 @@ fn wait_until(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Opti
         let hint = "Write a day or moment of ISO 8601, 2027-01-31T09:00, or one template for it, {{event.due}}.";
         members.error(Code::InvalidValue, "until", message, hint);
     }
-    let (has_minutes, has_until) = (members.given("minutes").is_some(), members.given("until").is_some());
-    if has_minutes == has_until {
-        let message =
-            if has_minutes { "minutes and until are both given." } else { "Neither minutes nor until is given." };
-        let hint = "Write one of them: {\"minutes\": 30} or {\"until\": \"{{event.due}}\"}.";
+    let event = members.get("for_event");
+    let event_place = members.path("for_event");
+    let event = event.map(|event| awaited_event(event, &event_place, members.report));
+    let given = ["minutes", "until", "for_event"].into_iter().filter(|name| members.given(name).is_some()).count();
+    if given != 1 {
+        let message = if given == 0 {
+            "Neither minutes, until nor for_event is given."
+        } else {
+            "Of minutes, until and for_event several are given."
+        };
+        let hint = "Write one of them: {\"minutes\": 30}, {\"until\": \"{{event.due}}\"} or {\"for_event\": {\"service\", \"event_type\", \"timeout\"}}.";
         members.report.push(Diagnostic::error(Code::MissingField, place, message, hint));
     }
     members.finish();
-    match (minutes, until) {
-        (Some(minutes), None) => Some(WaitUntil::Minutes(minutes)),
-        (None, Some(until)) => Some(WaitUntil::Moment(until)),
+    match (minutes, until, event) {
+        (Some(minutes), None, None) => Some(WaitUntil::Minutes(minutes)),
+        (None, Some(until), None) => Some(WaitUntil::Moment(until)),
+        (None, None, Some(event)) => event.map(|event| WaitUntil::Event(Box::new(event))),
         _ => None,
     }
+}
+
+/// `for_event: {"service", "event_type", "filters", "timeout"}`, or with `hook` in place of `service`.
+fn awaited_event(value: &Value, place: &str, diagnostics: &mut Diagnostics) -> Option<AwaitedEvent> {
+    let mut members = Members::of(value, place, diagnostics)?;
+    if members.given("hook").is_none() {
+        members.refuse("params", "a wait deploys no trigger");
+    }
+    let trigger = webhook(&mut members);
+    if members.given("timeout").is_none() {
+        members.missing("timeout", "1440");
+    }
+    let timeout = members.whole("timeout", &(1..=LONGEST_WAIT), "1440");
+    let written_filters = members.given("filters").cloned();
+    members.finish();
+    let Trigger::Webhook { service, event_type, filters, .. } = trigger? else { return None };
+    let written_filters = written_filters.filter(|_| filters.is_some());
+    Some(AwaitedEvent { service, event_type, filters, written_filters, timeout: timeout? })
 }
 
 fn condition(members: &mut Members<'_, '_>) -> Option<Condition> {

@@ -55,7 +55,7 @@ fn carry_out(list: &Value, tool: impl Fn(&str, &Map<String, Value>) -> ToolOutco
         match run.next(now()) {
             Next::Over(ending) => return (results, ending),
             Next::Settled(result) => results.push(*result),
-            Next::Pause(_) => panic!("nothing waits"),
+            Next::Pause(..) => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id, &planned.arguments);
                 results.push(planned.finished(&outcome, false, now()));
@@ -409,7 +409,7 @@ fn a_run_has_a_limit_of_steps() {
         match run.next(now()) {
             Next::Over(ending) => break ending,
             Next::Settled(result) => run.record(&result).unwrap(),
-            Next::Pause(_) => panic!("nothing waits"),
+            Next::Pause(..) => panic!("nothing waits"),
             Next::Call(planned) => run.record(&planned.finished(&ToolOutcome::succeeded(1), false, now())).unwrap(),
         }
         results += 1;
@@ -443,7 +443,7 @@ fn a_pause_ends_at_its_time_and_is_the_same_whenever_the_run_resumes() {
     ] {
         let steps = paused(wait);
         let run = ActionRun::resume((&steps, &[]), &variables, &data, &[]).unwrap();
-        let Next::Pause(pause) = run.next(now()) else { panic!("it waits") };
+        let Next::Pause(pause, _) = run.next(now()) else { panic!("it waits") };
         assert_eq!((pause.place.as_str(), pause.until.to_string().as_str()), ("pause", until));
     }
     for (wait, status, said) in [
@@ -476,7 +476,7 @@ fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome
         match run.next(now()) {
             Next::Over(ending) => return (results, ending),
             Next::Settled(result) => results.push(*result),
-            Next::Pause(_) => panic!("nothing waits"),
+            Next::Pause(..) => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id);
                 results.push(planned.finished(&outcome, false, now()));

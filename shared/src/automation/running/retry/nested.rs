@@ -118,7 +118,7 @@ pub(super) fn is_same(one: &DefinedStep, other: &DefinedStep) -> bool {
             placeless(one) == placeless(other)
         }
         (DefinedStep::Wait(one), DefinedStep::Wait(other)) => {
-            one.until == other.until && one.condition == other.condition
+            one.until == other.until && one.output_as == other.output_as && one.condition == other.condition
         }
         (DefinedStep::Choose(one), DefinedStep::Choose(other)) => {
             let conditions = |choose: &Choose| -> Vec<_> {

@@ -1,0 +1,27 @@
+//! Waits of runs for events.
+
+use serde_json::{Value, json};
+use shared::models::RunStatus;
+use tests::{
+    World,
+    automation::{AMPLE, whole},
+    webhooks::Signer,
+};
+
+use super::{CONTENT, extended};
+
+/// A wait with an attribute of a newer version ends with its event; an unreadable one affects nobody.
+pub(super) async fn a_wait(world: &World) {
+    let hook = world.hook(&json!({"service": "acme"})).await;
+    let wait = json!([{"id": "paid", "wait": {"for_event": {"hook": "acme", "timeout": 600}}}]);
+    let automation = world.activate(&world.manual(&wait)).await;
+    let run = world.start_automation(&automation, "once", &json!({})).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    let row: Value = world.aws.rows("event_waits").remove(0);
+    world.aws.put("event_waits", &extended(row.clone(), &json!({"newer": CONTENT})));
+    world.aws.put("event_waits", &extended(row, &json!({"place": "another", "filled": {"of": CONTENT}})));
+    let signer = Signer::StandardWebhooks(hook["secret"].as_str().unwrap());
+    world.deliver_signed(&hook, signer, &json!({"type": "paid"})).await.expect(200);
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(world, run.id).await.run.status, RunStatus::Completed);
+}
