@@ -130,6 +130,9 @@ fn read_connection(fields: &mut Fields<'_>) -> Option<ConnectionKind> {
                 let problem = "must be a name of its own: at most 40 of a-z, 0-9 and _";
                 fields.problems().add(format!("{place}/name"), problem);
             }
+            if field.in_address && field.secret {
+                fields.problems().add(format!("{place}/secret"), "must be false: everybody may see an address");
+            }
             if field.description.trim().is_empty() {
                 fields.problems().add(format!("{place}/description"), "must say where a person finds it");
             }

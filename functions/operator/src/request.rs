@@ -17,8 +17,6 @@ use crate::reading::properties;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Headers that the sender writes.
 const OWN_HEADERS: [&str; 5] = ["host", "content-length", "content-type", "connection", "transfer-encoding"];
-/// Headers that select a version of a service's API.
-const HARMLESS_HEADERS: [&str; 3] = ["notion-version", "stripe-version", "x-github-api-version"];
 
 /// Reads a template at `pointer`, for a tool with these parameters.
 pub(crate) fn read(
@@ -47,6 +45,11 @@ pub(crate) fn read(
     Some(template)
 }
 
+/// Whether a header selects a version of a service's API: `version`, `Stripe-Version`.
+fn selects_version(name: &str) -> bool {
+    name == "version" || name.ends_with("-version")
+}
+
 struct Check<'c> {
     template: &'c RequestTemplate,
     arguments: BTreeMap<&'c str, &'c Value>,
@@ -60,7 +63,7 @@ impl Check<'_> {
         if !METHODS.contains(&self.template.method.as_str()) {
             self.refuse("/method", format!("must be one of {}", METHODS.join(", ")));
         }
-        let in_path = self.address();
+        let in_path = self.address(connection);
         self.places(&in_path);
         self.headers();
         if let Some(connection) = connection {
@@ -73,9 +76,15 @@ impl Check<'_> {
         self.problems.add(format!("{}{place}", self.pointer), problem);
     }
 
-    /// Checks the address; gives the names in its path.
-    fn address(&mut self) -> BTreeSet<String> {
+    /// Checks the address; gives the arguments in its path.
+    fn address(&mut self, connection: Option<&ConnectionKind>) -> BTreeSet<String> {
         let template = self.template;
+        let of_credential: BTreeSet<&str> = match connection {
+            Some(ConnectionKind::Credential { fields }) => {
+                fields.iter().filter(|field| field.in_address).map(|field| field.name.as_str()).collect()
+            }
+            _ => BTreeSet::new(),
+        };
         let host_end = template.url.find("://").map(|start| start + 3).and_then(|start| {
             let rest = template.url.get(start..)?;
             Some(start + rest.find(['/', '?', '#']).unwrap_or(rest.len()))
@@ -89,8 +98,14 @@ impl Check<'_> {
                 && url.password().is_none()
                 && url.port().is_none()
         });
-        if host.is_empty() || host.contains(['{', '}']) || !is_plain {
-            self.refuse("/url", "must be https:// and a host that is written out, without user, password and port");
+        let literal_host =
+            (of_credential.iter()).fold(host.to_owned(), |host, name| host.replace(&format!("{{{name}}}"), ""));
+        let domain = host.rsplit_once('}').map(|(_, domain)| domain.strip_prefix('.').unwrap_or_default());
+        let is_owned = domain.is_none_or(|domain| domain.contains('.'));
+        if host.is_empty() || literal_host.contains(['{', '}']) || !is_owned || !is_plain {
+            let problem = "must be https:// and a host that is written out, without user, password and port; only before the \
+                           service's domain may stand a field of the credential that is in_address";
+            self.refuse("/url", problem);
         }
         if path.contains(['?', '#']) {
             self.refuse("/url", "must not have a query or a fragment; name arguments in query, other members in fixed");
@@ -104,6 +119,11 @@ impl Check<'_> {
         }
         if rest.contains(['{', '}']) || path.split('/').any(|step| step == "..") {
             self.refuse("/url", "must have its arguments as {name} and no step ..");
+        }
+        for name in &of_credential {
+            if names.remove(*name) && self.arguments.contains_key(name) {
+                self.refuse("/url", format!("has {{{name}}}, which is a parameter and a field of the credential"));
+            }
         }
         for name in &names {
             match self.arguments.get(name.as_str()) {
@@ -167,7 +187,7 @@ impl Check<'_> {
                 self.refuse(&place, "must be a header's name and printable ASCII");
             } else if OWN_HEADERS.contains(&lower.as_str()) {
                 self.refuse(&place, "is written by whoever sends the request; leave it out");
-            } else if is_secret_header(&lower) && !HARMLESS_HEADERS.contains(&lower.as_str()) {
+            } else if is_secret_header(&lower) && !selects_version(&lower) {
                 let problem = "may be a secret, and this file is public; let the credential go there by auth";
                 self.refuse(&place, problem);
             }

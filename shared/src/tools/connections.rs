@@ -531,7 +531,7 @@ fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString,
     let mut problems = Problems::default();
     let Value::Object(given) = body else { return Err(Error::invalid("body", "must be an object")) };
     let (mut content, mut names) = (Map::new(), Vec::new());
-    for CredentialField { name, description, secret } in fields {
+    for CredentialField { name, description, secret, in_address } in fields {
         match given.get(name) {
             Some(Value::String(text)) if text.len() > LONGEST_FIELD => {
                 problems.add(name.clone(), format!("must have at most {LONGEST_FIELD} bytes"));
@@ -540,6 +540,10 @@ fn credential(fields: &[CredentialField], body: &Value) -> Result<(SecretString,
                 let fits = |letter: char| !letter.is_control() && (letter.is_ascii() || !secret);
                 if !text.trim().chars().all(fits) {
                     problems.add(name.clone(), "holds characters that do not belong there; copy it again");
+                }
+                if *in_address && !CredentialField::fits_address(text.trim()) {
+                    let problem = "must be only letters, digits and hyphens, without https:// and without the rest of the address";
+                    problems.add(name.clone(), problem);
                 }
                 if !secret {
                     names.push(text.trim().to_owned());

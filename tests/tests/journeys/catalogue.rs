@@ -92,11 +92,11 @@ async fn the_catalogue_loads_and_loading_it_again_changes_nothing() {
     let world = World::start().await;
     let report = load(&world, &files()).await;
     assert_eq!(report["result"], "loaded", "{report:#}");
-    assert!(report["services"].as_object().unwrap().len() >= 12);
+    assert!(report["services"].as_object().unwrap().len() >= 40);
     assert_eq!(report["services"]["Slack"]["service"], "added");
     let before = stored(&world);
     let tools = world.aws.rows("service_tools");
-    assert!(tools.len() > 60 && tools.iter().all(|tool| tool["is_active"] == true));
+    assert!(tools.len() > 160 && tools.iter().all(|tool| tool["is_active"] == true));
     let report = load(&world, &files()).await;
     let expected = json!({
         "result": "loaded", "services": {}, "services_unchanged": files().as_object().unwrap().len(), "tools_unchanged": tools.len(),
@@ -315,6 +315,50 @@ async fn a_faulty_file_is_refused_with_its_place_and_nothing_is_loaded() {
         assert_eq!(stored(&world), Vec::<Value>::new(), "{pointer} = {value}");
     }
     assert_eq!(load(&world, &small()).await["result"], "loaded");
+}
+
+/// A field of the credential may stand only before the service's own domain.
+#[tokio::test]
+async fn an_address_with_a_field_of_the_credential_stays_in_the_services_domain() {
+    let world = World::start().await;
+    let field = |secret: bool| json!({"name": "shop", "description": "There.", "secret": secret, "in_address": true});
+    let with = |url: &str, field: Value| {
+        let mut files = small();
+        set(
+            &mut files,
+            "/weather.json/connection",
+            &json!({"type": "credential", "fields": [field, {"name": "key", "description": "There."}]}),
+        );
+        set(&mut files, "/weather.json/tools/0/request/url", &json!(url));
+        set(
+            &mut files,
+            "/weather.json/tools/0/request/auth",
+            &json!({"type": "header", "header": "Authorization", "field": "key", "prefix": "Bot "}),
+        );
+        files
+    };
+    for url in ["https://{shop}.example.com/x", "https://eu-{shop}.example.com/x", "https://api.example.com/{shop}/x"] {
+        let report = load(&world, &with(url, field(false))).await;
+        assert_eq!(report["result"], "loaded", "{url}: {report:#}");
+    }
+    let mut other = field(false);
+    other["in_address"] = json!(false);
+    for (url, field, place) in [
+        ("https://{shop}/x", field(false), "/tools/0/request/url"),
+        ("https://{shop}.com/x", field(false), "/tools/0/request/url"),
+        ("https://api.{shop}.com/x", field(false), "/tools/0/request/url"),
+        ("https://api.example.{shop}/x", field(false), "/tools/0/request/url"),
+        ("https://example.com.{shop}/x", field(false), "/tools/0/request/url"),
+        ("https://{shop}example.com/x", field(false), "/tools/0/request/url"),
+        ("https://{latitude}.{shop}.example.com/x", field(false), "/tools/0/request/url"),
+        ("https://{shop}.example.com/x", other, "/tools/0/request/url"),
+        ("https://{shop}.example.com/x", field(true), "/connection/fields/0/secret"),
+    ] {
+        let report = load(&world, &with(url, field)).await;
+        let places: Vec<&Value> =
+            report["refused"].as_array().into_iter().flatten().map(|one| &one["pointer"]).collect();
+        assert!(places.contains(&&json!(place)), "{url}: {report:#}");
+    }
 }
 
 /// Sets the value at a pointer, or removes it if the new one is null.

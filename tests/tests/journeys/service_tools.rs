@@ -98,6 +98,7 @@ fn payments(url: &str) -> (Service, ServiceTool) {
         name: name.to_owned(),
         description: "In the dashboard, under Developers.".to_owned(),
         secret,
+        in_address: false,
     };
     let fields = vec![field("account", false), field("api_key", true)];
     let service = service("Payments", ConnectionKind::Credential { fields });
@@ -397,4 +398,57 @@ async fn a_tool_that_changed_since_it_was_offered_is_not_called() {
     assert!(world.pipedream.runs().is_empty());
     let shown = world.run(started.body["id"].as_str().unwrap()).await.body;
     assert!(shown.to_string().contains("was changed while the run was under way"), "{shown}");
+}
+
+/// The tool of the catalogue, with its requests sent to `url` in place of its own host.
+async fn of_the_catalogue(world: &World, name: &str, host: &str, url: &str) -> Service {
+    let event = json!({"files": tests::catalogue::files().unwrap()});
+    Box::pin(operator::handle(&world.process.operator, event, Deadline::after(AMPLE))).await.unwrap();
+    let row = world.aws.rows("service_tools").into_iter().find(|row| row["name"] == name).unwrap();
+    let mut tool: ServiceTool = serde_json::from_value(row).unwrap();
+    let Binding::ApiRequest(template) = &mut tool.binding else { panic!("{name}") };
+    assert!(template.url.starts_with(host), "{}", template.url);
+    template.url = template.url.replace(host, url);
+    services(world).put_tool(&tool).await.unwrap();
+    services(world).all().await.unwrap().into_iter().find(|service| service.id == tool.service_id).unwrap()
+}
+
+#[tokio::test]
+async fn a_message_of_a_service_goes_out_once_from_the_connected_account() {
+    let answer = || async { (StatusCode::OK, r#"{"messages": [{"id": "wamid.1"}]}"#) };
+    let fails = || async { (StatusCode::INTERNAL_SERVER_ERROR, "{}") };
+    let router = Router::new()
+        .route("/v23.0/106540352242922/messages", post(answer))
+        .route("/api/v10/channels/{channel}/messages", post(fails));
+    let server = Server::start(router).await;
+    let open_hosts = vec![server.url.trim_start_matches("http://").to_owned()];
+    let world = World::with(Options { open_hosts, ..Options::default() }).await;
+
+    let whatsapp = of_the_catalogue(&world, "whatsapp_send_text", "https://graph.facebook.com", &server.url).await;
+    let credential = |number: &str| json!({"phone_number_id": number, "access_token": KEY});
+    let refused = connect(&world, &whatsapp, credential("1/../2")).await.unwrap_err();
+    assert!(format!("{refused:?}").contains("phone_number_id"), "{refused:?}");
+    let connected = connect(&world, &whatsapp, credential("106540352242922")).await.unwrap();
+    let Connecting::Connected { accounts } = connected else { panic!() };
+    assert_eq!(accounts[0].name, "106540352242922");
+    let text = "return whatsapp_send_text({to: \"+34600000000\", text: {body: \"Your table is ready.\"}});";
+    let shown = run(&world, json!(["whatsapp_send_text"]), text).await;
+    assert!(shown.to_string().contains("wamid.1"), "{shown}");
+    let seen = server.seen();
+    assert_eq!((seen.len(), seen[0].target.as_str()), (1, "/v23.0/106540352242922/messages"));
+    assert_eq!(seen[0].headers["authorization"], format!("Bearer {KEY}"));
+    let sent: Value = serde_json::from_str(&seen[0].body).unwrap();
+    let expected = json!({
+        "messaging_product": "whatsapp", "recipient_type": "individual", "type": "text",
+        "to": "+34600000000", "text": {"body": "Your table is ready."},
+    });
+    assert_eq!(sent, expected);
+
+    let discord = of_the_catalogue(&world, "discord_send_message", "https://discord.com", &server.url).await;
+    connect(&world, &discord, json!({"account_name": "Reception", "bot_token": KEY})).await.unwrap();
+    let text = "return discord_send_message({channel_id: \"7\", content: \"A caller asks for Ana.\"});";
+    let shown = run(&world, json!(["discord_send_message"]), text).await;
+    let seen = server.seen();
+    assert_eq!(seen.len(), 2, "nobody knows whether it went, so it is not sent again: {shown}");
+    assert_eq!(seen[1].headers["authorization"], format!("Bot {KEY}"));
 }

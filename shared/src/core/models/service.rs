@@ -102,6 +102,17 @@ pub struct CredentialField {
     /// Whether it is hidden. A visible field names the account.
     #[serde(default = "yes")]
     pub secret: bool,
+    /// Whether it is part of the address of requests, such as the `acme` of `https://acme.zendesk.com`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_address: bool,
+}
+
+impl CredentialField {
+    /// Whether a value can be part of an address: at most 63 letters, digits and hyphens, so it never ends the host or a step.
+    pub fn fits_address(value: &str) -> bool {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&value.len()) && value.bytes().all(fits) && !value.starts_with('-') && !value.ends_with('-')
+    }
 }
 
 /// `organizations.service_credentials`: by service.
@@ -250,7 +261,8 @@ pub enum Binding {
 pub struct RequestTemplate {
     /// GET, POST, PUT, PATCH or DELETE.
     pub method: String,
-    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`, with a literal host.
+    /// `https://api.stripe.com/v1/payment_intents/{id}/cancel`. The host is literal but for fields of the credential:
+    /// `https://{subdomain}.zendesk.com/api/v2/tickets`.
     pub url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
@@ -293,6 +305,9 @@ pub enum RequestAuth {
     Header {
         header: String,
         field: String,
+        /// Text before the value, such as `Bot `.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        prefix: String,
     },
     Body {
         members: BTreeMap<String, String>,

@@ -2,7 +2,10 @@
 //!
 //! Built from a [`RequestTemplate`] for each call of a service's tool; nobody configures it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::{
@@ -31,6 +34,7 @@ use crate::{
 
 /// Pause before the second attempt of a request with an idempotency key.
 const PAUSE: Duration = Duration::from_millis(500);
+const UNUSABLE: &str = "The request was not sent: the stored credential cannot be used; connect the service again.";
 /// Remaining time needed for the second attempt.
 const SECOND_TRY_NEEDS: Duration = Duration::from_millis(1_500);
 
@@ -42,6 +46,8 @@ pub struct ServiceRequest {
     effect: bool,
     /// By the service's field names; masked until the tool is executed.
     credential: BTreeMap<String, Parameter>,
+    /// Names of the fields that are part of the address.
+    in_address: BTreeSet<String>,
 }
 
 impl ServiceRequest {
@@ -51,7 +57,8 @@ impl ServiceRequest {
             (field.name.clone(), Parameter::Fixed { value: SECRET.into(), secret: Some(field.secret) })
         };
         let credential = fields.iter().map(masked).collect();
-        Self { service: service.to_owned(), template, effect, credential }
+        let in_address = fields.iter().filter(|field| field.in_address).map(|field| field.name.clone()).collect();
+        Self { service: service.to_owned(), template, effect, credential, in_address }
     }
 
     pub(super) fn fixed_values(&mut self) -> Vec<FixedValue<'_>> {
@@ -150,7 +157,7 @@ impl ServiceRequest {
         };
         let method = Method::from_bytes(template.method.as_bytes()).map_err(|_not_a_method| broken("method"))?;
         let mut rest = arguments.clone();
-        let url = filled_in(&template.url, &mut rest)?;
+        let url = filled_in(&self.address()?, &mut rest)?;
         let mut url = services.outbound.parse(&url).map_err(|why| format!("The request was not sent: {why}."))?;
         let mut allowed_hosts = AllowedHosts::default();
         let host = url.host_str().unwrap_or_default();
@@ -165,8 +172,7 @@ impl ServiceRequest {
         let mut headers = HeaderMap::new();
         let mut set = |name: &str, value: &str, secret: bool| -> Result<(), String> {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_not_a_name| broken("header"))?;
-            let unusable = "The request was not sent: the stored credential cannot be used; connect the service again.";
-            let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| unusable.to_owned())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| UNUSABLE.to_owned())?;
             value.set_sensitive(secret);
             headers.insert(name, value);
             Ok(())
@@ -183,7 +189,9 @@ impl ServiceRequest {
                 let pair = BASE64_STANDARD.encode(format!("{}:{}", self.field(user)?, self.field(password)?));
                 set(AUTHORIZATION.as_str(), &format!("Basic {pair}"), true)?;
             }
-            RequestAuth::Header { header, field } => set(header, self.field(field)?, true)?,
+            RequestAuth::Header { header, field, prefix } => {
+                set(header, &format!("{prefix}{}", self.field(field)?), true)?;
+            }
             RequestAuth::Body { members: fields } => {
                 for (member, field) in fields {
                     members.insert(member.clone(), self.field(field)?.into());
@@ -202,6 +210,24 @@ impl ServiceRequest {
         };
         // The credential goes only to the service's own host, also after redirects.
         Ok(Request { method, url, headers, body, limit: LARGEST_ANSWER, allowed_hosts })
+    }
+
+    /// The template's address with the fields of the credential. A preview, which has only their masks, shows their names.
+    fn address(&self) -> Result<String, String> {
+        let mut address = self.template.url.clone();
+        for name in &self.in_address {
+            let place = format!("{{{name}}}");
+            if !address.contains(&place) {
+                continue;
+            }
+            let value = match self.field(name)? {
+                SECRET => name.as_str(),
+                value if CredentialField::fits_address(value) => value,
+                _ => return Err(UNUSABLE.to_owned()),
+            };
+            address = address.replace(&place, value);
+        }
+        Ok(address)
     }
 
     fn field(&self, name: &str) -> Result<&str, String> {

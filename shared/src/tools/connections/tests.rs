@@ -29,7 +29,12 @@ fn the_newest_account_that_works_acts() {
 
 #[test]
 fn a_credential_has_each_of_its_fields_and_no_other() {
-    let field = |name: &str, secret| CredentialField { name: name.into(), description: "Where.".into(), secret };
+    let field = |name: &str, secret| CredentialField {
+        name: name.into(),
+        description: "Where.".into(),
+        secret,
+        in_address: false,
+    };
     let fields = [field("account", false), field("api_key", true)];
     let (content, name) = credential(&fields, &json!({"account": " acme ", "api_key": "sk_1"})).unwrap();
     assert_eq!((content.expose_secret(), name.as_str()), (r#"{"account":"acme","api_key":"sk_1"}"#, "acme"));
@@ -43,4 +48,18 @@ fn a_credential_has_each_of_its_fields_and_no_other() {
         credential(&fields, &json!({"account": "Praxis München", "api_key": "sk"})).unwrap().1,
         "Praxis München"
     );
+}
+
+#[test]
+fn a_part_of_an_address_cannot_lead_elsewhere() {
+    let field =
+        CredentialField { name: "subdomain".into(), description: "Where.".into(), secret: false, in_address: true };
+    let of = |value: &str| credential(std::slice::from_ref(&field), &json!({"subdomain": value}));
+    assert_eq!(of(" acme-2 ").unwrap().1, "acme-2");
+    for value in ["https://acme.zendesk.com", "acme.zendesk.com", "evil.example/", "a@b", "a b", "-a", "a#", "ä", "a_b"]
+    {
+        let Err(Error::Invalid(problems)) = of(value) else { panic!("{value}") };
+        assert!(problems.iter().any(|problem| problem.field == "subdomain"), "{value}");
+    }
+    assert!(of(&"a".repeat(64)).is_err());
 }
