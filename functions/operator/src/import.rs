@@ -1,4 +1,4 @@
-//! Drafts a file from an app's components at Pipedream, to be finished by hand.
+//! Drafts a file from an app's components at Pipedream. A person declares what each tool changes, and reviews the rest.
 //!
 //! A component that cannot be a tool is left out, with the reason.
 
@@ -11,6 +11,7 @@ use shared::{
     Deadline, Error, Result,
     clients::pipedream::{self, Project},
     error::Problems,
+    redaction::words,
 };
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     file::is_name,
     plain_text::plain,
     props::{Component, Overlay, derive},
+    reading::properties,
 };
 
 /// The kept members of a prop.
@@ -103,10 +105,10 @@ pub(crate) async fn draft(deps: &Deps, app: &str, keys: &[String], deadline: Dea
     }
     let draft = json!({
         "name": service,
-        "description": "",
-        "categories": [],
+        "description": format!("{service}, by components of Pipedream."),
+        "categories": ["other"],
         "connection": {"type": "pipedream", "app": app},
-        "capabilities": {"auth_types": ["oauth2"], "notes": "", "webhook_payload_schemas": {}, "polling_endpoints": {}},
+        "capabilities": {"auth_types": ["oauth2"], "notes": format!("The tools act at {service} as the connected account may."), "webhook_payload_schemas": {}, "polling_endpoints": {}},
         "tools": tools,
     });
     Ok(Draft { draft, left_out })
@@ -136,18 +138,59 @@ fn tool(app: &str, service: &str, component: &pipedream::Component) -> Result<Va
         (false, _, true) => "search",
         (false, ..) => "read",
     };
+    let title = plain(&component.name, 100);
+    let mut description = plain(component.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION);
+    if description.is_empty() {
+        description = format!("{title}.");
+    }
     Ok(json!({
         "name": tool_name(app, service, key),
-        "title": plain(&component.name, 100),
+        "title": title,
         "category": category,
         // A person fills in the effect.
         "effect": if derived.effect { "" } else { "none" },
-        "description": plain(component.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION),
-        "returns": "",
+        "description": description,
+        "returns": format!("What {service} answers."),
         "component": of_file,
-        "overlay": {},
-        "examples": [],
+        "overlay": {"properties": undescribed(&derived.parameters)},
+        "examples": [least(&derived.parameters)],
     }))
+}
+
+/// The overlay's descriptions for arguments of which Pipedream says nothing: `objectType` becomes `Object type.`
+fn undescribed(parameters: &Value) -> Map<String, Value> {
+    let says_nothing =
+        |schema: &Value| schema.get("description").and_then(Value::as_str).unwrap_or_default().is_empty();
+    let silent = properties(parameters).filter(|(_, schema)| says_nothing(schema));
+    silent
+        .map(|(name, _)| {
+            let words = words(name).join(" ");
+            let (first, rest) = words.split_at(words.chars().next().map_or(0, char::len_utf8));
+            (name.clone(), json!({"description": format!("{}{rest}.", first.to_uppercase())}))
+        })
+        .collect()
+}
+
+/// The smallest arguments that fit: the required ones, each with its default or the first value of its type.
+fn least(parameters: &Value) -> Map<String, Value> {
+    let required: Vec<&str> =
+        parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let asked = properties(parameters).filter(|(name, _)| required.contains(&name.as_str()));
+    asked.map(|(name, schema)| (name.clone(), value_of(schema))).collect()
+}
+
+fn value_of(schema: &Value) -> Value {
+    let known = schema.get("default").or_else(|| schema.get("enum").and_then(|values| values.get(0)));
+    if let Some(known) = known {
+        return known.clone();
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("integer") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("boolean") => json!(false),
+        Some("array") => json!([schema.get("items").map_or(json!("text"), value_of)]),
+        Some("object") => json!({}),
+        _ => json!("text"),
+    }
 }
 
 /// A prop as a file keeps it, with plain texts.

@@ -23,13 +23,35 @@ async fn an_apps_components_become_a_draft() {
     assert!(post["component"]["props"].as_array().unwrap().iter().any(|prop| prop["name"] == "threadTs"));
     assert_eq!(stored(&world), Vec::<Value>::new());
     assert_eq!(post["effect"], "", "a person says what it changes");
-    // A person completes the draft: descriptions, returns, examples.
     let keys = json!(["slack_v2-post-message", "slack_v2-no-such"]);
     let some = invoke(&world, json!({"import": {"app": "slack_v2", "keys": keys}})).await.unwrap();
     assert_eq!(some["draft"]["tools"].as_array().unwrap().len(), 1);
     assert_eq!(some["left_out"][0]["key"], "slack_v2-no-such");
     let unknown = invoke(&world, json!({"import": {"app": "no_such_app"}})).await;
     assert!(matches!(unknown, Err(Error::Invalid(_))), "{unknown:?}");
+}
+
+/// The rest is review.
+#[tokio::test]
+async fn a_draft_loads_once_a_person_has_declared_the_effects() {
+    let world = World::start().await;
+    for app in ["slack_v2", "hubspot", "airtable_oauth", "notion"] {
+        let mut draft = invoke(&world, json!({"import": {"app": app}})).await.unwrap()["draft"].take();
+        let refused = invoke(&world, json!({"files": {"draft.json": draft}, "dry_run": true})).await.unwrap();
+        let pointers: Vec<&str> =
+            refused["refused"].as_array().into_iter().flatten().filter_map(|one| one["pointer"].as_str()).collect();
+        assert!(
+            !pointers.is_empty() && pointers.iter().all(|pointer| pointer.ends_with("/effect")),
+            "{app}: {refused:#}"
+        );
+        for tool in draft["tools"].as_array_mut().unwrap() {
+            if tool["effect"] == "" {
+                tool["effect"] = json!("record");
+            }
+        }
+        let checked = invoke(&world, json!({"files": {"draft.json": draft}, "dry_run": true})).await.unwrap();
+        assert_eq!(checked["result"], "checked", "{app}: {checked:#}");
+    }
 }
 
 #[tokio::test]
