@@ -23,7 +23,7 @@ pub use self::core::{
 pub use chat::planner;
 pub use entry::{direct_invocation, http, queue};
 pub use tools::{
-    accounts, actions, catalogue, claims, connections, discovery, execution, lifecycle, receipts, tool, webhooks,
+    accounts, actions, catalogue, connections, discovery, execution, lifecycle, receipts, spoken_claims, tool, webhooks,
 };
 
 pub use deadline::Deadline;

@@ -3,11 +3,11 @@
 pub mod accounts;
 pub mod actions;
 pub mod catalogue;
-pub mod claims;
 pub mod connections;
 pub mod discovery;
 pub mod execution;
 pub mod lifecycle;
 pub mod receipts;
+pub mod spoken_claims;
 pub mod tool;
 pub mod webhooks;

@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 use serde::Deserialize;
 use shared::{
     Deadline,
-    claims::{Claim, Evidence, Spoken},
     clients::llm::{Account, Llm},
+    spoken_claims::{Evidence, Spoken, SpokenClaim},
 };
 
 #[derive(Debug, Clone, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Transcript {
     pub receipt: Vec<Evidence>,
     pub agent_said: Vec<String>,
     /// The labels.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<SpokenClaim>,
 }
 
 /// Unproven claims by sentence: found and labelled, found only, labelled only.
@@ -67,7 +67,7 @@ pub fn transcripts() -> Vec<Transcript> {
 }
 
 /// The sentences with an unproven claim.
-fn unproven(claims: &[Claim]) -> Vec<usize> {
+fn unproven(claims: &[SpokenClaim]) -> Vec<usize> {
     let mut sentences: Vec<usize> =
         claims.iter().filter(|claim| claim.line.is_none()).map(|claim| claim.sentence).collect();
     sentences.sort_unstable();

@@ -13,11 +13,11 @@ use shared::{
     Error, Platform, Result,
     accounts::Accounts,
     automation::{AnsweredCallQueue, EndedCallQueue},
-    claims::ClaimChecks,
     http::{Access, Asked, Gone, History, Id, Newest, Number, Shown, Wanted, YesNo, operation},
     models::{AgentId, CallId, CallStatus, ExecutionView, OrganizationId},
     platform,
     receipts::{CallReceipt, Receipts},
+    spoken_claims::ClaimChecks,
     store::{CallFilter, Calls, DoNotCallList, Erasure, ExecutionFilter, Executions, Page},
 };
 

@@ -282,18 +282,20 @@ async fn is_own(deps: &Deps, new: &NewBody, deadline: Deadline) -> Result<bool> 
         );
         return Err(Error::invalid("service", problem));
     };
-    if new.own.is_some() {
-        let problem = "is for hooks of your own; a service of the catalogue has the scheme that it signs with";
+    let arrivals = arrivals(&service.name, capabilities.remove(written).as_ref());
+    let calls_hooks = arrivals.iter().any(|arrival| arrival.by == ArrivesBy::Hook);
+    if new.own.is_some() && calls_hooks {
+        let problem = "is for hooks of your own; this service has the scheme that it signs with";
         return Err(Error::invalid("scheme", problem));
     }
-    let arrivals = arrivals(&service.name, capabilities.remove(written).as_ref());
-    if arrivals.iter().any(|arrival| arrival.by == ArrivesBy::Hook) {
-        return Ok(false);
+    if new.own.is_some() || calls_hooks {
+        return Ok(!calls_hooks);
     }
     let ways: Vec<String> =
         arrivals.iter().map(|arrival| format!("{} ({})", arrival.next_step, arrival.events.join(", "))).collect();
     let ways = if ways.is_empty() { "it has no events here".to_owned() } else { ways.join("; ") };
-    Err(Error::invalid("service", format!("calls no hook: {ways}")))
+    let problem = format!("calls no hook: {ways}; for a hook of your own with this name give its scheme too");
+    Err(Error::invalid("service", problem))
 }
 
 /// A hook of an automation comes and goes with the automation.

@@ -3,8 +3,8 @@
 use super::{Platform, Result};
 use crate::{
     automation::{AnsweredCallQueue, AnsweredCalls, EndedCallQueue, EndedCalls},
-    claims::ClaimChecks,
     receipts::Receipts,
+    spoken_claims::ClaimChecks,
     store::Calls,
 };
 

@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use crate::{
     Deadline, Error, Result,
     actions::ToolConfig,
-    claims::Evidence,
     described::Described,
     models::{
         Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
         ToolId, ToolName, Transfer, TransferOutcome,
     },
+    spoken_claims::Evidence,
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
 };
 

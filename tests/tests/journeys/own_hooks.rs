@@ -247,6 +247,13 @@ async fn names_of_services_are_not_taken() {
     }
     let meant = world.hook(&json!({"service": "Slakc", "scheme": "bearer"})).await;
     assert_eq!(meant["service"], "own.slakc");
+    // A service of the catalogue that calls no hook.
+    world.catalogue_service("zendesk");
+    let refused = world.hooks(&world.home, "POST", "", &json!({"service": "Zendesk"})).await;
+    assert_eq!(refused.wrong_fields(), ["service"]);
+    assert!(refused.body.to_string().contains("give its scheme too"), "{}", refused.body);
+    let own = world.hook(&json!({"service": "Zendesk", "scheme": "bearer"})).await;
+    assert_eq!(own["service"], "own.zendesk");
 }
 
 #[tokio::test]

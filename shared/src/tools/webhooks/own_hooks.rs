@@ -14,7 +14,7 @@ use super::{
 };
 use crate::models::{OwnHook, SignatureAlgorithm, SignatureEncoding};
 
-/// Own hooks have names of their own, which no service of the catalogue has.
+/// Keeps own hooks apart from services of the catalogue, which may have the same names.
 pub const OWN_PREFIX: &str = "own.";
 
 /// The service name under which the events of an own hook are kept: `own.acme`.

@@ -91,7 +91,7 @@ pub struct Spoken<'a> {
 
 /// An effect that the agent claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Claim {
+pub struct SpokenClaim {
     /// The number of the sentence; the first is 1.
     pub sentence: usize,
     #[serde(default)]
@@ -196,7 +196,7 @@ impl Spoken<'_> {
         llm: &Llm,
         account: &llm::Account,
         deadline: Deadline,
-    ) -> Result<(Result<Vec<Claim>, String>, Usage), clients::Error> {
+    ) -> Result<(Result<Vec<SpokenClaim>, String>, Usage), clients::Error> {
         let messages = [Message::system(INSTRUCTIONS), Message::user(self.as_json().to_string())];
         let functions = [Self::function()];
         let request =
@@ -236,17 +236,17 @@ impl Spoken<'_> {
 
     /// A line proves a claim if it exists, its effect happened, and it is of the claim's tool. Other lines are dropped, and so are
     /// tools that the agent does not have. Each effect of a sentence counts once.
-    fn read(&self, answer: &Completion) -> Result<Vec<Claim>, String> {
+    fn read(&self, answer: &Completion) -> Result<Vec<SpokenClaim>, String> {
         #[derive(Deserialize)]
         struct Report {
-            claims: Vec<Claim>,
+            claims: Vec<SpokenClaim>,
         }
         let called = answer.tool_calls.iter().find(|call| call.name == FUNCTION).map(|call| call.arguments.as_str());
         let text = called.unwrap_or_else(|| json_in(&answer.text));
         // An error of serde quotes the answer.
         let report: Report =
             serde_json::from_str(text).map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
-        let mut claims: Vec<Claim> = Vec::new();
+        let mut claims: Vec<SpokenClaim> = Vec::new();
         for mut claim in report.claims {
             if claim.sentence == 0 || claim.sentence > self.agent_said.len() {
                 return Err(format!("there is no sentence {}", claim.sentence));
@@ -356,6 +356,8 @@ mod tests {
     fn the_last_sentences_of_a_long_call_are_checked() {
         let said = (0..1_000).map(|number| format!("{number} {}", "x".repeat(1_000))).collect();
         let kept = bounded(said);
-        assert!(kept.len() == LONGEST_SPEECH / LONGEST_SENTENCE && kept.last().unwrap().starts_with("999 "));
+        let bytes: usize = kept.iter().map(String::len).sum();
+        assert!((LONGEST_SPEECH - LONGEST_SENTENCE..=LONGEST_SPEECH).contains(&bytes), "{bytes}");
+        assert!(kept.last().unwrap().starts_with("999 "));
     }
 }
