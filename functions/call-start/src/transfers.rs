@@ -78,7 +78,7 @@ impl Part for DialForm {
 /// Twilio requests it for a caller whose call a `transfer_call` with `if_unanswered` moved: first, and after each destination
 /// rang. The next destination rings. When the last one did not answer, the answer is the `TwiML` of a new call with the same
 /// agent, or a sentence and the end of the call. It is let in as an incoming call is.
-#[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403, 422), resource(RingNext), throttle(Twilio))]
+#[operation(POST "/api/phone-number/{id}/transfers/{call}", by(twilioSignature), also(403), resource(RingNext), throttle(Twilio))]
 pub(crate) async fn ring_next(
     deps: &Deps,
     found: &Found<'_>,

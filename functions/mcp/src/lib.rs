@@ -81,14 +81,21 @@ impl Answers for Answered {
     }
 
     fn describe(operation: &mut Operation, _: &mut Schemas) {
+        Self::describe_protocol(operation);
+        let forbidden = json!({"status": {"const": 403}, "code": {"const": "forbidden"}});
+        let problem = json!({"schema": {"$ref": "#/components/schemas/Problem", "properties": forbidden}});
+        operation.answers_with(403, "", "application/problem+json", problem);
+    }
+}
+
+impl Answered {
+    /// The answers of `rmcp`, whatever the tools.
+    fn describe_protocol(operation: &mut Operation) {
         let (text, message) = (json!({"schema": {"type": "string"}}), json!({"schema": reference("JsonRpcMessage")}));
         operation.answers_with(200, "The answer.", "application/json", message.clone());
         operation.answers_nothing(202, "A notification was taken.");
         operation.answers_with(400, "", "application/json", message);
         operation.answers_with(400, "", PLAIN, text.clone());
-        let forbidden = json!({"status": {"const": 403}, "code": {"const": "forbidden"}});
-        let problem = json!({"schema": {"$ref": "#/components/schemas/Problem", "properties": forbidden}});
-        operation.answers_with(403, "", "application/problem+json", problem);
         operation.answers_with(403, "", PLAIN, text.clone());
         operation.answers_with(406, "The client does not take both kinds of answers.", PLAIN, text.clone());
         operation.answers_with(415, "`Content-Type` is not `application/json`.", PLAIN, text);

@@ -121,8 +121,8 @@ impl Answers for VoiceAnswered {
         Ok(self.0)
     }
 
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Answered::describe(operation, schemas);
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        Answered::describe_protocol(operation);
         let problem = json!({"schema": reference("Problem")});
         operation.answers_with(400, "", "application/problem+json", problem);
     }

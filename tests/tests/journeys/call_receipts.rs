@@ -214,7 +214,7 @@ async fn an_ended_call_to_which_nothing_listens_leaves_no_event() {
     world.aws.clear_operations();
     assert_eq!(world.run_scheduled_within(SOON).await, 0);
     assert_eq!(world.aws.rows("events"), [] as [Value; 0]);
-    assert_eq!(world.aws.operations().len(), 1, "one look-up of listeners");
+    assert_eq!(world.aws.operations().len(), 2, "the automations that listen and the runs that wait");
 }
 
 #[tokio::test]

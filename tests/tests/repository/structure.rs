@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("tools", &["accounts", "webhooks"]),
     ("tools", &["tool"]),
     ("tools", &["actions"]),
-    ("tools", &["lifecycle", "receipts"]),
+    ("tools", &["lifecycle", "receipts", "spoken_claims"]),
     ("tools", &["connections", "execution"]),
     ("tools", &["catalogue"]),
     ("tools", &["discovery"]),

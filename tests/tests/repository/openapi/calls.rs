@@ -31,7 +31,30 @@ pub(super) async fn incoming() -> Given {
     let form = SignedForm::new(&url, &[("CallSid".to_owned(), "CA1".to_owned())], &world.home.twilio_token);
     let incomplete = form.headers.iter().fold(path.text(form.body), |event, (name, value)| event.header(name, value));
     given.note("incomingCall", 422, &world.send("call-start", &incomplete).await);
+    transfers(&mut given, &world).await;
     given
+}
+
+/// The requests about the line of a caller whose call was transferred.
+async fn transfers(given: &mut Given, world: &World) {
+    let moved = world.aws.rows("calls").remove(0);
+    let transfer = json!({
+        "at": moved["created_at"], "ring_seconds": 20, "returns": true, "briefing": "Ana asks about invoice 42.",
+        "destinations": [{"number": "+14155550199"}], "rung": [],
+    });
+    world.aws.change("calls", text(&moved["id"]), json!({"transfer": transfer}));
+    let mut caller = world.caller("+14155550101");
+    caller.call_sid = text(&moved["call_sid"]).to_owned();
+    for (operation, end) in [("ringNext", ""), ("briefCallee", "/briefing")] {
+        let path = format!("/api/phone-number/{}/transfers/{}{end}", world.home.phone_number_id, text(&moved["id"]));
+        let url = format!("{}{path}", world.options.public_url);
+        for (token, status) in [(world.home.twilio_token.as_str(), 200), ("guessed", 403)] {
+            let form = SignedForm::new(&url, &caller.form(), token);
+            let event = Event::new("POST", &path).text(form.body);
+            let event = form.headers.iter().fold(event, |event, (name, value)| event.header(name, value));
+            given.note(operation, status, &world.send("call-start", &event).await);
+        }
+    }
 }
 
 pub(super) async fn runs_of_tools() -> Given {

@@ -164,8 +164,8 @@ async fn the_fields_of_the_chosen_service_are_shown_and_no_others() {
         let told = told(&answer.body).unwrap_or_else(|| panic!("{}", answer.body));
         assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     }
-    let key = ["api_key", "base_url", "model"];
-    let client = ["audience", "base_url", "client_id", "client_secret", "model", "scope", "token_url"];
+    let key = ["api_key", "base_url", "model", "verify_claims"];
+    let client = ["audience", "base_url", "client_id", "client_secret", "model", "scope", "token_url", "verify_claims"];
     for (service, body, expected) in [
         ("vapi", json!({"api_key": "k"}), ["api_key", "webhook_bearer"].as_slice()),
         ("llm", json!({"api_key": "k"}), &key),
