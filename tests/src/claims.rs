@@ -6,7 +6,8 @@ use serde::Deserialize;
 use shared::{
     Deadline,
     clients::llm::{Account, Llm},
-    spoken_claims::{Evidence, Spoken, SpokenClaim},
+    receipts::Evidence,
+    spoken_claims::{Spoken, SpokenClaim},
 };
 
 #[derive(Debug, Clone, Deserialize)]

@@ -83,16 +83,16 @@ pub(crate) async fn ring_next(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
-    rang: Result<Wanted<Rang>>,
+    rang: Wanted<Rang>,
     _form: DialForm,
 ) -> Result<Twiml> {
     let (request, deadline) = (found.request, found.deadline.at_most(ANSWER_WITHIN));
     let refused_at = Deadline::after(REFUSED_AFTER);
-    let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, rang?, Incoming::read(request)?)));
-    let Ok((Ids(id, call), Wanted(rang), incoming)) = read else {
+    let read = twilio_request::signature(request).and(ids).and_then(|ids| Ok((ids, Incoming::read(request)?)));
+    let Ok((Ids(id, call), incoming)) = read else {
         return refuse(twilio_request::refused(), refused_at).await.map(Twiml);
     };
-    let rang = rang.map_or(0, |Rang(rang)| rang);
+    let rang = rang.0.map_or(0, |Rang(rang)| rang);
     let (count, sid) = (rang.to_string(), incoming.call_sid.as_str());
     let name = ["transfer", call.as_str(), sid, &count];
     let (number, row, claim) =

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::join;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
         Call, CallId, Execution, ExecutionId, ExecutionStatus, Fault, OrganizationId, Timestamp, Tool, ToolEffect,
         ToolId, ToolName, Transfer, TransferOutcome,
     },
-    spoken_claims::Evidence,
     store::{Calls, Cursor, Database, ExecutionFilter, Executions, Tools},
 };
 
@@ -90,6 +89,23 @@ struct ReceiptTransfer {
     to: Option<String>,
     /// Of a transfer with `if_unanswered`; null while it rings, and for other transfers, whose outcome nobody reports.
     outcome: Option<TransferOutcome>,
+}
+
+/// A line of the receipt, as the model sees it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Evidence {
+    pub tool: Option<String>,
+    pub effect: Option<ToolEffect>,
+    pub status: ExecutionStatus,
+    /// Redacted, as in the history.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+}
+
+impl Evidence {
+    pub const fn proves(&self) -> bool {
+        matches!(self.status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
+    }
 }
 
 impl Receipts {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::try_join;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     Deadline, Error, Result,
@@ -19,10 +19,8 @@ use crate::{
     },
     cut::cut,
     error,
-    models::{
-        Budget, Call, ClaimCheck, ClaimCheckStatus, ExecutionStatus, Timestamp, ToolEffect, ToolName, UnprovenClaim,
-    },
-    receipts::Receipts,
+    models::{Budget, Call, ClaimCheck, ClaimCheckStatus, Timestamp, ToolName, UnprovenClaim},
+    receipts::{Evidence, Receipts},
     store::{Budgets, Calls, Database, ToolAttachments, Tools},
     telemetry,
 };
@@ -62,23 +60,6 @@ pub struct ClaimChecks {
     calls: Calls,
     attachments: ToolAttachments,
     tools: Tools,
-}
-
-/// A line of the receipt, as the model sees it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Evidence {
-    pub tool: Option<String>,
-    pub effect: Option<ToolEffect>,
-    pub status: ExecutionStatus,
-    /// Redacted, as in the history.
-    #[serde(default)]
-    pub arguments: Map<String, Value>,
-}
-
-impl Evidence {
-    const fn proves(&self) -> bool {
-        matches!(self.status, ExecutionStatus::Succeeded | ExecutionStatus::Partial)
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -295,6 +276,10 @@ fn tool_name(text: &str) -> Option<ToolName> {
 mod tests {
     use super::*;
     use crate::clients::llm::{Finish, ToolCall};
+    use serde_json::Map;
+
+    use super::*;
+    use crate::models::{ExecutionStatus, ToolEffect};
 
     fn answer(text: &str, arguments: Option<&str>) -> Completion {
         let call = |arguments: &str| ToolCall { id: "1".into(), name: FUNCTION.into(), arguments: arguments.into() };
