@@ -278,7 +278,6 @@ mod tests {
     use crate::clients::llm::{Finish, ToolCall};
     use serde_json::Map;
 
-    use super::*;
     use crate::models::{ExecutionStatus, ToolEffect};
 
     fn answer(text: &str, arguments: Option<&str>) -> Completion {
