@@ -98,8 +98,8 @@ impl Deps {
     }
 }
 
-/// Twilio's form. The handler reads it after it has checked the path's id.
-struct Form;
+/// Twilio's form about a call. The handler reads it after it has checked the path's id.
+pub(crate) struct Form;
 
 /// TwiML.
 pub(crate) struct Twiml(Reply);
@@ -239,6 +239,11 @@ impl Part for Form {
             "AccountSid": {"type": "string", "description": "The account of the number's credentials."},
             "From": {"type": "string", "description": "The caller: a number, or nothing of the kind."},
             "To": {"type": "string", "description": "The number that is called."},
+            "CallStatus": {"type": "string", "description": "Of the caller's line."},
+            "DialCallStatus": {
+                "type": "string",
+                "description": "After a destination of a transfer rang: `completed`, `answered`, `busy`, `no-answer`, `failed` or `canceled`.",
+            },
         }});
         let example = json!({
             "CallSid": "CA0123456789abcdef0123456789abcdef", "AccountSid": "AC0123456789abcdef0123456789abcdef",

@@ -1,4 +1,4 @@
-//! A caller's line that a tool moved: Twilio requests what to do before each destination rings, and after the last one.
+//! A caller's line that a tool moved: Twilio requests TwiML before each destination rings, and after the last one.
 //!
 //! The row of the call says which destinations ring. `?rang=` counts those that rang, so a repeated request gets its earlier
 //! answer. If nobody answers, the caller returns in a new call with the same agent, whose context begins with the reason.
@@ -8,17 +8,15 @@ use std::{collections::BTreeMap, str::FromStr};
 use futures_util::join;
 use serde_json::{Map, Value};
 use shared::{
-    Deadline, Error, Result,
-    described::{Schemas, json},
-    error,
-    http::{Asks, Found, Ids, Operation, Part, Reply, Request, Wanted, operation},
+    Deadline, Error, Result, error,
+    http::{Asks, Found, Ids, Reply, Request, Wanted, operation},
     idempotency::Claim,
     models::{Call, CallId, E164, PhoneNumber, PhoneNumberId, ReturningTransfer, Timestamp, TransferOutcome},
     telemetry,
 };
 
 use crate::{
-    ANSWER_WITHIN, CreatedCall, Deps, REFUSED_AFTER, Twiml, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
+    ANSWER_WITHIN, CreatedCall, Deps, Form, REFUSED_AFTER, Twiml, VAPI_WITHIN, admitted, ask_vapi, begun, claim,
     creates_calls,
     early::{Early, changes_nothing},
     on_call_start, record, refuse, release, start, started,
@@ -48,31 +46,6 @@ impl Asks for Rang {
     const DOC: &'static str = "How many destinations rang.";
 }
 
-/// Twilio's form about a moved call.
-pub(crate) struct DialForm;
-
-impl Part for DialForm {
-    fn of(_: &Found<'_>) -> Result<Self> {
-        Ok(Self)
-    }
-
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let schema = json!({"type": "object", "required": ["CallSid", "AccountSid", "From", "To"], "properties": {
-            "CallSid": {"type": "string", "maxLength": 64},
-            "AccountSid": {"type": "string"},
-            "From": {"type": "string"},
-            "To": {"type": "string"},
-            "CallStatus": {"type": "string", "description": "Of the caller's line."},
-            "DialCallStatus": {"type": "string", "description": "`completed`, `answered`, `busy`, `no-answer`, `failed` or `canceled`."},
-        }});
-        let example = json!({
-            "CallSid": "CA0123456789abcdef0123456789abcdef", "AccountSid": "AC0123456789abcdef0123456789abcdef",
-            "From": "+14155550101", "To": "+15005550006", "CallStatus": "in-progress", "DialCallStatus": "no-answer",
-        });
-        operation.sends_as("application/x-www-form-urlencoded", json!({"schema": schema, "example": example}));
-    }
-}
-
 /// Ring the next destination of a transfer
 ///
 /// Twilio requests it for a caller whose call a `transfer_call` with `if_unanswered` moved: first, and after each destination
@@ -84,7 +57,7 @@ pub(crate) async fn ring_next(
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
     rang: Wanted<Rang>,
-    _form: DialForm,
+    _form: Form,
 ) -> Result<Twiml> {
     let (request, deadline) = (found.request, found.deadline.at_most(ANSWER_WITHIN));
     let refused_at = Deadline::after(REFUSED_AFTER);
@@ -114,7 +87,12 @@ pub(crate) async fn ring_next(
     let ticket = match claim {
         Ok(Claim::Mine(ticket)) => Some(ticket),
         Ok(Claim::Completed(Value::String(twiml))) => return Ok(Twiml(Reply::twiml(twiml))),
-        Ok(_) => None,
+        Ok(Claim::Completed(_) | Claim::Unknown { .. }) => {
+            tracing::warn!(call.id = %call.id, "a late repetition of an unanswered request about a transfer was ignored");
+            return Ok(Twiml(Reply::twiml(twiml::fallback(number.fallback_number.as_ref()))));
+        }
+        // Its twin is still at it, or died a moment ago: the caller is on the line all the same.
+        Ok(Claim::Running) => None,
         Err(outage) => {
             tracing::error!(call.id = %call.id, "a transfer could not be claimed: {}", error::chain(&outage));
             None
@@ -134,7 +112,7 @@ pub(crate) async fn brief_callee(
     deps: &Deps,
     found: &Found<'_>,
     ids: Result<Ids<PhoneNumberId, CallId>>,
-    _form: DialForm,
+    _form: Form,
 ) -> Result<Twiml> {
     let request = found.request;
     let refused_at = Deadline::after(REFUSED_AFTER);

@@ -44,7 +44,7 @@ pub(crate) struct CallView {
     returned_from: Option<CallId>,
     /// The call in which the caller is back with the agent.
     returned_as: Option<CallId>,
-    /// What the agent said against what its tools did; null without `verify_claims` of the organization's LLM account.
+    /// The agent's words compared with the effects of its tools; null without `verify_claims` of the organization's LLM account.
     claim_check: Option<ClaimCheck>,
 }
 

@@ -62,7 +62,7 @@ struct OwnKeyView {
     /// False: the platform's account is used.
     own: bool,
     updated_at: Option<Timestamp>,
-    /// Of `llm`: what agents say is checked against what their tools did.
+    /// Of `llm`: the words of agents are compared with the effects of their tools.
     verify_claims: bool,
 }
 
@@ -97,7 +97,7 @@ async fn list_keys(deps: &Deps, asked: &Asked<'_>) -> Result<Page<OwnKeyView>> {
 /// longer called with the bearer of the platform's credential: with their own tokens, or with `webhook_bearer`.
 ///
 /// For `llm`, `LlmKey` or `LlmClient`: any service that speaks OpenAI's API. The addresses must be public and https. With
-/// `verify_claims` the account also reads, at the end of each call, what the agent said: see `claim_check` of a call.
+/// `verify_claims` the account also reads the agent's words at the end of each call: see `claim_check` of a call.
 ///
 /// The previous key is replaced as a whole. The key goes to Secrets Manager.
 ///

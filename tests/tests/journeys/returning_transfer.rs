@@ -257,6 +257,40 @@ async fn a_lost_answer_of_twilios_moves_the_call_no_second_time() {
 }
 
 #[tokio::test]
+async fn a_claim_of_the_call_whose_answer_was_lost_is_its_own() {
+    let transfer = Transfer::of(&json!({})).await;
+    let lost = tests::aws::Fault::new("UpdateItem", "calls", tests::aws::Trouble::DropAfter);
+    transfer.world.aws.inject(lost);
+    transfer.asked().await.result();
+    assert_eq!(transfer.line().moved_to.len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_could_not_be_recorded_begins_nothing_hours_later() {
+    let transfer = Transfer::of(&json!({"say": SORRY})).await;
+    transfer.asked().await.result();
+    transfer.world.vapi.end_call(&transfer.id);
+    let (world, line) = (&transfer.world, transfer.line());
+    transfer.post(&SignedForm::new(&line.moved_to[0], &line.after(Rings::NoAnswer), &world.home.twilio_token)).await;
+    let after = format!("{}?rang=1", line.moved_to[0]);
+    let form = SignedForm::new(&after, &line.after(Rings::NoAnswer), &world.home.twilio_token);
+    let fault =
+        tests::aws::Fault::new("UpdateItem", "idempotency", tests::aws::Trouble::Error("AccessDeniedException"));
+    world.aws.inject(fault.after(1).times(9));
+    assert!(twiml(&transfer.post(&form).await).unwrap().contains("<Stream"));
+    world.aws.clear_faults();
+    for row in world.aws.rows("idempotency") {
+        if let Some(until) = row["lease_until"].as_i64() {
+            world.aws.change("idempotency", row["id"].as_str().unwrap(), json!({"lease_until": until - 3_600_000}));
+        }
+    }
+    let before = world.vapi.requests().len();
+    let late = twiml(&transfer.post(&form).await).unwrap();
+    assert!(late.contains("<Say>") && !late.contains("<Stream"), "{late}");
+    assert_eq!((world.vapi.requests().len(), world.aws.rows("calls").len()), (before, 2));
+}
+
+#[tokio::test]
 async fn a_repeated_request_of_twilios_gets_the_same_answer_and_begins_nothing() {
     let transfer = Transfer::of(&json!({"say": SORRY})).await;
     transfer.asked().await.result();

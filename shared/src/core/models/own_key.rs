@@ -51,7 +51,7 @@ pub struct OwnKey {
     /// End of the secret's name. Each stored key gets a new one, so a secret's content never changes.
     pub id: SecretId,
     pub updated_at: Timestamp,
-    /// The LLM account checks what agents say against what their tools did.
+    /// The LLM account compares the words of agents with the effects of their tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifies_claims: bool,
 }

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CallId, E164, Timestamp};
+use super::{CallId, E164, ExecutionId, Timestamp};
 use crate::described::Described;
 
 /// The transfer in the row of its call. At its end the destinations, the briefing and the sentence are removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturningTransfer {
+    /// The execution that moved the line.
+    pub execution_id: ExecutionId,
     pub at: Timestamp,
     /// How long each destination rings.
     pub ring_seconds: u16,
@@ -152,6 +154,7 @@ mod tests {
 
     fn transfer() -> ReturningTransfer {
         ReturningTransfer {
+            execution_id: ExecutionId::generate(),
             at: Timestamp::now(),
             ring_seconds: 20,
             destinations: vec![

@@ -10,7 +10,8 @@ use crate::{
 };
 
 impl Calls {
-    /// Claims the call for one transfer. False: it is over, or it has been transferred.
+    /// Claims the call for one transfer. False: it is over, or it has been transferred. A write whose answer was lost is repeated,
+    /// and finds its own transfer.
     pub async fn begin_transfer(
         &self,
         organization: OrganizationId,
@@ -19,9 +20,10 @@ impl Calls {
     ) -> Result<bool> {
         self.update(organization, call, "SET #transfer = :transfer, #updated_at = :now")
             .when(
-                "#organization_id = :organization AND attribute_not_exists(#transfer) AND attribute_not_exists(#ended_at)",
+                "#organization_id = :organization AND attribute_not_exists(#ended_at) \
+                 AND (attribute_not_exists(#transfer) OR #transfer.#execution_id = :execution)",
             )
-            .with([(":transfer", to_attribute(transfer)?)])
+            .with([(":transfer", to_attribute(transfer)?), (":execution", text(transfer.execution_id))])
             .unless_refused()
             .await
     }

@@ -68,7 +68,7 @@ pub async fn run(
         ToolAction::PipedreamAction(action) => action.run(services, context, arguments, &hidden).await,
         ToolAction::Query(action) => action.run(services, context, arguments).await?,
         ToolAction::Sms(action) => action.run(services, context, arguments, attempt.done).await?.hiding(&hidden),
-        ToolAction::TransferCall(action) => action.run(services, context, arguments).await?.hiding(&hidden),
+        ToolAction::TransferCall(action) => action.run(services, context, arguments, attempt.id).await?.hiding(&hidden),
         ToolAction::PlaceCall(action) => {
             Box::pin(action.run(services, context, arguments, attempt)).await?.hiding(&hidden)
         }

@@ -42,7 +42,7 @@ use crate::{
     Deadline, Result,
     clients::call_control::{self, NotAccepted},
     fields::{Fields, kind},
-    models::{ControlUrl, DialDestination, E164, Fault, OrganizationId},
+    models::{ControlUrl, DialDestination, E164, ExecutionId, Fault, OrganizationId},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -199,6 +199,7 @@ impl TransferCall {
         services: &ActionClients,
         context: &CallContext<'_>,
         arguments: &Map<String, Value>,
+        execution: ExecutionId,
     ) -> Result<ToolOutcome> {
         let (target, label) = match self.stored.allowed.chosen(arguments) {
             Ok(chosen) => chosen,
@@ -209,7 +210,7 @@ impl TransferCall {
             Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         if let Some(rule) = &self.stored.if_unanswered {
-            return rule.move_line(services, context, target, label, briefing).await;
+            return rule.move_line(services, context, execution, (target, label), briefing).await;
         }
         let (call, permitted) =
             try_join(live_call::find(services, context), target.permitted(services, context.organization)).await?;

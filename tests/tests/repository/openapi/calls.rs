@@ -39,7 +39,7 @@ pub(super) async fn incoming() -> Given {
 async fn transfers(given: &mut Given, world: &World) {
     let moved = world.aws.rows("calls").remove(0);
     let transfer = json!({
-        "at": moved["created_at"], "ring_seconds": 20, "returns": true, "briefing": "Ana asks about invoice 42.",
+        "execution_id": NOBODY, "at": moved["created_at"], "ring_seconds": 20, "returns": true, "briefing": "Ana asks about invoice 42.",
         "destinations": [{"number": "+14155550199"}], "rung": [],
     });
     world.aws.change("calls", text(&moved["id"]), json!({"transfer": transfer}));

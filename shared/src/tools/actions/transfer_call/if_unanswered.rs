@@ -17,7 +17,7 @@ use crate::{
     actions::ActionClients,
     clients::twilio,
     fields::{Fields, kind},
-    models::{DialDestination, ReturningTransfer, Timestamp},
+    models::{DialDestination, ExecutionId, ReturningTransfer, Timestamp},
     tool::{CallContext, Effect, ToolOutcome},
 };
 
@@ -80,8 +80,8 @@ impl IfUnanswered {
         &self,
         services: &ActionClients,
         context: &CallContext<'_>,
-        target: &Target,
-        label: Option<&str>,
+        execution_id: ExecutionId,
+        (target, label): (&Target, Option<&str>),
         briefing: Option<String>,
     ) -> Result<ToolOutcome> {
         let call = context.conversation.call.as_ref();
@@ -103,6 +103,7 @@ impl IfUnanswered {
         let further = self.then.iter().filter_map(Target::dialled);
         destinations.extend(further.filter(|further| Some(further) != target.dialled().as_ref()));
         let transfer = ReturningTransfer {
+            execution_id,
             at: Timestamp::now(),
             ring_seconds: self.after_seconds,
             destinations,
