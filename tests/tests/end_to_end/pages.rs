@@ -67,7 +67,7 @@ impl Block {
     }
 }
 
-/// All blocks with a language; blocks without one show output.
+/// All blocks with the language of a program; the others show output, a drawing, or data. JSON must be valid.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -85,7 +85,11 @@ fn blocks(text: &str) -> Vec<Block> {
         }
     }
     assert!(open.is_none(), "a block of code has no end");
-    blocks.retain(|block| !block.language.is_empty());
+    for block in blocks.iter().filter(|block| block.language == "json") {
+        let read = serde_json::from_str::<serde_json::Value>(&block.code);
+        assert!(read.is_ok(), "line {}: `{}` is not JSON: {read:?}", block.line, block.first_line());
+    }
+    blocks.retain(|block| !["", "json", "mermaid"].contains(&block.language.as_str()));
     blocks
 }
 
@@ -208,8 +212,8 @@ fn a_placeholder_gets_a_value_and_nothing_else_does() {
 }
 
 #[test]
-fn the_blocks_of_a_page_are_those_with_a_language() {
-    let blocks = blocks("# A\n\n```sh\nmake run\n```\n\n```\nprinted\n```\n```json\n{}\n```\n");
+fn the_blocks_of_a_page_are_its_programs() {
+    let blocks = blocks("# A\n\n```sh\nmake run\n```\n\n```\nprinted\n```\n```json\n{}\n```\n```ts\nlet a;\n```\n");
     let seen: Vec<_> = blocks.iter().map(|block| (block.line, block.language.as_str(), block.first_line())).collect();
-    assert_eq!(seen, [(4, "sh", "make run"), (11, "json", "{}")]);
+    assert_eq!(seen, [(4, "sh", "make run"), (14, "ts", "let a;")]);
 }
