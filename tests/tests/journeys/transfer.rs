@@ -579,6 +579,27 @@ async fn a_transfer_that_certainly_did_not_happen_may_be_tried_again() {
 }
 
 #[tokio::test]
+async fn a_call_that_ends_between_the_two_messages_of_a_handover_is_not_handed_over() {
+    let world = World::start().await;
+    let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
+    let tool = world.attached(&transfer(&json!({"target": target, "message": "Ana"}))).await;
+    let call = world.call(&tool, json!({}));
+    came_in(&world, &world.home, &call);
+    // The message is taken at once, and its answer takes a while.
+    world.vapi.inject(Fault::delay(1_000).on("POST", "/control"));
+    let hangs_up = async {
+        while heard(&world, &call).is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        world.vapi.end_call(id(&call));
+    };
+    let (answer, ()) = tokio::join!(world.call_tool(&call), hangs_up);
+    assert!(refused(&answer).contains("nothing was transferred"));
+    assert_eq!((heard(&world, &call).len(), asked(&world)), (1, 2));
+    assert_eq!(world.executions()[0]["status"], "failed");
+}
+
+#[tokio::test]
 async fn a_control_url_is_in_no_log_no_answer_and_no_history() {
     let logs = Logs::capture();
     let world = World::start().await;
