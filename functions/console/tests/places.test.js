@@ -56,12 +56,19 @@ test('what needs a person is in one list, and one failure of many calls is one r
     approvals: [approval('a', 5)],
     paused: [{ id: 'p', name: 'Report', pause_reason: null, paused_by_run: 'r9', updated_at: now }],
     runs: [{ id: 'r', status: 'failed', error: 'Gone.', created_at: now }, { id: 'old', status: 'failed', created_at: '2020-01-01T00:00:00Z' }, { id: 'fine', status: 'completed', created_at: now }],
+    calls: [
+      { id: 'c3', caller_phone_number: '+2', created_at: now, ended_at: now, claim_check: { unproven: [{ tool: 'book' }, { tool: null }] } },
+      { id: 'c4', created_at: now, claim_check: { unproven: [] } },
+      { id: 'c5', created_at: now, claim_check: null },
+      { id: 'c6', created_at: '2020-01-01T00:00:00Z', claim_check: { unproven: [{ tool: null }] } },
+    ],
     failures: [failure('c1', 'e1'), failure('c2', 'e2')],
     usage: { runs_per_hour: { used: 90, limit: 100, until: now }, executions_per_hour: { used: 1, limit: 100, until: now } },
     nameOf: (id) => id ?? 'A prompt',
   });
-  assert.deepEqual(needs.map(({ word, to }) => [word, to]), [['Approval', 'a'], ['Tool failed', 'c1'], ['Run', 'r'], ['Paused', 'r9'], ['Near limit', null]]);
-  assert.equal(needs[1].title, 'Send, in 2 calls');
+  assert.deepEqual(needs.map(({ word, to }) => [word, to]), [['Approval', 'a'], ['Unproven', 'c3'], ['Tool failed', 'c1'], ['Run', 'r'], ['Paused', 'r9'], ['Near limit', null]]);
+  assert.deepEqual([needs[1].title, needs[1].why], ['In the call of +2', 'The agent confirmed 2 effects that no tool had (book).']);
+  assert.equal(needs[2].title, 'Send, in 2 calls');
 });
 
 test('calls are counted by hour, and it is said where older ones are not known', () => {

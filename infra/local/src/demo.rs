@@ -7,11 +7,12 @@
 //! 4. The agent looks something up ([`lookup`]).
 //! 5. The agent transfers the caller ([`transfer`]).
 //! 6. Nobody answers another transfer, and the caller returns ([`returning_transfer`]).
-//! 7. A tool is tested before it is saved ([`tools_test`]).
-//! 8. An automation reads a web page and returns its contents as JSON ([`automation`]).
-//! 9. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
-//! 10. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
-//! 11. An event makes the agent call a customer; the answered call starts another automation ([`placed_call`]).
+//! 7. A request is read back to the caller, and counts once ([`read_back`]).
+//! 8. A tool is tested before it is saved ([`tools_test`]).
+//! 9. An automation reads a web page and returns its contents as JSON ([`automation`]).
+//! 10. An agent builds an automation over the Model Context Protocol; a person activates it ([`agent`]).
+//! 11. Events, an approval and a schedule run automations, and an event is replayed ([`events`]).
+//! 12. An event makes the agent call a customer; the answered call starts another automation ([`placed_call`]).
 
 mod agent;
 mod automation;
@@ -20,6 +21,7 @@ mod incoming;
 mod lifecycle;
 mod lookup;
 mod placed_call;
+mod read_back;
 mod returning_transfer;
 mod tools_test;
 mod transfer;
@@ -37,7 +39,7 @@ use crate::{
 };
 
 /// The number of steps that [`play`] prints.
-pub const ACTS: usize = 11;
+pub const ACTS: usize = 12;
 
 #[derive(Debug, Clone)]
 pub struct Played {
@@ -57,6 +59,7 @@ pub async fn play(stack: &Stack, progress: &Progress) -> Result<Played> {
     lookup::play(&user, progress).await?;
     transfer::play(&user, progress).await?;
     returning_transfer::play(&user, progress).await?;
+    read_back::play(&user, progress).await?;
     tools_test::play(&user, progress).await?;
     automation::play(&user, progress).await?;
     agent::play(&user, progress).await?;

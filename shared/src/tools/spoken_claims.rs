@@ -21,12 +21,15 @@ use crate::{
     error,
     models::{Budget, Call, ClaimCheck, ClaimCheckStatus, Timestamp, ToolName, UnprovenClaim},
     receipts::{Evidence, Receipts},
-    store::{Budgets, Calls, Database, ToolAttachments, Tools},
+    store::{Budgets, Calls, Counted, Database, Quotas, Room, ToolAttachments, Tools, Window},
     telemetry,
 };
 
-/// Within VAPI's 20 s for a server message.
-const WITHIN: Duration = Duration::from_secs(17);
+/// The check holds an execution of Lambda that live calls may need, and the sentences may not wait in a queue, which would store
+/// them. So it is short, and an organization has few at once.
+const WITHIN: Duration = Duration::from_secs(8);
+/// Of an organization, counted by the clock's minute: a check whose process dies counts until the minute ends.
+const AT_ONCE: u32 = 4;
 const MOST_SENTENCES: usize = 150;
 /// Bytes.
 const LONGEST_SENTENCE: usize = 600;
@@ -56,6 +59,7 @@ pub struct ClaimChecks {
     model: String,
     accounts: Accounts,
     budgets: Budgets,
+    quotas: Quotas,
     receipts: Receipts,
     calls: Calls,
     attachments: ToolAttachments,
@@ -89,6 +93,7 @@ impl ClaimChecks {
             model,
             accounts,
             budgets,
+            quotas: Quotas::new(database),
             receipts: Receipts::new(database),
             calls: Calls::new(database),
             attachments: ToolAttachments::new(database),
@@ -136,14 +141,16 @@ impl ClaimChecks {
         if cost.is_some_and(|cost| cost.is_used_up(Timestamp::now())) {
             return Ok(ClaimCheck { status: ClaimCheckStatus::OverBudget, ..ClaimCheck::begun() });
         }
-        let receipt = async {
-            let record = self.receipts.record(organization, &call.id).await?;
-            self.receipts.receipt(organization, &record, deadline).await
+        let wanted = [(Counted::ClaimChecks, Window::Minute, AT_ONCE)];
+        let Room::Taken(room) = self.quotas.take_each(organization, &wanted, Some(call.id.as_str()), deadline).await?
+        else {
+            return Ok(ClaimCheck { status: ClaimCheckStatus::Busy, ..ClaimCheck::begun() });
         };
-        let (receipt, tools) = try_join!(receipt, self.names_of_tools(call, deadline))?;
-        let receipt = receipt.evidence(MOST_LINES);
-        let spoken = Spoken { agent_said: &said, receipt: &receipt, tools: &tools };
-        let (claims, usage) = spoken.ask(&self.llm, account, deadline).await?;
+        let asked = self.ask(call, account, &said, deadline).await;
+        if let Err(outage) = self.quotas.release(room).await {
+            tracing::warn!(call.id = %call.id, "a check of claims counts for its minute: {}", error::chain(&outage));
+        }
+        let (claims, usage) = asked?;
         let cost = usage.cost.unwrap_or_default();
         self.budgets.spend(organization, true, cost).await?;
         let claims = match claims {
@@ -159,6 +166,24 @@ impl ClaimChecks {
             unproven: unproven.collect(),
             cost: usage.cost,
         })
+    }
+
+    async fn ask(
+        &self,
+        call: &Call,
+        account: &llm::Account,
+        said: &[String],
+        deadline: Deadline,
+    ) -> Result<(Result<Vec<SpokenClaim>, String>, Usage)> {
+        let organization = call.organization_id;
+        let receipt = async {
+            let record = self.receipts.record(organization, &call.id).await?;
+            self.receipts.receipt(organization, &record, deadline).await
+        };
+        let (receipt, tools) = try_join!(receipt, self.names_of_tools(call, deadline))?;
+        let receipt = receipt.evidence(MOST_LINES);
+        let spoken = Spoken { agent_said: said, receipt: &receipt, tools: &tools };
+        Ok(spoken.ask(&self.llm, account, deadline).await?)
     }
 
     async fn names_of_tools(&self, call: &Call, deadline: Deadline) -> Result<Vec<String>> {

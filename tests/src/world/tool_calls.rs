@@ -40,8 +40,11 @@ impl World {
         event
     }
 
+    /// The caller hears the tool's sentences in the meantime ([`Standin::spoken`](local::standins::Standin::spoken)).
     pub async fn call_tool(&self, call: &ToolCall) -> Answer {
-        self.send("execute", &self.vapi_event(call)).await
+        let event = self.vapi_event(call);
+        let failed = |answer: &Answer| !(200..300).contains(&answer.status);
+        self.vapi.while_speaking(call, self.send("execute", &event), failed).await
     }
 
     /// Creates a `function` tool at VAPI that sends its `tool-calls` messages to this tool, attached to the home

@@ -3,6 +3,7 @@
 
 use local::standins::{Fault, Standin, twilio};
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 use tests::{World, ai_sms, aws, phone};
 
 async fn later(world: &World) -> Value {
@@ -405,4 +406,41 @@ async fn a_worker_that_dies_while_telling_releases_its_turn_and_tells_nothing_tw
     world.aws.post("executions", &message);
     assert_eq!(world.run_queued().await, 0);
     assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), false)]);
+}
+
+#[tokio::test]
+async fn a_call_that_ends_between_two_results_is_told_the_first_alone() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "orders", "speak").await;
+    answers(&crm, "orders", Fault::body(json!("A-1")));
+    answers(&crm, "orders", Fault::body(json!("A-2")));
+    asked_for(&world, &tool, &call).await;
+    assert_eq!(world.run_queued().await, 0);
+    // Our record does not know the end yet.
+    world.vapi.end_call(&call);
+    asked_for(&world, &tool, &call).await;
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), true)]);
+    assert_eq!(
+        (moments(&world, &call, "result_injected").await.len(), moments(&world, &call, "result_failed").await.len()),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn an_hour_later_a_live_call_hears_that_nothing_was_done() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "orders", "speak").await;
+    asked_for(&world, &tool, &call).await;
+    let mut message = world.aws.messages("executions").remove(0);
+    while world.aws.receive("executions", 3).is_some() {}
+    let hour_ago = Timestamp::now().as_millis() - 3_600_000;
+    message["queued_at"] = json!(Timestamp::from_millis(hour_ago));
+    world.aws.post("executions", &message.to_string());
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(crm.requests().len(), 0);
+    let [(told, speaks)] = &heard(&world, &call)[..] else { panic!("one message: {:?}", heard(&world, &call)) };
+    assert!(*speaks && told.contains("too long ago"), "{told}");
 }

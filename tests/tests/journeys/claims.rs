@@ -1,9 +1,17 @@
 //! `verify_claims`: what an agent said is compared with what its tools did.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
 use serde_json::{Value, json};
+use shared::models::Timestamp;
 use tests::{
     Answer, Event, Options, World,
+    automation::AMPLE,
     claims::{Score, measure, transcripts},
     phone,
     standins::{
@@ -43,10 +51,14 @@ impl Claims {
 
     /// VAPI's report of the call's end, with these sentences.
     async fn report(&self, said: &[(&str, &str)]) -> Answer {
+        self.report_of(CALL, said).await
+    }
+
+    async fn report_of(&self, call: &str, said: &[(&str, &str)]) -> Answer {
         let messages: Vec<Value> =
             said.iter().map(|(role, text)| json!({"role": role, "message": text, "time": 1.0})).collect();
         let report = json!({"message": {
-            "type": "end-of-call-report", "endedReason": "customer-ended-call", "call": {"id": CALL},
+            "type": "end-of-call-report", "endedReason": "customer-ended-call", "call": {"id": call},
             "artifact": {"messages": messages},
         }});
         let bearer = format!("Bearer {}", self.world.options.webhook_bearer.as_ref().unwrap());
@@ -158,21 +170,77 @@ async fn a_used_up_budget_asks_no_model() {
     assert_eq!((claims.asked().len(), &claims.check().await["status"]), (0, &json!("over_budget")));
 }
 
+/// The first example in the page that has these words, as it stands there.
+fn example(words: &str) -> Value {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/automations.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut blocks = page.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+    serde_json::from_str(blocks.find(|block| block.contains(words)).unwrap()).unwrap()
+}
+
 #[tokio::test]
-async fn an_automation_hears_of_unproven_claims() {
+async fn an_automation_hears_of_unproven_claims_alone() {
+    for (proof, texts) in [(None, 1), (Some(1), 0)] {
+        let claims = Claims::of(true).await;
+        let world = &claims.world;
+        world.catalogue_service("calls");
+        let mut sms = example("\"Text the receipt\"");
+        sms["from"]["phone_number_id"] = json!(world.home.phone_number_id);
+        world.tool(&sms).await;
+        let automation = world.active(&example("\"Unproven claims\"")).await;
+        let before = world.twilio.messages().len();
+        claims.reports(&json!([{"sentence": 1, "tool": claims.name(), "line": proof}]));
+        claims.said().await.expect(200);
+        assert_eq!(world.run_scheduled_within(30).await, 0);
+        assert_eq!(world.run_loop(AMPLE).await, 0);
+        assert_eq!(world.runs_of(&automation).len(), texts);
+        let sent = world.twilio.messages().split_off(before);
+        assert_eq!(sent.len(), texts, "{sent:?}");
+        if let Some(text) = sent.first() {
+            assert!(text.body.contains("no tool did (1)") && text.body.contains(CALL), "{}", text.body);
+        }
+    }
+}
+
+/// The model's time is not that of a live call.
+#[tokio::test]
+async fn a_slow_model_holds_the_report_for_eight_seconds_at_most() {
     let claims = Claims::of(true).await;
-    claims.world.catalogue_service("calls");
-    let listening = json!({
-        "name": "Unproven", "trigger_type": "webhook",
-        "trigger_config": {"service": "Calls", "event_type": "call.ended", "filters": {"path": "call.unproven_claims", "op": ">", "value": 0}},
-        "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
-        "fingerprints": {"current_time": "built-in"},
-    });
-    let automation = claims.world.active(&listening).await;
-    claims.reports(&json!([{"sentence": 2, "tool": null, "line": null}]));
+    claims.own.inject(Fault::delay(30_000));
+    let begun = Instant::now();
     claims.said().await.expect(200);
-    assert_eq!(claims.world.run_scheduled_within(30).await, 0);
-    assert_eq!(claims.world.runs_of(&automation).len(), 1);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(9_500), "{took:?}");
+    assert_eq!(claims.check().await["status"], "failed");
+}
+
+#[tokio::test]
+async fn a_fifth_check_at_once_is_not_made() {
+    let claims = Claims::of(true).await;
+    let calls: Vec<String> = (0..6).map(|number| format!("call-{number}")).collect();
+    for call in &calls {
+        claims.world.incoming_call(&claims.world.home, call, &phone(1));
+    }
+    claims.own.inject(Fault::delay(3_000).times(6));
+    claims.own.script((0..6).map(|_| Turn::tool("report_claims", json!({"claims": []}))));
+    let said = [("bot", "I sent you the text.")];
+    let reports = calls.iter().map(|call| claims.report_of(call, &said));
+    let minute = Timestamp::now().minute();
+    for answer in join_all(reports).await {
+        answer.expect(200);
+    }
+    let one_minute = Timestamp::now().minute() == minute;
+    let rows = calls.iter().map(|call| claims.world.aws.row("calls", call).unwrap());
+    let all: Vec<Value> = rows.map(|row| row["claim_check"]["status"].clone()).collect();
+    let count = |wanted: &str| all.iter().filter(|status| **status == wanted).count();
+    assert!(count("checked") >= 4 && count("checked") + count("busy") == 6, "{all:?}");
+    assert!(count("checked") == 4 || !one_minute, "{all:?}");
+    assert_eq!(claims.asked().len(), count("checked"));
+    // They gave their room back.
+    claims.own.clear_faults();
+    claims.reports(&json!([]));
+    claims.said().await.expect(200);
+    assert_eq!(claims.check().await["status"], "checked");
 }
 
 /// The model here answers with the labels, so the measure itself is measured.

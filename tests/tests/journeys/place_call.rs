@@ -6,6 +6,7 @@ use shared::models::Timestamp;
 use tests::{
     Answer, Event, World,
     automation::AMPLE,
+    distant_weekday,
     logs::Logs,
     phone,
     standins::{DropAt, Fault, llm::Turn},
@@ -144,11 +145,7 @@ async fn nobody_is_called_against_a_rule_and_the_answer_names_it() {
         let told = sentence(&place(&world, &any, &json!({"to": to})).await);
         assert!(told.contains(why), "{to}: {told}");
     }
-    // A day of the week that it is nowhere.
-    let days = usize::try_from(Timestamp::now().as_seconds() / 86_400).unwrap();
-    // The first day of 1970 was a Thursday.
-    let far = ["thu", "fri", "sat", "sun", "mon", "tue", "wed"][(days + 3) % 7];
-    let hours = json!({"hours": {"from": "00:00", "until": "24:00", "days": [far]}});
+    let hours = json!({"hours": {"from": "00:00", "until": "24:00", "days": [distant_weekday()]}});
     let closed = tool(&world, &hours).await;
     let told = sentence(&place(&world, &closed, &json!({"to": phone(1)})).await);
     assert!(told.contains("America/Los_Angeles") && told.contains("from 00:00 to 24:00 on"), "{told}");

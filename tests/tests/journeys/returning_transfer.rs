@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tests::{
-    Answer, Event, Options, World, phone,
+    Answer, Event, Options, World, distant_weekday, phone,
     standins::{
         Effect, Fault, Standin,
         twilio::{self, Heard, IncomingCall, Line, Rings, SignedForm, Twilio},
@@ -112,6 +112,11 @@ fn said(text: &str) -> Heard {
     Heard::Said(text.to_owned())
 }
 
+/// Hours on a day that it is nowhere.
+fn closed_now() -> Value {
+    json!({"from": "09:00", "until": "17:00", "days": [distant_weekday()]})
+}
+
 #[tokio::test]
 async fn wrong_fields_are_named() {
     let world = World::start().await;
@@ -124,6 +129,10 @@ async fn wrong_fields_are_named() {
         (json!({"then": [desk, {"type": "number", "number": "911"}]}), vec!["if_unanswered.then[1].number"]),
         (json!({"then": vec![desk.clone(); 5]}), vec!["if_unanswered.then"]),
         (json!({"then": [assistant]}), vec!["if_unanswered.then[0].type"]),
+        (
+            json!({"then": [{"type": "number", "number": DESK, "hours": closed_now(), "time_zone": "Mars/Base"}]}),
+            vec!["if_unanswered.then[0].time_zone"],
+        ),
     ] {
         let mut named = world.create(&config(&rule)).await.wrong_fields();
         named.sort();
@@ -177,6 +186,41 @@ async fn destinations_ring_in_turn_and_who_answers_hears_the_summary() {
     assert_eq!((&transfer["outcome"], transfer.get("returned_as")), (&json!("answered"), None));
     let outcomes: Vec<&Value> = transfer["rung"].as_array().unwrap().iter().map(|rung| &rung["outcome"]).collect();
     assert_eq!(outcomes, [&json!("busy"), &json!("failed"), &json!("answered")]);
+}
+
+#[tokio::test]
+async fn only_the_open_ones_of_the_list_ring() {
+    let open = json!({"hours": {"from": "00:00", "until": "24:00"}, "time_zone": "UTC"});
+    let closed = json!({"hours": closed_now(), "time_zone": "UTC"});
+    let target = |number: &str, hours: &Value| {
+        let mut target = json!({"type": "number", "number": number});
+        target.as_object_mut().unwrap().extend(hours.as_object().unwrap().clone());
+        target
+    };
+    let transfer = Transfer::of(&json!({"then": [target(NIGHT, &closed), target("+14155550177", &open)]})).await;
+    transfer.world.update(&transfer.tool, &json!({"target": target(DESK, &closed)})).await.expect(200);
+    let told = transfer.asked().await.result().clone();
+    assert!(told.as_str().unwrap().contains("because the destination is closed now"), "{told}");
+    assert_eq!(transfer.follow(&[Rings::Answered]).await[0], rang("+14155550177", 20));
+    assert_eq!(transfer.row()["transfer"]["rung"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_line_stays_where_it_is_if_everybody_is_closed() {
+    let closed = json!({"type": "number", "number": NIGHT, "hours": closed_now(), "time_zone": "UTC"});
+    let transfer = Transfer::of(&json!({"then": [closed]})).await;
+    let desk = json!({"type": "number", "number": DESK, "hours": closed_now(), "time_zone": "UTC"});
+    transfer.world.update(&transfer.tool, &json!({"target": desk})).await.expect(200);
+    let before = (transfer.world.twilio.requests().len(), transfer.world.vapi.requests().len());
+    let told = transfer.asked().await.sentence().to_owned();
+    assert!(told.contains("so is everybody else") && told.contains("The first of them opens on"), "{told}");
+    let after = (transfer.world.twilio.requests().len(), transfer.world.vapi.requests().len());
+    assert_eq!((after, transfer.line().moved_to.len(), transfer.row().get("transfer")), (before, 0, None));
+    // The agent may still transfer the call later.
+    let open = json!({"type": "number", "number": DESK});
+    transfer.world.update(&transfer.tool, &json!({"target": open})).await.expect(200);
+    transfer.asked().await.result();
+    assert_eq!(transfer.line().moved_to.len(), 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
-use tests::{World, ai_sms, standins::Fault, vapi_differences};
+use shared::models::Timestamp;
+use tests::{
+    World, ai_sms, phone,
+    standins::{Fault, vapi::ToolCall},
+    vapi_differences,
+};
 
 fn messages(world: &World, tool: &Value) -> Value {
     world.vapi.tool(tool["external_tool_id"].as_str().unwrap()).unwrap()["messages"].clone()
@@ -158,4 +163,96 @@ async fn words_that_did_not_reach_vapi_are_settled() {
     world.settle().await;
     assert_eq!(messages(&world, &tool), spoken_start(), "the row has no such words");
     assert_eq!(vapi_differences::differences(&world), [""; 0]);
+}
+
+fn spoken(world: &World, call: &ToolCall) -> Vec<(String, String)> {
+    let all = world.vapi.spoken(call.call_id.as_deref().unwrap());
+    all.into_iter().map(|said| (said.message, said.text)).collect()
+}
+
+fn sentence(message: &str, text: &str) -> (String, String) {
+    (message.to_owned(), text.to_owned())
+}
+
+#[tokio::test]
+async fn a_caller_hears_the_start_before_the_request_and_the_delay_after_its_time() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["speech"] = json!({"start": "Texting {{caller_phone_number}}.", "failed": "That failed."});
+    let tool = world.attached(&config).await;
+    let call = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&call).await.result();
+    let start = sentence("request-start", &format!("Texting {}.", phone(1)));
+    assert_eq!(spoken(&world, &call), [start.clone()], "an answer within four seconds");
+    let at = world.vapi.spoken(call.call_id.as_deref().unwrap())[0].at.clone();
+    let sent: Timestamp = world.twilio.messages()[0].at.parse().unwrap();
+    assert!(at.parse::<Timestamp>().unwrap() <= sent, "{at} {sent}");
+
+    world.twilio.inject(Fault::delay(4_500).on("POST", "/Messages.json"));
+    let slow = world.call(&tool, json!({"text": "Hello again"}));
+    world.call_tool(&slow).await.result();
+    assert_eq!(spoken(&world, &slow), [start, sentence("request-response-delayed", "This is taking a moment.")]);
+    let after = world.vapi.spoken(slow.call_id.as_deref().unwrap())[1].after_ms;
+    assert!(after >= 4_000, "{after} ms");
+}
+
+#[tokio::test]
+async fn an_empty_sentence_is_silence_and_a_silent_start_is_not_silent_for_long() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    ran(&world, &tool, &[200, 200, 300, 200, 200]);
+    let tool = world.update(&tool, &json!({"label": "Text"})).await.expect(200);
+    let fast = world.call(&tool, json!({"text": "Hello"}));
+    world.call_tool(&fast).await.result();
+    assert_eq!(spoken(&world, &fast), []);
+    world.twilio.inject(Fault::delay(1_500).on("POST", "/Messages.json"));
+    let slow = world.call(&tool, json!({"text": "Hello again"}));
+    world.call_tool(&slow).await.result();
+    assert_eq!(spoken(&world, &slow), [sentence("request-response-delayed", "This is taking a moment.")]);
+    let after = world.vapi.spoken(slow.call_id.as_deref().unwrap())[0].after_ms;
+    assert!(after >= 1_000, "{after} ms");
+
+    let quiet = json!({"speech": {"start": "", "delayed": "", "failed": "auto"}});
+    let tool = world.update(&tool, &quiet).await.expect(200);
+    world.twilio.inject(Fault::delay(1_500).on("POST", "/Messages.json"));
+    let slow = world.call(&tool, json!({"text": "Hello once more"}));
+    world.call_tool(&slow).await.result();
+    assert_eq!(spoken(&world, &slow), []);
+}
+
+/// A tool that failed has an answer, which the model puts in words.
+#[tokio::test]
+async fn the_failure_is_spoken_only_if_the_tool_gave_no_answer() {
+    let mut world = World::start().await;
+    let mut config = ai_sms();
+    config["speech"] = json!({"start": "", "failed": "That failed."});
+    let tool = world.attached(&config).await;
+    world.twilio.inject(Fault::status(400).on("POST", "/Messages.json"));
+    let refused = world.call(&tool, json!({"text": "Hello"}));
+    assert_eq!(world.call_tool(&refused).await.expect(200)["success"], false);
+    assert_eq!(spoken(&world, &refused), []);
+
+    world.aws.forget_secret("switchboard/tool-token");
+    world.restart();
+    let down = world.call(&tool, json!({"text": "Hello again"}));
+    assert!(world.call_tool(&down).await.status >= 500);
+    assert_eq!(spoken(&world, &down), [sentence("request-failed", "That failed.")]);
+}
+
+#[tokio::test]
+async fn a_caller_hears_the_language_of_the_assistant() {
+    let world = World::start().await;
+    let mut config = ai_sms();
+    config["speech"] = json!({"start": {"en": "Sending it.", "de": "Ich sende sie."}});
+    let tool = world.attached(&config).await;
+    for (language, text, translated_to) in
+        [("en-US", "Sending it.", None), ("de", "Ich sende sie.", None), ("fr", "Ich sende sie.", Some("fr"))]
+    {
+        let transcriber = json!({"transcriber": {"provider": "deepgram", "model": "nova-3", "language": language}});
+        world.at_vapi("PATCH", &format!("/assistant/{}", world.home.assistant_id), &transcriber).await;
+        let call = world.call(&tool, json!({"text": format!("Hello in {language}")}));
+        world.call_tool(&call).await.result();
+        let [said] = world.vapi.spoken(call.call_id.as_deref().unwrap()).try_into().unwrap();
+        assert_eq!((said.text.as_str(), said.translated_to.as_deref()), (text, translated_to), "{language}");
+    }
 }

@@ -1,6 +1,8 @@
 //! POST /api/tools/{id}/execute for transfers: destinations, messages, the call's owner.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod opening_hours;
+
 use serde_json::{Value, json};
 use tests::{
     Answer, Event, Tenant, World,
@@ -86,6 +88,7 @@ async fn every_wrong_destination_is_named_at_once() {
     let desk = json!({"type": "number", "number": DESK, "label": "Desk"});
     let many: Vec<Value> =
         (0..21).map(|number| json!({"type": "sip", "sipUri": "sip:x", "label": number.to_string()})).collect();
+    let day = json!({"from": "09:00", "until": "17:00"});
     let bad = json!([
         {"type": "number", "number": "911", "label": "Emergency"},
         {"type": "sip", "sipUri": "tel:x", "label": "Desk"},
@@ -94,9 +97,16 @@ async fn every_wrong_destination_is_named_at_once() {
         {"type": "assistant", "assistantId": "x", "label": "Bot", "colour": "red"},
         "sip:z",
         {"type": "sip", "sipUri": "sip:y", "label": "Night", "description": "x".repeat(201)},
+        {"type": "sip", "sipUri": "sip:y", "label": "A", "hours": day, "time_zone": "Mars/Base"},
+        {"type": "sip", "sipUri": "sip:y", "label": "B", "hours": day},
+        {"type": "sip", "sipUri": "sip:y", "label": "C", "time_zone": "Europe/Lisbon"},
+        {"type": "sip", "sipUri": "sip:y", "label": "D", "hours": {"from": "9"}, "time_zone": 1},
     ]);
     let named = [
         "destinations[0].number",
+        "destinations[10].hours.from",
+        "destinations[10].hours.until",
+        "destinations[10].time_zone",
         "destinations[1].sipUri",
         "destinations[2].label",
         "destinations[3].type",
@@ -104,6 +114,9 @@ async fn every_wrong_destination_is_named_at_once() {
         "destinations[4].colour",
         "destinations[5]",
         "destinations[6].description",
+        "destinations[7].time_zone",
+        "destinations[8].time_zone",
+        "destinations[9].time_zone",
     ];
     for (changes, fields) in [
         (json!({"target": null}), vec!["target"]),
@@ -515,6 +528,27 @@ async fn a_transfer_that_certainly_did_not_happen_may_be_tried_again() {
     assert_eq!(heard(&world, &call), [json!(null); 0]);
     world.call_tool(&call).await.result();
     assert_eq!(heard(&world, &call).len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_ends_between_the_two_messages_of_a_handover_is_not_handed_over() {
+    let world = World::start().await;
+    let target = json!({"type": "assistant", "assistantId": world.home.assistant_id});
+    let tool = world.attached(&transfer(&json!({"target": target, "message": "Ana"}))).await;
+    let call = world.call(&tool, json!({}));
+    came_in(&world, &world.home, &call);
+    // The message is taken at once, and its answer takes a while.
+    world.vapi.inject(Fault::delay(1_000).on("POST", "/control"));
+    let hangs_up = async {
+        while heard(&world, &call).is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        world.vapi.end_call(id(&call));
+    };
+    let (answer, ()) = tokio::join!(world.call_tool(&call), hangs_up);
+    assert!(refused(&answer).contains("nothing was transferred"));
+    assert_eq!((heard(&world, &call).len(), asked(&world)), (1, 2));
+    assert_eq!(world.executions()[0]["status"], "failed");
 }
 
 #[tokio::test]

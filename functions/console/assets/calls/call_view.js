@@ -15,7 +15,7 @@ import { dollars } from '../shell/money.js';
 import { Picture } from './picture.js';
 import { Receipt } from './receipt.js';
 import { failedIn, isOver, lanesOf } from './timeline.js';
-import { callerOf } from './words.js';
+import { callerOf, unprovenOf } from './words.js';
 
 const EVERY = 1_500;
 const OF_RESULTS = ['result_injected', 'result_failed', 'variable_set'];
@@ -65,6 +65,7 @@ export function CallView({ id, query, api, slug, agents, tools }) {
             ${failures.length > 1 && html` <span>${failures.length - 1} more did not succeed.</span>`}</p>
           <div class="acts"><a class="btn" href=${hrefOf(failures[0].id)} onClick=${() => document.getElementById('asked')?.focus()}>See what was asked</a></div>
         </div>`}
+        ${unprovenOf(call) && html`<div class="say bad" data-unproven><${Icon} name="ask" /><p><b>${unprovenOf(call)}</b></p></div>`}
         <${Facts} slug=${slug} call=${call} lanes=${lanes} agents=${agents} />
       </section>
       <${Pictured} lanes=${lanes} nameOf=${nameOf} />

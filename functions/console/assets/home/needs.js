@@ -1,7 +1,7 @@
 // Decisions and failures that need a person now, most urgent first; and calls by hour.
 
 import { recipientsIn, wordsOf } from '../approvals/asked.js';
-import { callerOf } from '../calls/words.js';
+import { callerOf, unprovenOf } from '../calls/words.js';
 import { budgetsOf } from '../usage/budgets.js';
 
 const DAY = 86_400_000;
@@ -11,7 +11,7 @@ const FAILED = ['failed', 'partial_failure'];
 const NEAR = 0.8;
 
 /** `{id, status, word, title, why, at, until, page, to, query, act}` of each; `failures`: `{call, execution, tool}`, the call maybe unknown. */
-export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, now = Date.now()) {
+export function needsOf({ approvals, paused, runs, calls, failures, usage, nameOf }, now = Date.now()) {
   const recent = (at) => now - Date.parse(at) < DAY;
   const asked = approvals.toSorted((one, other) => Date.parse(one.expires_at) - Date.parse(other.expires_at)).map((item) => ({
     id: item.id, status: 'pending', word: 'Approval', title: [wordsOf(item.tool), recipientsIn(item)].filter(Boolean).join(' to '),
@@ -21,6 +21,10 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
     id: execution.id, status: 'failed', word: 'Tool failed', title: `${tool}${count > 1 ? `, in ${count} calls` : call ? `, in the call of ${callerOf(call)}` : ''}`,
     why: execution.error ?? '', at: execution.started_at, act: 'See request',
     ...(execution.call_id ? { page: 'calls', to: execution.call_id, query: { execution: execution.id } } : { page: 'executions', to: execution.id, query: { tool: execution.tool_id } }),
+  }));
+  const unproven = calls.filter((call) => unprovenOf(call) && recent(call.ended_at ?? call.created_at)).map((call) => ({
+    id: `claims-${call.id}`, status: 'unproven', word: 'Unproven', title: `In the call of ${callerOf(call)}`, why: unprovenOf(call),
+    at: call.ended_at ?? call.created_at, page: 'calls', to: call.id, act: 'See call',
   }));
   const broken = runs.filter((run) => FAILED.includes(run.status) && recent(run.created_at)).map((run) => ({
     id: run.id, status: run.status, word: 'Run', title: nameOf(run.automation_id), why: run.error ?? `${run.actions_failed} of its actions failed.`,
@@ -33,7 +37,7 @@ export function needsOf({ approvals, paused, runs, failures, usage, nameOf }, no
   const near = budgetsOf(usage).filter(({ share }) => share >= NEAR).map((budget) => ({
     id: budget.id, status: 'limited', word: 'Near limit', title: `${budget.word}: ${budget.used} of ${budget.limit}`, why: budget.beyond, until: budget.until, page: 'usage', to: null, act: 'See usage',
   }));
-  return [...asked, ...failed, ...broken, ...stopped, ...near];
+  return [...asked, ...unproven, ...failed, ...broken, ...stopped, ...near];
 }
 
 /** One need per tool and error: the newest failure, and the number of calls. */

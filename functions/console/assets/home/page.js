@@ -48,14 +48,14 @@ async function read(api) {
     .map((execution) => ({ call: inCalls.get(execution.call_id) ?? null, execution, tool: labels.get(execution.tool_id) ?? 'A tool' }));
   const paused = automations.items.filter(({ status }) => status === 'paused');
   const nameOf = (id) => (id ? (names.get(id) ?? 'An automation') : 'A prompt');
-  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, failures, usage, nameOf });
+  const needs = needsOf({ approvals: approvals.items, paused, runs: runs.items, calls: calls.items, failures, usage, nameOf });
   return { needs, byHour: callsByHour(calls.items, { whole: calls.next_cursor === null }), usage };
 }
 
 function Needs({ needs, slug }) {
   if (needs.length === 0) {
     return html`<section aria-labelledby="h-need"><h2 id="h-need">Needs a person now</h2><${Nothing} icon="hand" title="Nothing needs you">
-      <p class="quiet">Approvals, failed tools and runs of the last day, paused automations and budgets near their end appear here.</p><//></section>`;
+      <p class="quiet">Approvals, unproven claims, failed tools and runs of the last day, paused automations and budgets near their end appear here.</p><//></section>`;
   }
   return html`<section aria-labelledby="h-need"><div class="titled"><h2 id="h-need">Needs a person now</h2><span class="quiet small">${needs.length}</span></div>
     <div class="sheet"><table class="needs rows"><thead class="aloud"><tr><th scope="col">Kind</th><th scope="col">What and why</th><th scope="col">Time</th><th scope="col">Next step</th></tr></thead>

@@ -32,6 +32,8 @@ const KNOWN = {
   repeated: ['Repeated', 'done', 'skip'],
   limited: ['Limited', 'wait', 'part'],
   read_back: ['Read back', 'wait', 'part'],
+  // What an agent confirmed
+  unproven: ['Unproven', 'bad', 'ask'],
   // Replays of events
   planned: ['Planned', 'done', 'queued'],
   // Calls

@@ -12,10 +12,12 @@
 //!
 //! - `POST /simulate/tool-call` with a [`ToolCall`] calls the tool as VAPI would in a phone call and answers
 //!   `{call_id, tool_call_id, request: {method, url, headers, body}, attempts, response: {status, body} | null,
-//!   content_for_model: text | null, failure: text | null}`. 404 if assistant or tool are unknown or not attached,
+//!   content_for_model: text | null, failure: text | null, spoken: [...]}`; `spoken` has the [sentences](Spoken) that the caller
+//!   of this call heard while tools ran, in order. 404 if assistant or tool are unknown or not attached,
 //!   400 if the tool cannot be called. A call that does not exist yet is begun with its media connected.
 //! - `POST /simulate/call` with a [`PhoneCall`] begins a call and answers it as the API does.
-//! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}]}`, the messages to its control URL.
+//! - `GET /simulate/call/{id}`: `{call, messages: [{at, message}], spoken}`, the messages to its control URL, and the sentences of
+//!   its tools.
 //! - `PUT /simulate/call/{id}`: `{"status": "connected"}` connects its media, `{"status": "ended"}` ends it.
 //! - `POST /simulate/call/{id}/server-message` with a [`ServerMessage`] sends it as VAPI would and answers a
 //!   [`Told`]. 404 if there is no such call.
@@ -33,6 +35,7 @@ mod incoming;
 mod liquid;
 mod phone_numbers;
 mod server_message;
+mod speech;
 mod stored_objects;
 mod tool_call;
 mod validation;
@@ -42,7 +45,8 @@ pub use calls::{Heard, Media, PhoneCall};
 pub use credentials::Credential;
 pub use incoming::Number;
 pub use liquid::Error as LiquidError;
-pub use server_message::{Event, Response, ServerMessage, Status, Told};
+pub use server_message::{Event, Response, ServerMessage, Speaker, Speech, Status, Told};
+pub use speech::Spoken;
 pub use tool_call::{CallError, Outgoing, ToolCall};
 
 use std::{
@@ -124,7 +128,7 @@ impl Options {
             },
             "voice": { "provider": "vapi", "voiceId": "Elliot" },
             "transcriber": { "provider": "deepgram", "model": "nova-3", "language": "en" },
-            "serverMessages": ["tool-calls", "status-update", "end-of-call-report"],
+            "serverMessages": ["tool-calls", "status-update", "end-of-call-report", "speech-update"],
         }));
         self
     }

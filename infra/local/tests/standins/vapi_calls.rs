@@ -345,3 +345,42 @@ async fn a_request_can_be_had_without_sending_it() {
     let nobody = ToolCall { assistant_id: "none".to_owned(), ..call };
     assert_eq!(stage.vapi.outgoing(&nobody).err(), Some(CallError::UnknownAssistant("none".to_owned())));
 }
+
+#[tokio::test]
+async fn the_caller_hears_the_tools_messages_in_time() {
+    let stage = Stage::new();
+    let mut tool = stage.api_request();
+    tool["messages"] = json!([
+        { "type": "request-start", "content": "Booking for {{ name }}." },
+        { "type": "request-response-delayed", "content": "Still booking.", "timingMilliseconds": 300 },
+        { "type": "request-response-delayed", "content": "", "timingMilliseconds": 400 },
+        { "type": "request-failed", "content": "It failed." },
+    ]);
+    stage.attach(&tool).await;
+    let mut silent = stage.function();
+    silent["messages"] = json!([{ "type": "request-start", "content": "" }]);
+    silent["function"]["name"] = json!("silent");
+    for tool in [stage.function(), silent] {
+        stage.attach(&tool).await;
+    }
+    let start = ("request-start", "Booking for Ana.");
+    let (delayed, failed) = (("request-response-delayed", "Still booking."), ("request-failed", "It failed."));
+    for (tool, fault, heard) in [
+        ("book_slot", Fault::body(json!({})), vec![start]),
+        ("book_slot", Fault { delay_ms: 600, ..Fault::body(json!({})) }, vec![start, delayed]),
+        ("book_slot", Fault { delay_ms: 600, ..Fault::status(503) }, vec![start, delayed, failed]),
+        ("book_slot", Fault::drop_before(), vec![start, failed]),
+        ("look_up", Fault::status(503), vec![("request-start", "Hold on a sec.")]),
+        ("silent", Fault::status(503), vec![]),
+    ] {
+        stage.backend.inject(fault);
+        let (_, told) = stage.simulate(tool, json!({ "name": "Ana" })).await;
+        let spoken = told["spoken"].as_array().expect("a list");
+        let text = |said: &Value, name: &str| said[name].as_str().expect("text").to_owned();
+        let said: Vec<_> = spoken.iter().map(|said| (text(said, "message"), text(said, "text"))).collect();
+        let heard: Vec<_> = heard.into_iter().map(|(message, text)| (message.to_owned(), text.to_owned())).collect();
+        assert_eq!(said, heard, "{told}");
+        let after = spoken.iter().find(|said| said["message"] == "request-response-delayed");
+        assert!(after.is_none_or(|said| said["after_ms"].as_u64().expect("a number") >= 300), "{told}");
+    }
+}

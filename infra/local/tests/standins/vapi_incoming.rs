@@ -335,6 +335,11 @@ async fn the_control_route_sends_the_given_message() {
     assert_eq!((&message["cost"], &message["costs"][0]["minutes"]), (&json!(0.5), &json!(1.5)));
     assert_eq!((&message["endedAt"], &message["artifact"]["transcript"]), (&report["ended_at"], &report["transcript"]));
 
+    let speech = json!({"type": "speech-update", "role": "user", "status": "started"});
+    let (_, told) = send(&id, json!({"event": speech, "url": backend.url})).await;
+    let message = &told["request"]["body"]["message"];
+    assert_eq!((&message["role"], &message["status"]), (&json!("user"), &json!("started")));
+
     let queued = json!({"type": "status-update", "status": "queued"});
     for (call, body, expected) in [
         (UNKNOWN, json!({"event": queued, "url": backend.url}), 404),

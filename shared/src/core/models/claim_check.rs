@@ -32,6 +32,8 @@ pub enum ClaimCheckStatus {
     Failed,
     /// The budget of the own LLM account is used up.
     OverBudget,
+    /// Too many calls of the organization were checked at that moment.
+    Busy,
     #[serde(other)]
     Other,
 }

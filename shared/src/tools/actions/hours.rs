@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use jiff::{civil::Weekday, tz::TimeZone};
+use jiff::{ToSpan, Zoned, civil::Weekday, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -122,13 +122,45 @@ impl Hours {
 
     /// Whether the moment is within the hours in this zone.
     pub(super) fn hold(&self, at: Timestamp, zone: &TimeZone) -> bool {
-        let Ok(at) = jiff::Timestamp::from_millisecond(at.as_millis()) else { return false };
-        let local = at.to_zoned(zone.clone());
-        let minutes = u16::try_from(i32::from(local.hour()) * 60 + i32::from(local.minute())).unwrap_or(u16::MAX);
-        let day = DAYS.iter().find(|(_, day)| *day == local.weekday()).map(|(name, _)| *name);
-        let day_holds = self.days.is_empty() || self.days.iter().any(|listed| Some(listed.as_str()) == day);
-        day_holds && (self.from.0..self.until.0).contains(&minutes)
+        let Some((local, minutes)) = by_the_clock(at, zone) else { return false };
+        self.hold_on(local.weekday()) && (self.from.0..self.until.0).contains(&minutes)
     }
+
+    /// The next time after this moment at which the hours begin in this zone.
+    pub(super) fn next_beginning(&self, after: Timestamp, zone: &TimeZone) -> Option<Zoned> {
+        let (local, minutes) = by_the_clock(after, zone)?;
+        let from = i8::try_from(self.from.0 / 60).ok().zip(i8::try_from(self.from.0 % 60).ok());
+        (0..=7).find_map(|days| {
+            let date = local.date().checked_add(days.days()).ok()?;
+            let later = days > 0 || self.from.0 > minutes;
+            let (hour, minute) = from.filter(|_| later && self.hold_on(date.weekday()))?;
+            let begins = zone.to_ambiguous_zoned(date.at(hour, minute, 0, 0));
+            let first = begins.clone().compatible().ok()?;
+            // The clock may show the time twice.
+            if first > local { Some(first) } else { begins.later().ok() }
+        })
+    }
+
+    fn hold_on(&self, weekday: Weekday) -> bool {
+        let named = DAYS.iter().find(|(_, day)| *day == weekday).map(|(name, _)| *name);
+        self.days.is_empty() || self.days.iter().any(|listed| Some(listed.as_str()) == named)
+    }
+}
+
+/// The moment in the zone, and its minutes since midnight as the clock shows them.
+fn by_the_clock(at: Timestamp, zone: &TimeZone) -> Option<(Zoned, u16)> {
+    let local = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(zone.clone());
+    let minutes = u16::try_from(i32::from(local.hour()) * 60 + i32::from(local.minute())).ok()?;
+    Some((local, minutes))
+}
+
+/// The IANA name in `time_zone`.
+pub(super) fn read_time_zone(fields: &mut Fields<'_>) -> Option<String> {
+    let time_zone = fields.text("time_zone", 60);
+    if time_zone.as_ref().is_some_and(|zone| TimeZone::get(zone).is_err()) {
+        fields.problem("time_zone", "must be the IANA name of a time zone, such as Europe/Lisbon");
+    }
+    time_zone
 }
 
 #[cfg(test)]
@@ -183,5 +215,54 @@ mod tests {
         }
         let whole = read(&json!({"from": "00:00", "until": "24:00"})).unwrap();
         assert!(whole.hold("2026-11-20T23:59:59Z".parse().unwrap(), &TimeZone::UTC));
+    }
+
+    #[test]
+    fn hours_follow_the_clock_when_daylight_saving_begins_and_ends() {
+        let hours = read(&json!({"from": "09:00", "until": "17:00"})).unwrap();
+        let night = read(&json!({"from": "02:30", "until": "04:00"})).unwrap();
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        for (hours, at, held) in [
+            // Berlin is at +01:00 on Saturday, and at +02:00 from 03:00 on Sunday.
+            (&hours, "2026-03-28T07:59:59Z", false),
+            (&hours, "2026-03-28T08:00:00Z", true),
+            (&hours, "2026-03-29T06:59:59Z", false),
+            (&hours, "2026-03-29T07:00:00Z", true),
+            (&hours, "2026-03-29T15:00:00Z", false),
+            // 02:30 is skipped.
+            (&night, "2026-03-29T00:59:59Z", false),
+            (&night, "2026-03-29T01:00:00Z", true),
+            // In October the hour from 02:00 comes twice.
+            (&night, "2026-10-25T00:30:00Z", true),
+            (&night, "2026-10-25T01:00:00Z", false),
+            (&night, "2026-10-25T01:30:00Z", true),
+            (&hours, "2026-10-25T07:59:59Z", false),
+            (&hours, "2026-10-25T08:00:00Z", true),
+        ] {
+            assert_eq!(hours.hold(at.parse().unwrap(), &zone), held, "{at}");
+        }
+    }
+
+    #[test]
+    fn hours_begin_next_on_a_day_of_theirs() {
+        let berlin = TimeZone::get("Europe/Berlin").unwrap();
+        let daily = json!({"from": "09:00", "until": "17:00"});
+        let mondays = json!({"from": "09:00", "until": "17:00", "days": ["mon"]});
+        let night = json!({"from": "02:30", "until": "04:00"});
+        // November 23, 2026 is a Monday.
+        for (hours, after, begins) in [
+            (&daily, "2026-11-23T07:59:59Z", "2026-11-23T08:00:00Z"),
+            (&daily, "2026-11-23T16:00:00Z", "2026-11-24T08:00:00Z"),
+            (&mondays, "2026-11-23T07:00:00Z", "2026-11-23T08:00:00Z"),
+            (&mondays, "2026-11-23T16:00:00Z", "2026-11-30T08:00:00Z"),
+            (&mondays, "2026-11-22T23:30:00Z", "2026-11-23T08:00:00Z"),
+            // Over the change of the clock.
+            (&daily, "2026-03-28T16:00:00Z", "2026-03-29T07:00:00Z"),
+            (&daily, "2026-10-24T15:00:00Z", "2026-10-25T08:00:00Z"),
+            (&night, "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z"),
+        ] {
+            let next = read(hours).unwrap().next_beginning(after.parse().unwrap(), &berlin).unwrap();
+            assert_eq!(next.timestamp(), begins.parse().unwrap(), "{hours} after {after}");
+        }
     }
 }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ActionClients, Attempt, Parameter,
-    hours::Hours,
+    hours::{Hours, read_time_zone},
     parameters::{Place, object, parameter, parameters},
     sms,
     variables::{Encoding, Unknown},
@@ -174,10 +174,7 @@ impl PlaceCall {
             None => Some(Hours::default()),
             Some(_) => Hours::read(fields, "hours"),
         };
-        let time_zone = fields.text("time_zone", 60);
-        if time_zone.as_ref().is_some_and(|zone| TimeZone::get(zone).is_err()) {
-            fields.problem("time_zone", "must be the IANA name of a time zone, such as Europe/Lisbon");
-        }
+        let time_zone = read_time_zone(fields);
         let answering_machine = AnsweringMachine::read(fields);
         let per_day = fields.whole("per_day", 1..=MOST_PER_DAY);
         let per_person_and_day = fields.whole("per_person_and_day", 1..=MOST_PER_PERSON);

@@ -9,7 +9,8 @@
 //! A `Target` is `{"type": "number", "number": "+1…"}`, `{"type": "sip", "sipUri": "sip:…"}` or `{"type": "assistant",
 //! "assistantId": "…"}`. Both forms are the tool's allow-list: a `target` leaves the model no choice, and of `destinations` it
 //! picks one by label (`destination`). Numbers spoken by a model are never dialled. An assistant must belong to one of the
-//! organization's agents.
+//! organization's agents. With `"hours": Hours, "time_zone": "Europe/Lisbon"` a target takes calls within these hours only
+//! (`route.rs`).
 //!
 //! The request by strategy:
 //!
@@ -27,22 +28,24 @@
 
 mod if_unanswered;
 mod live_call;
+mod route;
+mod target;
 
 use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use self::if_unanswered::IfUnanswered;
+use self::{if_unanswered::IfUnanswered, route::NoRoute, target::Target};
 use super::{
     ActionClients, Parameter,
     parameters::{Place, object},
     variables::{self, Encoding},
 };
 use crate::{
-    Deadline, Result,
-    clients::call_control::{self, NotAccepted},
+    Result,
+    clients::call_control::NotAccepted,
     fields::{Fields, kind},
-    models::{ControlUrl, DialDestination, E164, ExecutionId, Fault, OrganizationId},
+    models::{ExecutionId, Fault, Timestamp},
     tool::{CallContext, Conversation, Effect, ToolOutcome},
 };
 
@@ -92,22 +95,6 @@ struct Destination {
     label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Target {
-    Number {
-        number: E164,
-    },
-    Sip {
-        #[serde(rename = "sipUri")]
-        uri: String,
-    },
-    Assistant {
-        #[serde(rename = "assistantId")]
-        id: String,
-    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,16 +171,16 @@ impl TransferCall {
 
     /// The transfer of [`TransferCall::run`]: `{"destination", "label"?, "briefing"?}`.
     pub(super) fn preview(&self, context: &CallContext<'_>, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let (target, label) = self.stored.allowed.chosen(arguments)?;
+        let route = self.route(arguments, Timestamp::now()).map_err(NoRoute::into_sentence)?;
         let briefing = self.briefing(context.conversation, arguments)?;
         Ok(Value::Object(object([
-            ("destination", Some(json!(target))),
-            ("label", label.map(Value::from)),
+            ("destination", Some(json!(route.first.callee))),
+            ("label", route.label.map(Value::from)),
             ("briefing", briefing.map(Value::from)),
         ])))
     }
 
-    /// Transfers once. A destination outside the list is refused.
+    /// Transfers once. A destination outside the list is refused, and a closed one is not rung.
     pub(super) async fn run(
         &self,
         services: &ActionClients,
@@ -201,26 +188,26 @@ impl TransferCall {
         arguments: &Map<String, Value>,
         execution: ExecutionId,
     ) -> Result<ToolOutcome> {
-        let (target, label) = match self.stored.allowed.chosen(arguments) {
-            Ok(chosen) => chosen,
-            Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
+        let route = match self.route(arguments, Timestamp::now()) {
+            Ok(route) => route,
+            Err(nobody) => return Ok(nobody.into_outcome()),
         };
         let briefing = match self.briefing(context.conversation, arguments) {
             Ok(briefing) => briefing,
             Err(sentence) => return Ok(ToolOutcome::failed(sentence).at_fault(Fault::Model)),
         };
         if let Some(rule) = &self.stored.if_unanswered {
-            return rule.move_line(services, context, execution, (target, label), briefing).await;
+            return rule.move_line(services, context, execution, &route, briefing).await;
         }
         let (call, permitted) =
-            try_join(live_call::find(services, context), target.permitted(services, context.organization)).await?;
+            try_join(live_call::find(services, context), route.first.permitted(services, context.organization)).await?;
         let call = match permitted.and(call) {
             Ok(call) => call,
             Err(refused) => return Ok(refused.into_outcome()),
         };
-        Ok(match target.send(services, &call, briefing.as_deref(), context.deadline).await {
+        Ok(match route.first.send(services, &call, briefing.as_deref(), context.deadline).await {
             Ok(()) => {
-                let to = label.map(|label| format!(" to {label}")).unwrap_or_default();
+                let to = route.words();
                 ToolOutcome::succeeded(format!("The call is being transferred{to}.")).with(Effect::Done)
             }
             Err(not_accepted) => report(not_accepted),
@@ -316,14 +303,16 @@ impl Allowed {
         })
     }
 
-    fn chosen(&self, arguments: &Map<String, Value>) -> Result<(&Target, Option<&str>), String> {
+    /// The chosen destination with its label, and those after it in the list.
+    fn chosen(&self, arguments: &Map<String, Value>) -> Result<(&Target, Option<&str>, &[Destination]), String> {
         let all = match self {
-            Self::Target(target) => return Ok((target, None)),
+            Self::Target(target) => return Ok((target, None, &[])),
             Self::Destinations(all) => all,
         };
         let wanted = arguments.get("destination").and_then(Value::as_str);
-        let chosen = all.iter().find(|destination| Some(destination.label.as_str()) == wanted);
-        chosen.map(|destination| (&destination.target, Some(destination.label.as_str()))).ok_or_else(|| {
+        let from = all.iter().position(|destination| Some(destination.label.as_str()) == wanted);
+        let chosen = from.and_then(|from| all.get(from..)?.split_first());
+        chosen.map(|(chosen, after)| (&chosen.target, Some(chosen.label.as_str()), after)).ok_or_else(|| {
             let labels: Vec<&str> = all.iter().map(|destination| destination.label.as_str()).collect();
             format!("The argument \"destination\" must be one of {}.", labels.join(", "))
         })
@@ -342,88 +331,6 @@ impl Destination {
         }
         fields.finish();
         Some(Self { target: target?, label: label?, description })
-    }
-}
-
-impl Target {
-    /// `None` for an unknown type, so that the other fields cannot be checked; `Some(None)` for a known type with a wrong field.
-    #[expect(clippy::option_option, reason = "the two are told apart")]
-    fn read(fields: &mut Fields<'_>) -> Option<Option<Self>> {
-        Some(match fields.required_text("type", 40)?.as_str() {
-            "number" => fields.required_parse("number").map(|number| Self::Number { number }),
-            "sip" => match fields.required_text("sipUri", 200) {
-                Some(uri) if uri.starts_with("sip:") || uri.starts_with("sips:") => Some(Self::Sip { uri }),
-                Some(_) => {
-                    fields.problem("sipUri", "must begin with sip: or sips:");
-                    None
-                }
-                None => None,
-            },
-            "assistant" => {
-                fields.required_parse::<uuid::Uuid>("assistantId").map(|id| Self::Assistant { id: id.to_string() })
-            }
-            _ => {
-                fields.problem("type", "must be one of number, sip, assistant");
-                return None;
-            }
-        })
-    }
-
-    fn assistant(&self) -> Option<&str> {
-        match self {
-            Self::Assistant { id } => Some(id),
-            Self::Number { .. } | Self::Sip { .. } => None,
-        }
-    }
-
-    fn dialled(&self) -> Option<DialDestination> {
-        match self {
-            Self::Number { number } => Some(DialDestination::Number(number.clone())),
-            Self::Sip { uri } => Some(DialDestination::Sip(uri.clone())),
-            Self::Assistant { .. } => None,
-        }
-    }
-
-    /// VAPI would accept any assistant of its account, so an assistant must belong to one of the organization's agents.
-    async fn permitted(
-        &self,
-        services: &ActionClients,
-        organization: OrganizationId,
-    ) -> Result<Result<(), live_call::Refused>> {
-        let Self::Assistant { id } = self else { return Ok(Ok(())) };
-        let agent = services.agents.with_assistant(organization, id).await?;
-        Ok(agent.map(drop).ok_or_else(|| {
-            live_call::refused(
-                "The assistant that should take the call over is not set up. Offer to take a message instead.",
-                &format!("assistant {id} belongs to no agent of the organization"),
-            )
-        }))
-    }
-
-    async fn send(
-        &self,
-        services: &ActionClients,
-        call: &ControlUrl,
-        briefing: Option<&str>,
-        deadline: Deadline,
-    ) -> Result<(), NotAccepted> {
-        let control = &services.call_control;
-        let destination = match self {
-            Self::Number { number } => call_control::Destination::Number { number },
-            Self::Sip { uri: sip_uri } => call_control::Destination::Sip { sip_uri },
-            Self::Assistant { id } => {
-                if let Some(briefing) = briefing {
-                    let told = control.add_message(call, briefing, false, deadline).await;
-                    // Without the briefing no transfer is attempted, so nothing happened.
-                    told.map_err(|not_accepted| match not_accepted {
-                        NotAccepted::Unknown(error) => NotAccepted::Declined(error),
-                        certain => certain,
-                    })?;
-                }
-                return control.handoff(call, id, deadline).await;
-            }
-        };
-        control.transfer(call, &destination, briefing, deadline).await
     }
 }
 

@@ -8,7 +8,7 @@ use shared::{
     models::{IntentId, RunStatus, Timestamp},
 };
 use tests::{
-    Options, Template, World, ai_sms,
+    Event, Options, Template, World, ai_sms,
     automation::AMPLE,
     aws,
     metrics::{Metric, Metrics},
@@ -121,6 +121,19 @@ async fn a_budget_counts_as_used_up_once() {
     assert_eq!((spent, metrics.sum("BudgetsUsedUp")), (vec![0.5, 0.5], 1.0));
 }
 
+/// A call that ends after its agent confirmed what no tool did.
+async fn unproven_claim(world: &World, model: &Standin<llm::Llm>) {
+    world.incoming_call(&world.home, "call-1", &phone(4));
+    model.script([Turn::tool("report_claims", json!({"claims": [{"sentence": 1, "tool": null, "line": null}]}))]);
+    let report = json!({"message": {
+        "type": "end-of-call-report", "call": {"id": "call-1"},
+        "artifact": {"messages": [{"role": "bot", "message": "I booked it."}]},
+    }});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
+    let event = Event::post("/api/vapi/events", &report).header("authorization", &bearer);
+    world.send("calls", &event).await.expect(200);
+}
+
 /// The code writes every metric of ours that alarms and dashboard name. A misspelt name would have no values, and its
 /// alarm would never fire.
 #[tokio::test]
@@ -153,9 +166,10 @@ async fn the_watched_metrics_are_those_that_the_code_writes() {
 
     world.settle().await;
     over_its_budget(&world, &world.llm).await;
-    let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model"});
+    let key = json!({"api_key": "own", "base_url": own.url, "model": "their/model", "verify_claims": true});
     world.keys(&world.home, "PUT", "/llm", &key).await.expect(200);
     world.restart();
+    unproven_claim(&world, &own).await;
     over_its_budget(&world, &own).await;
 
     world.ledger_service("https://ledger.example");

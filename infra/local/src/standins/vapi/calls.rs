@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    Vapi, bad_request, body, control,
+    Spoken, Vapi, bad_request, body, control,
     stored_objects::{Listing, StoredObjects},
     tool_call::CallError,
     unknown_route,
@@ -77,6 +77,8 @@ pub(super) struct Live {
     phone_number: String,
     media_at: Option<Timestamp>,
     heard: Vec<Heard>,
+    /// What the caller heard while tools ran.
+    pub(super) spoken: Vec<Spoken>,
 }
 
 impl Live {
@@ -232,6 +234,7 @@ impl Vapi {
             phone_number: call.phone_number.clone(),
             media_at,
             heard: Vec::new(),
+            spoken: Vec::new(),
         }
     }
 
@@ -311,7 +314,9 @@ impl Vapi {
 
     fn told(&self, id: &str) -> Answer {
         match locked(&self.state).calls.live(id) {
-            Some(live) => Answer::json(200, &json!({ "call": live.object, "messages": live.heard })),
+            Some(live) => {
+                Answer::json(200, &json!({ "call": live.object, "messages": live.heard, "spoken": live.spoken }))
+            }
             None => Answer::json(404, &json!({ "error": format!("no call {id}") })),
         }
     }

@@ -79,11 +79,31 @@ pub enum Event {
         #[serde(default)]
         summary: String,
     },
+    /// Somebody begins to speak, or falls silent.
+    SpeechUpdate { role: Speaker, status: Speech },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    Assistant,
+    User,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speech {
+    Started,
+    Stopped,
 }
 
 impl Event {
     pub fn status(status: Status) -> Self {
         Self::StatusUpdate { status, ended_reason: None }
+    }
+
+    pub fn speech(role: Speaker, started: bool) -> Self {
+        Self::SpeechUpdate { role, status: if started { Speech::Started } else { Speech::Stopped } }
     }
 
     /// The call ended, for this reason and at this price in US dollars.
@@ -215,6 +235,7 @@ fn body(
             }
             message
         }
+        Event::SpeechUpdate { role, status } => json!({ "type": "speech-update", "status": status, "role": role }),
         Event::EndOfCallReport { ended_reason, cost, started_at, ended_at, transcript, summary } => {
             let at = |given: &Option<String>, name: &str| {
                 let known = given.clone().or_else(|| call.get(name)?.as_str().map(str::to_owned));

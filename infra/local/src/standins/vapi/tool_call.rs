@@ -124,7 +124,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    fn of(call: &ToolCall, live: &Live) -> Self {
+    pub(super) fn of(call: &ToolCall, live: &Live) -> Self {
         let object = live.object();
         let known = |name: &str| text(object, name).unwrap_or_default().to_owned();
         Self {
@@ -140,7 +140,7 @@ impl Call {
     }
 
     /// Liquid's variables: the call's own values, overridden by VAPI's.
-    fn variables(&self, assistant: &Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn variables(&self, assistant: &Map<String, Value>) -> Map<String, Value> {
         let now = clock::now().to_zoned(TimeZone::UTC);
         let mut variables = self.variable_values.clone();
         for (name, value) in [
@@ -294,19 +294,26 @@ impl Vapi {
             Err(error) => return Answer::json(error.status(), &json!({ "error": error.to_string() })),
         };
         let mut attempts = 0_u32;
-        let sent = loop {
-            let sent = send(&self.client, &outgoing).await;
-            attempts += 1;
-            let Some(wait) = outgoing.backoff.as_ref().and_then(|plan| plan.wait(attempts, &sent)) else { break sent };
-            tokio::time::sleep(wait).await;
-        };
-        let heard = match &sent {
+        let heard = |sent: &Result<Received, String>| match sent {
             Err(problem) => Err(problem.clone()),
             Ok(received) => match &outgoing.tool_call_id {
                 None => received.content(),
                 Some(id) => received.result(id),
             },
         };
+        let sending = async {
+            loop {
+                let sent = send(&self.client, &outgoing).await;
+                attempts += 1;
+                let Some(wait) = outgoing.backoff.as_ref().and_then(|plan| plan.wait(attempts, &sent)) else {
+                    return sent;
+                };
+                tokio::time::sleep(wait).await;
+            }
+        };
+        let sent = self.speak(wish, &outgoing.call_id, sending, |sent| heard(sent).is_err()).await;
+        let heard = heard(&sent);
+        let spoken = locked(&self.state).calls.live(&outgoing.call_id).map(|live| live.spoken.clone());
         let body = json!({
             "call_id": outgoing.call_id,
             "tool_call_id": outgoing.tool_call_id,
@@ -320,6 +327,7 @@ impl Vapi {
             "response": sent.as_ref().ok().map(|received| json!({ "status": received.status, "body": received.readable() })),
             "content_for_model": heard.as_ref().ok(),
             "failure": heard.as_ref().err(),
+            "spoken": spoken,
         });
         Answer::json(200, &body)
     }
@@ -327,7 +335,11 @@ impl Vapi {
 
 /// The tool with this name: inline tools of the assistant first, then attached tools. If any attached tool was
 /// deleted, the call fails, even for another tool.
-fn attached(state: &State, assistant: &Map<String, Value>, wish: &ToolCall) -> Result<Map<String, Value>, CallError> {
+pub(super) fn attached(
+    state: &State,
+    assistant: &Map<String, Value>,
+    wish: &ToolCall,
+) -> Result<Map<String, Value>, CallError> {
     let model = assistant.get("model");
     let listed = |name: &str| model.and_then(|model| model.get(name)).and_then(Value::as_array).into_iter().flatten();
     let mut tools: Vec<_> = listed("tools").filter_map(Value::as_object).collect();

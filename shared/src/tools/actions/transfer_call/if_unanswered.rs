@@ -6,12 +6,13 @@
 //!
 //! Twilio is told to fetch the TwiML of the line from `/api/phone-number/{id}/transfers/{call}`
 //! (<https://www.twilio.com/docs/voice/api/call-resource#update-a-call-resource>), where `call-start` rings the destinations in
-//! turn. The call at VAPI ends there. A caller who returns gets a new call with the same agent.
+//! turn. Closed destinations are left out when the line is moved. The call at VAPI ends there. A caller who returns gets a new
+//! call with the same agent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Target, live_call};
+use super::{Target, live_call, route::Route};
 use crate::{
     Result,
     actions::ActionClients,
@@ -35,7 +36,7 @@ pub(super) struct IfUnanswered {
     returns: bool,
     /// They ring after the chosen destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    then: Vec<Target>,
+    pub(super) then: Vec<Target>,
 }
 
 impl IfUnanswered {
@@ -81,7 +82,7 @@ impl IfUnanswered {
         services: &ActionClients,
         context: &CallContext<'_>,
         execution_id: ExecutionId,
-        (target, label): (&Target, Option<&str>),
+        route: &Route<'_>,
         briefing: Option<String>,
     ) -> Result<ToolOutcome> {
         let call = context.conversation.call.as_ref();
@@ -99,9 +100,10 @@ impl IfUnanswered {
             return Ok(refused.into_outcome());
         }
         let account: twilio::Account = services.secrets.get(&line.credentials_secret).await?;
-        let mut destinations: Vec<DialDestination> = target.dialled().into_iter().collect();
-        let further = self.then.iter().filter_map(Target::dialled);
-        destinations.extend(further.filter(|further| Some(further) != target.dialled().as_ref()));
+        let first = route.first.dialled();
+        let further = route.further.iter().filter_map(|further| further.dialled());
+        let further = further.filter(|further| Some(further) != first.as_ref());
+        let destinations: Vec<DialDestination> = first.iter().cloned().chain(further).collect();
         let transfer = ReturningTransfer {
             execution_id,
             at: Timestamp::now(),
@@ -121,7 +123,7 @@ impl IfUnanswered {
         let url = format!("{public_url}/api/phone-number/{}/transfers/{}", line.id, call.id);
         Ok(match services.twilio.redirect_call(&account, sid, &url, context.deadline).await {
             Ok(()) => {
-                let to = label.map(|label| format!(" to {label}")).unwrap_or_default();
+                let to = route.words();
                 let then = if self.returns { "the caller returns to you" } else { "the call ends" };
                 ToolOutcome::succeeded(format!("The call is being transferred{to}. If nobody answers, {then}."))
                     .with(Effect::Done)
