@@ -61,6 +61,8 @@ pub enum Counted {
     Messages(AutomationId),
     /// Events of an organization's own hook.
     EventsOf(HookId),
+    /// Events about failures of a tool in calls.
+    FailuresOf(ToolId),
 }
 
 impl fmt::Display for Counted {
@@ -74,6 +76,7 @@ impl fmt::Display for Counted {
             Self::Effects(automation) => write!(f, "effects:{automation}"),
             Self::Messages(automation) => write!(f, "messages:{automation}"),
             Self::EventsOf(hook) => write!(f, "events:{hook}"),
+            Self::FailuresOf(tool) => write!(f, "failures:{tool}"),
         }
     }
 }
