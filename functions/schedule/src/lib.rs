@@ -71,7 +71,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
         Scheduled::AnsweredCall(call) => Box::pin(deps.answered_calls.dispatch(&call)).await,
-        Scheduled::FailedTool(failed) => Box::pin(deps.failed_tools.dispatch(&failed, deadline)).await,
+        Scheduled::FailedTool(failed) => Box::pin(deps.failed_tools.announce(&failed, &deps.dispatch, deadline)).await,
         Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }

@@ -34,7 +34,7 @@ impl Platform {
     pub fn failed_tools(&self) -> Result<FailedTools> {
         let database = self.database()?;
         let (executions, tools) = (Executions::new(database), Tools::new(database));
-        Ok(FailedTools::new(executions, tools, Quotas::new(database), self.dispatch()?, self.history()?))
+        Ok(FailedTools::new(executions, tools, Quotas::new(database), self.history()?))
     }
 
     pub fn claim_checks(&self) -> Result<ClaimChecks> {

@@ -57,8 +57,9 @@ impl Site {
 
     /// A feed with these entries, the newest first.
     fn publishes(&self, ids: impl IntoIterator<Item = u32>) {
-        let entries: String =
+        let entries: Vec<String> =
             ids.into_iter().map(|id| format!("<item><guid>{id}</guid><title>Post {id}</title></item>")).collect();
+        let entries = entries.concat();
         self.shows(format!("<rss version=\"2.0\"><channel><title>Blog</title>{entries}</channel></rss>"));
     }
 

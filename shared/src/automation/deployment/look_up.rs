@@ -436,9 +436,8 @@ impl Deployment {
             deadline: deadline.at_most(PREFLIGHT_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {
-            None => Preflight::NotAsked,
+            None | Some(Ok(AnsweredSource::Unchanged)) => Preflight::NotAsked,
             Some(Ok(AnsweredSource::Answer(answer, _))) => Preflight::Answered(answer),
-            Some(Ok(AnsweredSource::Unchanged)) => Preflight::NotAsked,
             Some(Err(sentence)) => Preflight::Failed(sentence),
         })
     }

@@ -21,29 +21,22 @@ pub struct FailedTools {
     executions: Executions,
     tools: Tools,
     quotas: Quotas,
-    dispatch: Dispatch,
     kept: std::time::Duration,
 }
 
 impl FailedTools {
     /// `kept`: how long events are kept.
-    pub const fn new(
-        executions: Executions,
-        tools: Tools,
-        quotas: Quotas,
-        dispatch: Dispatch,
-        kept: std::time::Duration,
-    ) -> Self {
-        Self { executions, tools, quotas, dispatch, kept }
+    pub const fn new(executions: Executions, tools: Tools, quotas: Quotas, kept: std::time::Duration) -> Self {
+        Self { executions, tools, quotas, kept }
     }
 
     /// # Errors
     /// If a look-up or a start failed; the message must be delivered again.
-    pub async fn dispatch(&self, message: &FailedTool, deadline: Deadline) -> Result<()> {
+    pub async fn announce(&self, message: &FailedTool, dispatch: &Dispatch, deadline: Deadline) -> Result<()> {
         let FailedTool { organization_id, failed_execution_id } = *message;
         let id = EventId::of_failed_tool(organization_id, failed_execution_id);
         let mut event = Event::of_ours(id, organization_id, CALLS, EVENT_TYPE, self.kept);
-        if !self.dispatch.has_listeners(&event).await? {
+        if !dispatch.has_listeners(&event).await? {
             return Ok(());
         }
         // It may have been deleted, or have succeeded after all.
@@ -58,7 +51,7 @@ impl FailedTools {
         let tool = found(self.tools.get(organization_id, execution.tool_id).await)?;
         let data = content(&execution, tool.as_ref());
         event.data = data.to_string();
-        Box::pin(self.dispatch.begin(&event, &data, None, &Dispatch::work())).await
+        Box::pin(dispatch.begin(&event, &data, None, &Dispatch::work())).await
     }
 }
 

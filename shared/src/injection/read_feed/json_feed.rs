@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str, at: &Url) -> Result<Feed, String> {
 }
 
 fn entry(item: Item, at: &Url) -> Entry {
-    let authors = item.authors.into_iter().flatten().chain(item.author);
+    let mut authors = item.authors.into_iter().flatten().chain(item.author);
     let mut tags = item.tags.unwrap_or_default();
     tags.truncate(MOST_CATEGORIES);
     Entry {
@@ -78,7 +78,7 @@ fn entry(item: Item, at: &Url) -> Entry {
         link: absolute(&item.url.or(item.external_url).unwrap_or_default(), at),
         published: item.date_published.unwrap_or_default(),
         updated: item.date_modified.unwrap_or_default(),
-        author: authors.filter_map(|author| author.name).next().unwrap_or_default(),
+        author: authors.find_map(|author| author.name).unwrap_or_default(),
         summary: item.summary.unwrap_or_default(),
         content: item.content_text.or(item.content_html).unwrap_or_default(),
         categories: tags,

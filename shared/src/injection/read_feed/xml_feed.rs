@@ -153,7 +153,7 @@ impl FeedReader {
             Some((field, depth)) if depth == self.depth => {
                 self.field = None;
                 let text = std::mem::take(&mut self.text);
-                self.keep(field, text, at);
+                self.keep(field, text.trim(), at);
             }
             Some(_) => self.add(" "),
             None => {}
@@ -164,8 +164,7 @@ impl FeedReader {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    fn keep(&mut self, field: Field, text: String, at: &Url) {
-        let trimmed = text.trim();
+    fn keep(&mut self, field: Field, trimmed: &str, at: &Url) {
         let Some((entry, _)) = &mut self.entry else {
             match field {
                 Field::Title if self.feed.title.is_empty() => trimmed.clone_into(&mut self.feed.title),
@@ -231,19 +230,18 @@ impl FeedReader {
 
 /// Elements of extensions have names that say something else, such as `media:title`.
 fn field(prefix: &str, local: &str) -> Option<Field> {
-    Some(match (prefix, local) {
-        ("content", "encoded") => Field::Content,
-        ("dc", "creator") => Field::Author,
-        ("dc", "date") => Field::Published,
-        ("" | "atom" | "rss", "id" | "guid") => Field::Id,
-        ("" | "atom" | "rss", "title") => Field::Title,
-        ("" | "atom" | "rss", "link") => Field::Link,
-        ("" | "atom" | "rss", "pubDate" | "published" | "issued") => Field::Published,
-        ("" | "atom" | "rss", "updated" | "modified") => Field::Updated,
-        ("" | "atom" | "rss", "author") => Field::Author,
-        ("" | "atom" | "rss", "description" | "summary") => Field::Summary,
-        ("" | "atom" | "rss", "content") => Field::Content,
-        ("" | "atom" | "rss", "category") => Field::Category,
+    const CORE: [&str; 3] = ["", "atom", "rss"];
+    let name = if CORE.contains(&prefix) { local } else { "" };
+    Some(match (prefix, local, name) {
+        (.., "id" | "guid") => Field::Id,
+        (.., "title") => Field::Title,
+        (.., "link") => Field::Link,
+        ("dc", "date", _) | (.., "pubDate" | "published" | "issued") => Field::Published,
+        (.., "updated" | "modified") => Field::Updated,
+        ("dc", "creator", _) | (.., "author") => Field::Author,
+        (.., "description" | "summary") => Field::Summary,
+        ("content", "encoded", _) | (.., "content") => Field::Content,
+        (.., "category") => Field::Category,
         _ => return None,
     })
 }
