@@ -55,9 +55,10 @@ pub use running::whole_run_view::{LARGEST_RUN_VIEW, WholeRunView, whole_run_view
 pub use triggers::Triggers;
 pub use triggers::answered_calls::{AnsweredCallQueue, AnsweredCalls};
 pub use triggers::dispatch::{Dispatch, LARGEST_DATA};
-pub use triggers::ended_calls::{EndedCallQueue, EndedCalls};
+pub use triggers::ended_calls::{CALLS, EndedCallQueue, EndedCalls};
 pub use triggers::event_hooks::EventHooks;
 pub use triggers::event_replays::{EventReplays, MOST_REPLAYED, ReplayCause};
+pub use triggers::failed_tools::FailedTools;
 pub use triggers::matching::EventFilters;
 pub use triggers::pipedream_triggers::PipedreamTriggers;
 pub use triggers::polling::{Poll, PolledItem, answered_items, items_together, next_poll};

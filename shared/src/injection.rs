@@ -13,6 +13,7 @@ mod llm_agent;
 mod llm_tools;
 mod memory;
 mod prompt;
+mod read_feed;
 mod reply;
 mod run_model;
 mod signature;
@@ -28,6 +29,9 @@ pub use final_response::{FINAL_RESPONSE, FinalFormat, final_response};
 pub use llm_agent::LLM_AGENT;
 pub use llm_tools::LlmAccess;
 pub use prompt::{system_prompt, tool_prompt};
+#[doc(hidden)]
+pub use read_feed::entries_of_feed;
+pub use read_feed::{FEED_ENTRIES, FEED_ENTRY_ID, READ_FEED, described_read_feed, read_feed};
 pub use tool_calls as parser;
 pub use wget::Wget;
 #[doc(hidden)]

@@ -34,7 +34,7 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{LlmAccess, built_in_tools, tools_of_runs, well_described},
+    injection::{LlmAccess, built_in_tools, described_read_feed, read_feed, tools_of_runs, well_described},
     lifecycle::{
         Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
     },
@@ -403,13 +403,16 @@ impl Platform {
     pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
         let access =
             LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
-        let tools = tools_of_runs(Some(&access), Some(&AutomationMemory::new(self.database()?)));
+        let mut tools = tools_of_runs(Some(&access), Some(&AutomationMemory::new(self.database()?)));
+        tools.push(read_feed(self.outbound()?.clone()));
         self.catalogue_and_by_name(tools, self.agent_tools(None, None)?.for_runs())
     }
 
     /// The same for a function that offers these tools without calling them.
     pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        self.catalogue_and_by_name(tools_of_runs(None, None), authoring_tools::described())
+        let mut tools = tools_of_runs(None, None);
+        tools.push(described_read_feed());
+        self.catalogue_and_by_name(tools, authoring_tools::described())
     }
 
     fn catalogue_and_by_name(
@@ -489,10 +492,16 @@ impl Platform {
         Ok(ConsoleSettings::read(&self.environment)?)
     }
 
-    /// The tools offered to runs. Tools that ask a model are described only.
+    /// The tools offered to runs. Tools that ask a model or read feeds are described only.
     pub fn catalogue(&self) -> Result<Catalogue> {
+        self.catalogue_with(described_read_feed())
+    }
+
+    fn catalogue_with(&self, of_feeds: Arc<dyn CallableTool>) -> Result<Catalogue> {
+        let mut by_name = tools_of_runs(None, None);
+        by_name.push(of_feeds);
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(tools_of_runs(None, None))?),
+            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(by_name)?),
             tools: Tools::new(self.database()?),
             services: Services::new(self.database()?),
             connections: self.connections()?.clone(),
@@ -515,7 +524,8 @@ impl Platform {
     pub fn deployment(&self) -> Result<Deployment> {
         Ok(Deployment::new(
             Automations::new(self.database()?),
-            self.catalogue()?,
+            // It asks polled sources.
+            self.catalogue_with(read_feed(self.outbound()?.clone()))?,
             self.executor(self.idempotency()?)?,
             self.organizations()?.clone(),
             (self.event_hooks()?, Events::new(self.database()?)),
@@ -572,6 +582,7 @@ impl Platform {
                 do_not_call: DoNotCallList::new(database),
             },
             history: self.history()?,
+            failed_tools: None,
         })
     }
 }

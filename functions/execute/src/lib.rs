@@ -55,7 +55,7 @@ impl Deps {
             calls: Calls::new(database),
             tokens: platform.tokens()?,
             accounts: platform.accounts()?,
-            executor: platform.executor(platform.idempotency()?)?.reached_at(platform.public_url()?),
+            executor: platform.executor_in_calls()?.reached_at(platform.public_url()?),
             intents: Intents::new(database),
             executions: platform.executions_queue()?,
         })

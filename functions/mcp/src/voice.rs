@@ -65,7 +65,7 @@ impl VoiceDeps {
             tools: Tools::new(database),
             calls: Calls::new(database),
             phone_numbers: PhoneNumbers::new(database),
-            executor: platform.executor(platform.idempotency()?)?,
+            executor: platform.executor_in_calls()?,
             executions: platform.executions_queue()?,
         })
     }

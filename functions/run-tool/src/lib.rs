@@ -19,8 +19,8 @@ use shared::{
     error,
     execution::{ExecutionRequest, Executor},
     models::{
-        AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, Fault, OrganizationId, PhoneNumber,
-        Queued, QueuedExecution, Timestamp, Unowned,
+        AsyncResult, Call, CallerHash, Execution, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, OrganizationId,
+        PhoneNumber, Queued, QueuedExecution, Timestamp, Unowned,
     },
     platform,
     store::{Calls, Tools},
@@ -48,7 +48,7 @@ impl Deps {
         Ok(Self {
             tools: Tools::new(database),
             calls: Calls::new(database),
-            executor: platform.executor(platform.idempotency()?)?.reached_at(platform.public_url()?),
+            executor: platform.executor_in_calls()?.reached_at(platform.public_url()?),
             executions: platform.executions_queue()?,
         })
     }
@@ -182,7 +182,9 @@ async fn drop_deleted(
         duration_ms: 0,
         expires_at: now.plus(deps.executor.history).as_seconds(),
     };
-    deps.executor.executions.end_queued(&ended).await
+    deps.executor.executions.end_queued(&ended).await?;
+    deps.executor.announce(FailedTool::of(&ended)).await;
+    Ok(())
 }
 
 async fn find_call(deps: &Deps, queued: &QueuedExecution) -> Result<Option<Call>> {

@@ -1,9 +1,10 @@
-//! SQS: occurrences of schedules, polls, events whose filters take long, replays of many events, and ended calls.
+//! SQS: occurrences of schedules, polls, events whose filters take long, replays of many events, and events of calls.
 //!
 //! `EventBridge` Scheduler sends occurrences, and `settle` the missing ones: `{organization_id, automation_id, scheduled_for}`.
 //! `trigger` sends events whose filters take long: `{organization_id, event_id}`.
 //! `hooks` sends replays of many events, and each batch the next one: `{organization_id, replay_id, batch}`.
 //! `calls` sends ended calls, `{organization_id, call_id}`, and answered ones, `{organization_id, answered_call_id}`.
+//! `execute`, `run-tool` and `mcp` send tools that failed in calls: `{organization_id, failed_execution_id}`.
 //! `EventBridge` Scheduler sends runs whose pause is over: `{organization_id, run_id}`.
 //!
 //! Steps of an occurrence:
@@ -21,8 +22,8 @@ use serde_json::json;
 use shared::{
     Deadline, Error, Platform, Result,
     automation::{
-        AnsweredCalls, Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailurePause, RunCause,
-        RunStarter, ScheduleRule, Trigger, Triggers,
+        AnsweredCalls, Definition, Deployment, Diagnostics, Dispatch, EndedCalls, EventReplays, FailedTools,
+        FailurePause, RunCause, RunStarter, ScheduleRule, Trigger, Triggers,
     },
     models::{Automation, AutomationStatus, AutomationVersion, Occurrence, RunTrigger, Schedule, Scheduled, Timestamp},
     platform,
@@ -41,6 +42,7 @@ pub struct Deps {
     pub event_replays: EventReplays,
     pub ended_calls: EndedCalls,
     pub answered_calls: AnsweredCalls,
+    pub failed_tools: FailedTools,
 }
 
 impl Deps {
@@ -57,6 +59,7 @@ impl Deps {
             event_replays: platform.event_replays()?,
             ended_calls: platform.ended_calls()?,
             answered_calls: platform.answered_calls()?,
+            failed_tools: platform.failed_tools()?,
         })
     }
 }
@@ -68,6 +71,7 @@ pub async fn handle(deps: &Deps, message: Scheduled, deadline: Deadline) -> Resu
         Scheduled::Replay(replay) => Box::pin(deps.event_replays.go_on(&replay, deadline)).await,
         Scheduled::EndedCall(call) => Box::pin(deps.ended_calls.dispatch(&call, deadline)).await,
         Scheduled::AnsweredCall(call) => Box::pin(deps.answered_calls.dispatch(&call)).await,
+        Scheduled::FailedTool(failed) => Box::pin(deps.failed_tools.announce(&failed, &deps.dispatch, deadline)).await,
         Scheduled::Run(run) => deps.starter.queue.wake(run.organization_id, run.run_id).await,
     }
 }

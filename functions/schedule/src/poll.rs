@@ -13,7 +13,7 @@ use shared::{
         Data, Definition, Lowered, MOST_COMPARED, Outputs, OverBound, PolledItem, Polling, RunCause, SourceAnswer,
         items_together, next_poll,
     },
-    models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp},
+    models::{Automation, AutomationVersion, PollCursor, RunId, RunTrigger, Schedule, Timestamp, Validators},
 };
 
 use crate::Deps;
@@ -43,7 +43,8 @@ pub(crate) async fn poll(
         Some(user) => deps.starter.members.person(organization, user).await?,
         None => json!({}),
     };
-    let asked = deps.deployment.ask_source(automation, version, (definition, polling), &person, deadline);
+    let known = (&person, schedule.cursor.as_ref());
+    let asked = deps.deployment.ask_source(automation, version, (definition, polling), known, deadline);
     // An early poll does not bring the next one forward.
     let base = schedule.next_run_at.map_or(now, |at| at.max(now));
     match Box::pin(asked).await? {
@@ -62,17 +63,29 @@ pub(crate) async fn poll(
             let next = next_poll(automation.id, polling.polling_interval_minutes, failures, base);
             deps.triggers.arm(failed, Some(next), now).await.map(drop)
         }
-        SourceAnswer::Items { items, source: told_by } => {
-            let answered = Answered { items, told_by };
+        SourceAnswer::Unchanged => {
+            let polled = Schedule {
+                last_poll: Some(now),
+                last_run_at: schedule.next_run_at,
+                failures: 0,
+                last_error: None,
+                ..schedule
+            };
+            let next = next_poll(automation.id, polling.polling_interval_minutes, 0, base);
+            deps.triggers.arm(polled, Some(next), now).await.map(drop)
+        }
+        SourceAnswer::Items { items, source: told_by, validators } => {
+            let answered = Answered { items, told_by, validators };
             take(deps, source, &person, schedule, answered, now).await
         }
     }
 }
 
-/// The items of an answer, and the path of their identity.
+/// The items of an answer, the hash of what identifies them, and the answer's validators.
 struct Answered {
     items: Vec<PolledItem>,
     told_by: String,
+    validators: Option<Validators>,
 }
 
 async fn take(
@@ -80,7 +93,7 @@ async fn take(
     source: &Source<'_>,
     person: &Value,
     mut schedule: Schedule,
-    Answered { items, told_by }: Answered,
+    Answered { items, told_by, validators }: Answered,
     now: Timestamp,
 ) -> Result<()> {
     let Source { automation, polling, .. } = source;
@@ -121,7 +134,7 @@ async fn take(
                 cursor
             } else {
                 let pending = poll.new.iter().map(|item| item.id.clone()).collect();
-                let pending = PollCursor { pending, ..cursor };
+                let pending = PollCursor { pending, validators: None, ..cursor };
                 let begun = Schedule { cursor: Some(pending.clone()), ..schedule };
                 let Some(saved) = deps.schedules.save(&begun).await? else { return Ok(()) };
                 schedule = saved;
@@ -132,8 +145,10 @@ async fn take(
         }
     }
     let last_error = left_out(poll.too_large, undecided);
+    // An unchanged answer would hide the items that are left.
+    let validators = validators.filter(|_| !poll.more);
     let polled = Schedule {
-        cursor: Some(poll.cursor),
+        cursor: Some(PollCursor { validators, ..poll.cursor }),
         last_poll: Some(now),
         last_run_at: scheduled_for,
         failures: 0,

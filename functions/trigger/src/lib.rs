@@ -3,6 +3,7 @@
 mod candidates;
 mod dispatch;
 mod stop;
+mod texts;
 mod throttle;
 
 use std::{net::IpAddr, time::Duration};
@@ -12,14 +13,14 @@ use lambda_http::{RequestExt, request::RequestContext};
 use shared::{
     Deadline, Error, Platform, Result,
     automation::Dispatch,
-    clients::{Jwks, SigningKey},
+    clients::{Jwks, Secrets, SigningKey},
     described::{Schemas, json},
     error,
     http::{self, Answers, Found, Operation, Part, Reply, Request, operation},
     lifecycle::HookRegistry,
     models::{Hook, HookStatus, Timestamp},
     platform,
-    store::{DoNotCallList, HookChange, Quotas},
+    store::{DoNotCallList, HookChange, PhoneNumbers, Quotas},
     webhooks::{
         Delivery, Handshake, HookKeys, HookSecret, InboundEvent, Rejection, Scheme, WebhookRequest, key_id, receive,
     },
@@ -39,6 +40,9 @@ pub struct Deps {
     pub dispatch: Dispatch,
     pub google_keys: Jwks,
     pub do_not_call: DoNotCallList,
+    pub phone_numbers: PhoneNumbers,
+    /// Of the phone numbers' accounts.
+    pub secrets: Secrets,
     pub quotas: Quotas,
     /// Under which the services reach us.
     pub public_url: String,
@@ -55,6 +59,8 @@ impl Deps {
             dispatch: platform.dispatch()?,
             google_keys: platform.google_keys()?,
             do_not_call: DoNotCallList::new(platform.database()?),
+            phone_numbers: PhoneNumbers::new(platform.database()?),
+            secrets: platform.secrets().clone(),
             quotas: Quotas::new(platform.database()?),
             public_url: platform.public_url()?,
             kept: platform.history()?.max(LONGEST_REDELIVERY),
@@ -77,7 +83,8 @@ struct TakenByHook(Reply);
 ///
 /// For services that send everybody's events to one address (Slack, `HubSpot`, …). The body says whose it claims to
 /// be; it is taken for the active hook with this `tenant` if that one's own secret proves it. Unreadable parts of a
-/// batch are dropped.
+/// batch are dropped. A message to a phone number, from `twilio`, needs no hook: the auth token of the number's account
+/// proves it.
 #[operation(POST "/api/hooks/{service}", by(webhookSignature), also(429, 500, 503), resource(ReceiveEvent), throttle(Services))]
 async fn receive_shared_event(deps: &Deps, found: &Found<'_>, service: Service) -> Result<Taken> {
     answer(deps, found, &service.0, None).await.map(Taken)
@@ -175,6 +182,9 @@ async fn receive_and_dispatch(
         body: http::body(request),
         source: sender(request),
     };
+    if scheme == Scheme::Twilio && hook.is_none() {
+        return texts::take(deps, &asked).await;
+    }
     let claims = Claims::of(scheme, hook, &asked);
     let mut received = Received { answer: Err(Rejection::Unauthentic), events: Vec::new() };
     let (mut turn, mut none) = (0, true);
@@ -206,12 +216,14 @@ async fn receive_and_dispatch(
         let keys = HookKeys { scheme, secrets: &decoy, google_key: None, own: None };
         drop(receive(keys, &asked, Timestamp::now()));
     }
-    stop::list_senders(deps, &received.events).await?;
+    for (hook, event) in &received.events {
+        if Scheme::of_service(&hook.service) == Scheme::Twilio {
+            stop::list_sender(deps, hook.organization_id, event).await?;
+        }
+    }
     dispatch_all(deps, &received.events).await?;
     match received.answer {
-        // Anything but TwiML is an error in Twilio's log.
-        Ok(()) if scheme == Scheme::Twilio => Ok(Reply::text("text/xml", "<Response/>".to_owned())),
-        Ok(()) => done(),
+        Ok(()) => done_for(scheme),
         Err(rejection) => Ok(rejected(rejection)),
     }
 }
@@ -255,7 +267,7 @@ impl Received {
                 let as_of_now = deps.registry.hooks.get(hook.organization_id, hook.id).await?;
                 if as_of_now.status == HookStatus::Pending && as_of_now.secrets.is_empty() {
                     deps.registry.add_secret(&as_of_now, &secret, true, None, deadline).await?;
-                    return done().map(Some);
+                    return done_for(Scheme::Notion).map(Some);
                 }
             }
             Err(Rejection::Unusable(status)) if self.answer.is_err() => {
@@ -273,12 +285,17 @@ async fn dispatch_all(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()
     let mut dispatched: Vec<BoxFuture<'_, Result<()>>> = Vec::with_capacity(events.len());
     for (hook, event) in events {
         dispatched.push(Box::pin(dispatch::dispatch(deps, hook, event, &work)));
+        dispatched.push(Box::pin(texts::take_from_hook(deps, hook, event, &work)));
     }
     let outcomes: Vec<Result<()>> = stream::iter(dispatched).buffer_unordered(BESIDE).collect().await;
     outcomes.into_iter().collect()
 }
 
-fn done() -> Result<Reply> {
+fn done_for(scheme: Scheme) -> Result<Reply> {
+    // Anything but TwiML is an error in Twilio's log.
+    if scheme == Scheme::Twilio {
+        return Ok(Reply::text("text/xml", "<Response/>".to_owned()));
+    }
     Reply::ok(&json!({}))
 }
 

@@ -2,33 +2,28 @@
 
 use shared::{
     Result,
-    models::{DoNotCall, DoNotCallSource, E164, Hook},
+    models::{DoNotCall, DoNotCallSource, OrganizationId},
     opt_out,
-    webhooks::{InboundEvent, Scheme},
+    webhooks::InboundEvent,
 };
 
-use crate::Deps;
+use crate::{Deps, texts};
 
-/// Lists the senders of STOP among verified events. START removes nobody: only members of the organization do.
-pub(crate) async fn list_senders(deps: &Deps, events: &[(Hook, InboundEvent)]) -> Result<()> {
-    for (hook, event) in events {
-        if Scheme::of_service(&hook.service) == Scheme::Twilio
-            && let Some(sender) = sender_of_stop(event)
-        {
-            let entry = DoNotCall::new(hook.organization_id, &sender, DoNotCallSource::Sms);
-            if deps.do_not_call.add(&entry).await? {
-                tracing::info!(hook.id = %hook.id, "a sender of STOP was put on the do-not-call list");
-            }
+/// Lists the sender of a verified STOP. START removes nobody: only members of the organization do.
+pub(crate) async fn list_sender(deps: &Deps, organization: OrganizationId, event: &InboundEvent) -> Result<()> {
+    if texts::is_one(event)
+        && is_meant(event)
+        && let Ok(sender) = texts::field(event, "From").parse()
+    {
+        let entry = DoNotCall::new(organization, &sender, DoNotCallSource::Sms);
+        if deps.do_not_call.add(&entry).await? {
+            tracing::info!("a sender of STOP was put on the do-not-call list");
         }
     }
     Ok(())
 }
 
-fn sender_of_stop(event: &InboundEvent) -> Option<E164> {
-    let text = |name: &str| event.data.get(name).and_then(|value| value.as_str()).unwrap_or_default();
-    if !event.event_types.iter().any(|kind| kind == "message.received") {
-        return None;
-    }
-    let stops = text("OptOutType") == "STOP" || opt_out::in_message(text("Body"));
-    text("From").parse().ok().filter(|_| stops)
+/// Whether the message asks for no more messages.
+pub(crate) fn is_meant(message: &InboundEvent) -> bool {
+    texts::field(message, "OptOutType") == "STOP" || opt_out::in_message(texts::field(message, "Body"))
 }

@@ -10,6 +10,7 @@ pub(super) mod dispatch;
 pub(super) mod ended_calls;
 pub(super) mod event_hooks;
 pub(super) mod event_replays;
+pub(super) mod failed_tools;
 pub(super) mod matching;
 pub(super) mod pipedream_triggers;
 pub(super) mod polling;

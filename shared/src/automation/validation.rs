@@ -33,6 +33,7 @@ use super::{
 };
 use crate::{
     error::Problems,
+    injection::{FEED_ENTRIES, FEED_ENTRY_ID, READ_FEED},
     models::{ServiceCapabilities, ToolRef, WebhookPayload, folded_name},
 };
 
@@ -116,18 +117,37 @@ const MOST_ITEMS: usize = 100;
 
 /// The items of an answer, at the place stated in the service's capabilities.
 fn items_of<'a>(polling: &Polling, answer: &'a Value, known: &Known) -> Option<&'a [Value]> {
-    let described = match &known.trigger_service {
-        KnownService::Here { capabilities: Some(capabilities), .. } => endpoint(polling, capabilities),
+    let capabilities = match &known.trigger_service {
+        KnownService::Here { capabilities: Some(capabilities), .. } => Some(capabilities.as_ref()),
         _ => None,
     };
-    let list = list_in(answer, described.and_then(|endpoint| endpoint.get("items")?.as_str()));
+    let list = list_in(answer, PolledPlaces::of(polling, capabilities).items);
     let items = list.as_array().map_or(std::slice::from_ref(list), Vec::as_slice);
     let items = items.get(..items.len().min(MOST_ITEMS)).unwrap_or_default();
     items.iter().any(Value::is_object).then_some(items)
 }
 
+/// The paths of a source's items and of their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PolledPlaces<'a> {
+    pub(super) items: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
+}
+
+impl<'a> PolledPlaces<'a> {
+    /// As the trigger says, else the tool, else the service.
+    pub(super) fn of(polling: &'a Polling, capabilities: Option<&'a ServiceCapabilities>) -> Self {
+        let described = capabilities.and_then(|capabilities| endpoint(polling, capabilities));
+        let at = |field: &str| described.and_then(|endpoint| endpoint.get(field)?.as_str());
+        let of_feed = polling.source_tool == READ_FEED;
+        let items = polling.items.as_deref().or_else(|| if of_feed { Some(FEED_ENTRIES) } else { at("items") });
+        let id = polling.id.as_deref().or_else(|| if of_feed { Some(FEED_ENTRY_ID) } else { at("id") });
+        Self { items, id: id.filter(|id| !id.is_empty()) }
+    }
+}
+
 /// The endpoint in a service's capabilities for the polled tool: `{"source_tool", "items", "id", …}`.
-pub(super) fn endpoint<'k>(polling: &Polling, capabilities: &'k ServiceCapabilities) -> Option<&'k Value> {
+fn endpoint<'k>(polling: &Polling, capabilities: &'k ServiceCapabilities) -> Option<&'k Value> {
     let endpoints = &capabilities.polling_endpoints;
     let of_tool = |endpoint: &&Value| endpoint.get("source_tool").is_some_and(|tool| *tool == polling.source_tool);
     let of_event = polling.event_type.as_ref().and_then(|event| endpoints.get(event)).filter(of_tool);
@@ -155,11 +175,21 @@ fn check_source(
     if let Some((service, _)) = &tool.service
         && folded_name(service) != folded_name(&polling.service)
     {
-        let message = format!("{name} is a tool of {service}, and the trigger is of {}.", polling.service);
-        let hint = format!("Write \"service\": \"{service}\", or use a tool of {}.", polling.service);
+        let (other, instead) = match polling.service.as_str() {
+            "" => ("no service".to_owned(), "a tool of the organization's own".to_owned()),
+            written => (written.to_owned(), format!("a tool of {written}")),
+        };
+        let message = format!("{name} is a tool of {service}, and the trigger is of {other}.");
+        let hint = format!("Write \"service\": \"{service}\", or use {instead}.");
         diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
     }
-    if matches!(tool.reference, ToolRef::BuiltIn(_))
+    let is_built_in = matches!(tool.reference, ToolRef::BuiltIn(_)) && name != READ_FEED;
+    if is_built_in && polling.service.is_empty() {
+        let message = format!("{name} lists nothing, so it cannot be polled.");
+        let hint = "Use read_feed, a tool of the organization's own, or a service's tool with its service.";
+        diagnostics.push(Diagnostic::error(Code::WrongService, PLACE, message, hint));
+    }
+    if is_built_in
         && let KnownService::Here { name: service, capabilities: Some(capabilities), .. } = &known.trigger_service
         && endpoint(polling, capabilities).is_none()
     {

@@ -70,6 +70,7 @@ impl RequestBody {
 pub struct Answer {
     pub status: u16,
     pub content_type: String,
+    pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
@@ -115,8 +116,9 @@ impl Outbound {
         let status = response.status().as_u16();
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
+        let headers = response.headers().clone();
         let body = read(response, limit).await.map_err(|unread| unread.of(UpstreamService::Outbound))?;
-        Ok(Answer { status, content_type, body })
+        Ok(Answer { status, content_type, headers, body })
     }
 
     /// Sends a request, and returns the answer with its body unread. A GET follows up to five redirects, each checked like the

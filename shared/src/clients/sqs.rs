@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
 use crate::models::{
-    AnsweredCall, EndedCall, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent,
+    AnsweredCall, EndedCall, FailedTool, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent,
 };
 
 /// SQS's limit per request.
@@ -56,6 +56,12 @@ impl QueueMessage for EndedCall {
 }
 
 impl QueueMessage for AnsweredCall {
+    fn group(&self) -> Option<OrganizationId> {
+        Some(self.organization_id)
+    }
+}
+
+impl QueueMessage for FailedTool {
     fn group(&self) -> Option<OrganizationId> {
         Some(self.organization_id)
     }

@@ -74,7 +74,7 @@ pub use do_not_call::{DoNotCall, DoNotCallSource};
 pub use event::{Event, EventStatus, MatchedRun, Unmatched, WaitingEvent};
 pub use event_wait::{CameEvent, EventWait, RunPause};
 pub use execution::{
-    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, Fault, NotAFault, NotATrigger,
+    CallerHash, Execution, ExecutionOrigin, ExecutionStatus, ExecutionView, FailedTool, Fault, NotAFault, NotATrigger,
     NotAnExecutionStatus,
 };
 pub use hook::{
@@ -99,7 +99,7 @@ pub use replay::{
     ReplayedAutomation, SkipReason, SkippedRuns,
 };
 pub use returning_transfer::{DialDestination, ReturningTransfer, RungDestination, TransferOutcome};
-pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled};
+pub use schedule::{Occurrence, PollCursor, Schedule, Scheduled, Validators};
 pub use service::{
     Binding, BodyFormat, ConnectionKind, CredentialField, KeyPlace, ListedServiceTool, PreviousTool, RequestAuth,
     RequestTemplate, Service, ServiceCapabilities, ServiceCredential, ServiceCredentials, ServiceId, ServiceTool,

@@ -3,7 +3,7 @@
 //! Only GET, through the guarded client; at most [`MOST_READ`] bytes are read and [`MOST_GIVEN`] returned. Errors are sentences
 //! that begin with `Error:`.
 
-mod charset;
+pub(super) mod charset;
 mod page;
 
 use std::{sync::Arc, time::Duration};

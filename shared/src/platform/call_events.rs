@@ -1,11 +1,12 @@
-//! Receipts of calls, the check of the agent's words, and the events that calls were answered or ended.
+//! Receipts of calls, the check of the agent's words, and the events of calls: they were answered or ended, or a tool failed.
 
 use super::{Platform, Result};
 use crate::{
-    automation::{AnsweredCallQueue, AnsweredCalls, EndedCallQueue, EndedCalls},
+    automation::{AnsweredCallQueue, AnsweredCalls, EndedCallQueue, EndedCalls, FailedTools},
+    execution::Executor,
     receipts::Receipts,
     spoken_claims::ClaimChecks,
-    store::Calls,
+    store::{Calls, Executions, Quotas, Tools},
 };
 
 impl Platform {
@@ -23,6 +24,17 @@ impl Platform {
 
     pub fn answered_calls(&self) -> Result<AnsweredCalls> {
         Ok(AnsweredCalls::new(Calls::new(self.database()?), self.dispatch()?, self.history()?))
+    }
+
+    /// Executes tools in calls, and announces those that fail.
+    pub fn executor_in_calls(&self) -> Result<Executor> {
+        Ok(self.executor(self.idempotency()?)?.announcing(self.scheduled_queue()?))
+    }
+
+    pub fn failed_tools(&self) -> Result<FailedTools> {
+        let database = self.database()?;
+        let (executions, tools) = (Executions::new(database), Tools::new(database));
+        Ok(FailedTools::new(executions, tools, Quotas::new(database), self.history()?))
     }
 
     pub fn claim_checks(&self) -> Result<ClaimChecks> {

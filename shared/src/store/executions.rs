@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 
 use super::{
-    Cursor, Page,
+    Cursor, Events, Page,
     cursor::begins_within,
     database::{Database, Item, id, key, number, rows, text, to_item},
     deletion::OutOfTime,
@@ -25,10 +25,12 @@ use super::{
 use crate::{
     Deadline, Result,
     models::{
-        CallId, CallerHash, E164, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, OrganizationId,
-        RunId, Timestamp, ToolId,
+        CallId, CallerHash, E164, EventId, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault,
+        OrganizationId, RunId, Timestamp, ToolId,
     },
 };
+
+const WHAT: &str = "execution";
 
 pub(super) type Deleted = Result<u64, OutOfTime>;
 
@@ -59,11 +61,12 @@ impl ExecutionFilter {
 pub struct Executions {
     table: Table,
     calls: Table,
+    events: Events,
 }
 
 impl Executions {
     pub fn new(database: &Database) -> Self {
-        Self { table: database.table("executions"), calls: database.table("calls") }
+        Self { table: database.table("executions"), calls: database.table("calls"), events: Events::new(database) }
     }
 
     /// Writes an execution. A queued execution is written when queued and when done, possibly in either order and concurrently.
@@ -146,6 +149,10 @@ impl Executions {
             false if ended.trigger == ExecutionOrigin::CallStart => self.put(ended).await,
             false => Ok(()),
         }
+    }
+
+    pub async fn get(&self, organization: OrganizationId, execution: ExecutionId) -> Result<Execution> {
+        self.table.owned(organization, id(execution), WHAT).await
     }
 
     pub async fn of_tool(
@@ -256,7 +263,11 @@ impl Executions {
                 }
             }
             executions.dedup();
-            let rows = self.table.batch_get(executions, Some("#id, #recipients"), deadline).await?;
+            let rows = self.table.batch_get(executions, Some("#id, #recipients, #status, #trigger"), deadline).await?;
+            // The events about them have copies of the reasons.
+            let events = rows.iter().filter_map(failed_in_call);
+            let events = events.map(|failed| EventId::of_failed_tool(organization, failed));
+            try_join_all(events.map(|event| self.events.delete(organization, event))).await?;
             let named = rows.iter().flat_map(entries_of).filter(|entry| !entries.contains(entry)).collect();
             let rows: Vec<Item> = rows.iter().filter_map(|row| Some(id(row.get("id")?.as_s().ok()?))).collect();
             let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
@@ -282,6 +293,14 @@ fn entries_of(row: &Item) -> Vec<Item> {
     let Some(Ok(execution)) = row.get("id").map(AttributeValue::as_s) else { return Vec::new() };
     let recipients = row.get("recipients").and_then(|recipients| recipients.as_l().ok()).into_iter().flatten();
     recipients.filter_map(|one| Some(id(recipient_entry(execution, one.as_s().ok()?)))).collect()
+}
+
+/// The execution, if it is one of [`Execution::failed_in_call`].
+fn failed_in_call(row: &Item) -> Option<ExecutionId> {
+    let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok()).map(String::as_str);
+    let in_call = matches!(text("trigger"), Some("conversation" | "call_start"));
+    let failed = matches!(text("status"), Some("failed" | "unknown"));
+    text("id")?.parse().ok().filter(|_| in_call && failed)
 }
 
 fn organization_call(organization: OrganizationId, call: &CallId) -> String {

@@ -63,6 +63,8 @@ pub enum Counted {
     EventsOf(HookId),
     /// Comparisons of an agent's words with the receipt of its call.
     ClaimChecks,
+    /// Events about failures of a tool in calls.
+    FailuresOf(ToolId),
 }
 
 impl fmt::Display for Counted {
@@ -77,6 +79,7 @@ impl fmt::Display for Counted {
             Self::Messages(automation) => write!(f, "messages:{automation}"),
             Self::EventsOf(hook) => write!(f, "events:{hook}"),
             Self::ClaimChecks => f.write_str("claim-checks"),
+            Self::FailuresOf(tool) => write!(f, "failures:{tool}"),
         }
     }
 }

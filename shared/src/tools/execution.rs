@@ -18,11 +18,12 @@ use self::parts::{ClaimedParts, Parts};
 use crate::{
     Deadline, Error, Result,
     actions::{self, ActionClients, ActionTool, Attempt},
+    clients::Queue,
     error,
     idempotency::{Claim, Earlier, Idempotency, Key, Outcome, Ticket},
     models::{
-        Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, Fault, Limit, OrganizationId,
-        Timestamp, ToolId,
+        Budget, CallerHash, Execution, ExecutionId, ExecutionOrigin, ExecutionStatus, FailedTool, Fault, Limit,
+        OrganizationId, Timestamp, ToolId,
     },
     redaction::Unredacted,
     store::{Budgets, Executions, Quotas, Room, Taken},
@@ -44,6 +45,8 @@ pub struct Executor {
     pub budgets: Budgets,
     pub services: ActionClients,
     pub history: Duration,
+    /// Told of the tools that fail in calls.
+    pub failed_tools: Option<Queue<FailedTool>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +104,13 @@ impl Executor {
     #[must_use]
     pub fn reached_at(mut self, public_url: String) -> Self {
         self.services.public_url = Some(public_url);
+        self
+    }
+
+    /// Announces the tools that fail in calls to automations.
+    #[must_use]
+    pub fn announcing(mut self, failed_tools: Queue<FailedTool>) -> Self {
+        self.failed_tools = Some(failed_tools);
         self
     }
 
@@ -187,6 +197,17 @@ impl Executor {
         let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
         for error in written.into_iter().filter_map(Result::err) {
             tracing::error!("an execution could not be written to the history: {}", error::chain(&error));
+        }
+        self.announce(history.iter().filter_map(Unredacted::failed_tool)).await;
+    }
+
+    /// Announces tools that failed in calls, after their history was written.
+    pub async fn announce(&self, failed: impl IntoIterator<Item = FailedTool>) {
+        let messages: Vec<_> = failed.into_iter().map(|failed| (failed, Duration::ZERO)).collect();
+        if let Some(queue) = self.failed_tools.as_ref().filter(|_| !messages.is_empty())
+            && let Err(unsent) = queue.send_all(&messages).await
+        {
+            tracing::error!("failed tools could not be announced: {}", error::chain(&unsent.error));
         }
     }
 
@@ -468,7 +489,7 @@ fn counted_for(context: &CallContext<'_>) -> Option<String> {
         Subject::Call(call) => Some(call.to_string()),
         Subject::Run(run) | Subject::Action { run, .. } => Some(format!("run:{run}")),
         Subject::Turn { thread, .. } => Some(format!("thread:{thread}")),
-        Subject::Caller(_) | Subject::Request(_) => {
+        Subject::Caller(_) | Subject::Request(_) | Subject::Poll(_) => {
             let caller = context.conversation.caller.as_deref().unwrap_or_default();
             // Hashed, because the counter needs no phone number. Call ids contain no colon.
             let key = Key::new(&["caller", caller, &Timestamp::now().hour()], &Value::Null);

@@ -10,6 +10,7 @@ mod examples;
 mod outcome;
 mod recipients;
 pub mod result_variables;
+mod source_poll;
 mod spec;
 mod toolbox;
 mod unavailable;
@@ -29,6 +30,7 @@ pub use self::{
     examples::sample_arguments,
     outcome::{Effect, ToolOutcome},
     recipients::RecipientOutcome,
+    source_poll::SourcePoll,
     spec::{ParameterSpec, Parameters, ToolSpec, is_identifier, literal},
     toolbox::{Bound, CALL_WITHIN, NotBound, Offered, Origin, RECORDING, Toolbox},
     unavailable::Unavailable,

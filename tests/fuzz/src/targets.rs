@@ -16,6 +16,7 @@ use shared::{
     automation::{self, Data, Definition, Diagnostics, Lowered, Outputs, Path, Template, Unfilled, filled_in_within},
     clients::llm,
     injection::{
+        entries_of_feed,
         parser::{DEEPEST, Entry, parse},
         text_of_page,
     },
@@ -32,7 +33,7 @@ use shared::{
 pub type Target = fn(&[u8]);
 
 /// A target's name, which is also the file's in `fuzz_targets` and the folder's in `corpus`.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("tool_calls", tool_calls),
     ("twilio_form", twilio_form),
     ("twiml", twiml),
@@ -48,6 +49,7 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("json_schemas", json_schemas),
     ("tables", tables),
     ("pages", pages),
+    ("feeds", feeds),
     ("mcp_messages", mcp_messages),
     ("chat_runs", chat_runs),
     ("model_answers", model_answers),
@@ -378,6 +380,15 @@ pub fn pages(data: &[u8]) {
     let text = text_of_page(pieces, &page, LIMIT);
     let whole = text_of_page(std::iter::once(html), &page, LIMIT);
     assert_eq!(text, whole, "the pieces make no difference");
+}
+
+/// RSS, Atom and JSON Feed.
+pub fn feeds(data: &[u8]) {
+    let at = "https://blog.example/feed.xml".parse().expect("an address");
+    let Ok(feed) = entries_of_feed(data, &at) else { return };
+    let entries = feed["entries"].as_array().expect("a list");
+    assert!(entries.iter().all(|entry| entry["id"].as_str().is_some_and(|id| !id.is_empty())), "each entry has an id");
+    assert_eq!(entries_of_feed(data, &at).as_ref(), Ok(&feed), "the same feed has the same entries");
 }
 
 /// Messages of MCP clients.

@@ -47,7 +47,8 @@ impl Polled {
             "/items",
             get(move || async move {
                 let (status, body) = given.lock().unwrap().clone();
-                (StatusCode::from_u16(status).unwrap(), body.to_string()).into_response()
+                let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+                (StatusCode::from_u16(status).unwrap(), body).into_response()
             }),
         );
         let server = Server::start(routes).await;
@@ -378,4 +379,34 @@ async fn a_crash_anywhere_neither_loses_an_item_nor_doubles_it() {
         }
         assert!(kills > 20, "{mode}: {kills}");
     }
+}
+
+/// Items of 100 KB together are all compared, and none is lost.
+#[tokio::test]
+async fn an_answer_of_100_kb_is_compared_as_a_whole() {
+    let polled = Polled::start(&json!({})).await;
+    let items: Vec<Value> =
+        (1..=500).rev().map(|id| json!({"id": id, "title": format!("Item {id}"), "text": "x".repeat(170)})).collect();
+    let body = json!({"page": {"items": items}, "others": [1, 2]});
+    assert!(body.to_string().len() > 100_000);
+    *polled.feed.lock().unwrap() = (200, body);
+    for _each in 0..6 {
+        polled.ask().await;
+    }
+    let expected: BTreeSet<String> = (3..=500).map(|id| format!("Item {id}")).collect();
+    assert_eq!((polled.titles(), polled.runs().len()), (expected, 498));
+}
+
+#[tokio::test]
+async fn a_broken_or_an_overlong_answer_is_a_failure_and_not_fewer_items() {
+    let polled = Polled::start(&json!({})).await;
+    let whole = json!({"page": {"items": [{"id": 3, "title": "Item 3"}, {"id": 4, "title": "Item 4"}]}}).to_string();
+    for body in [json!(whole[..whole.len() - 20]), json!("x".repeat(1_100_000))] {
+        *polled.feed.lock().unwrap() = (200, body);
+        polled.ask().await;
+        assert!(polled.shown().await["last_error"].is_string());
+        assert_eq!(polled.runs(), [""; 0]);
+    }
+    polled.poll(&[4, 3]).await;
+    assert_eq!(polled.titles(), titles([3, 4]));
 }

@@ -6,5 +6,6 @@ mod generated;
 mod openapi;
 mod pages;
 mod sentences;
+mod services;
 mod structure;
 mod watching;

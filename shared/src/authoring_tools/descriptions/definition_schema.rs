@@ -96,13 +96,15 @@ fn trigger_config() -> Value {
         "description": "schedule_recurring: days without a run, 2026-12-24, or 12-25 of every year",
     });
     let properties = json!({
-        "service": text("webhook, polling: the service"),
+        "service": text("webhook, polling: the service; none if the source_tool is the organization's own, or read_feed"),
         "hook": text("webhook, instead of service: the name of a hook of the organization's own"),
         "event_type": text("webhook: the event, as initial_md_fetch lists it; every event of an own hook unless given. polling: the name of the polling event"),
         "params": any_object("webhook: the configuration of the event's trigger, where initial_md_fetch gives a schema for it"),
         "filters": condition("webhook: which events start a run"),
         "source_tool": text("polling: the tool that is asked; it must only read"),
         "tool_params": tool_params,
+        "items": text("polling: the path of the list in the answer of a tool of the organization's own"),
+        "id": text("polling: the path of an item's id"),
         "polling_interval_minutes": minutes,
         "filter": condition("polling: which new items start a run"),
         "aggregation_mode": one_of(

@@ -49,7 +49,7 @@ fn definitions() -> Vec<Value> {
             "polling",
             json!({
                 "service": "gmail", "event_type": "new_email", "source_tool": "gmail_find_email",
-                "tool_params": {"q": "x"}, "polling_interval_minutes": 30, "filter": clause,
+                "tool_params": {"q": "x"}, "items": "list", "id": "id", "polling_interval_minutes": 30, "filter": clause,
                 "aggregation_mode": "batch", "missed": "skip",
             }),
         ),

@@ -37,6 +37,7 @@ const PLACES: [(&str, &[&str]); 3] = [
             "filters",
             "source_tool",
             "tool_params",
+            "items",
             "polling_interval_minutes",
             "filter",
             "aggregation_mode",

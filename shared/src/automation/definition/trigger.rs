@@ -12,7 +12,10 @@ use super::{
     schedule::{ScheduleRule, cron::CronExpression, excluded_days::ExcludedDay},
 };
 use crate::{
-    automation::{expressions::conditions::Condition, nearest},
+    automation::{
+        expressions::{conditions::Condition, path::Path},
+        nearest,
+    },
     models::{Timestamp, folded_name},
     webhooks::{ANY_EVENT, own_name, own_service},
 };
@@ -63,10 +66,15 @@ pub enum Missed {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Polling {
+    /// Empty for a tool of no service.
     pub service: String,
     pub source_tool: String,
     pub event_type: Option<String>,
     pub tool_params: Map<String, Value>,
+    /// Path of the list in the answer; empty for the whole answer.
+    pub items: Option<String>,
+    /// Path of the id in an item.
+    pub id: Option<String>,
     pub polling_interval_minutes: u64,
     pub filter: Option<Condition>,
     /// `per_item`, `latest`, `batch` or `summary`.
@@ -96,7 +104,8 @@ impl Trigger {
 
     pub fn service(&self) -> Option<&str> {
         match self {
-            Self::Webhook { service, .. } | Self::Polling(Polling { service, .. }) => Some(service),
+            Self::Webhook { service, .. } => Some(service),
+            Self::Polling(Polling { service, .. }) => Some(service.as_str()).filter(|service| !service.is_empty()),
             _ => None,
         }
     }
@@ -187,10 +196,15 @@ fn condition(config: &mut Members<'_, '_>, name: &'static str) -> Option<Conditi
 }
 
 fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
-    let service = config.required_text("service", LONGEST_NAME, "\"the service whose tool the source_tool is\"");
+    let service = match config.get("service") {
+        Some(_) => config.text("service", LONGEST_NAME, "\"the service whose tool the source_tool is\""),
+        None => Some(String::new()),
+    };
     let source_tool = config.required_text("source_tool", LONGEST_NAME, "\"gmail_find_email\"");
     let event_type = config.text("event_type", LONGEST_NAME, "\"new_email\"");
     let tool_params = config.object("tool_params", "{\"q\": \"is:unread\"}").cloned().unwrap_or_default();
+    let items = path(config, "items", "\"data.orders\"");
+    let id = path(config, "id", "\"id\"");
     let minutes = config.whole("polling_interval_minutes", &(5..=LONGEST_POLLING_MINUTES), "15");
     let filter = condition(config, "filter");
     let aggregation_mode = config.one_of("aggregation_mode", &AGGREGATION_MODES).unwrap_or("per_item");
@@ -200,11 +214,24 @@ fn polling(config: &mut Members<'_, '_>) -> Option<Trigger> {
         source_tool: source_tool?,
         event_type,
         tool_params,
+        items,
+        id,
         polling_interval_minutes: minutes.unwrap_or(USUAL_POLLING_MINUTES),
         filter,
         aggregation_mode,
         missed,
     }))
+}
+
+/// A path into the source's answer, without braces.
+fn path(config: &mut Members<'_, '_>, name: &'static str, example: &str) -> Option<String> {
+    let path = config.text(name, LONGEST_NAME, example)?;
+    if !path.is_empty() && Path::parse(&path).is_err() {
+        let hint = format!("Write for example {example}, without braces.");
+        config.error(Code::InvalidValue, name, format!("{name} is not a path."), hint);
+        return None;
+    }
+    Some(path)
 }
 
 fn missed(config: &mut Members<'_, '_>) -> Missed {

@@ -21,7 +21,10 @@ use crate::{
             templates::{Template, texts_of},
         },
         nearest,
-        triggers::{event_hooks::hook_warning, source::SourceCall},
+        triggers::{
+            event_hooks::hook_warning,
+            source::{AnsweredSource, SourceCall},
+        },
         validation::{
             known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool},
             validate,
@@ -428,11 +431,13 @@ impl Deployment {
                 item: None,
             },
             trigger: ExecutionOrigin::Test,
+            fingerprint: &tool.fingerprint,
+            earlier: None,
             deadline: deadline.at_most(PREFLIGHT_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {
-            None => Preflight::NotAsked,
-            Some(Ok(answer)) => Preflight::Answered(answer),
+            None | Some(Ok(AnsweredSource::Unchanged)) => Preflight::NotAsked,
+            Some(Ok(AnsweredSource::Answer(answer, _))) => Preflight::Answered(answer),
             Some(Err(sentence)) => Preflight::Failed(sentence),
         })
     }

@@ -52,9 +52,12 @@ fn a_hint_names_the_nearest_value() {
             "is required",
         ),
         (
-            said(&[("/trigger_type", json!("polling")), ("/trigger_config", json!({"source_tool": "wget"}))]),
-            "the service whose tool",
-            "Gmail",
+            said(&[
+                ("/trigger_type", json!("polling")),
+                ("/trigger_config", json!({"source_tool": "list_orders", "items": "{{data.orders}}"})),
+            ]),
+            "Write for example \"data.orders\", without braces",
+            "is required",
         ),
     ] {
         assert!(said.contains(expected) && !said.contains(not), "{expected}: {said}");

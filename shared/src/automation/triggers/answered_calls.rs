@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{dispatch::Dispatch, ended_calls::SERVICE};
+use super::{dispatch::Dispatch, ended_calls::CALLS};
 use crate::{
     Result,
     clients::Queue,
@@ -52,7 +52,7 @@ impl AnsweredCalls {
     pub async fn dispatch(&self, message: &AnsweredCall) -> Result<()> {
         let AnsweredCall { organization_id, answered_call_id } = message;
         let id = EventId::of_answered_call(*organization_id, answered_call_id);
-        let mut event = Event::of_ours(id, *organization_id, SERVICE, EVENT_TYPE, self.kept);
+        let mut event = Event::of_ours(id, *organization_id, CALLS, EVENT_TYPE, self.kept);
         if !self.dispatch.has_listeners(&event).await? {
             return Ok(());
         }

@@ -166,7 +166,11 @@ impl Dispatch {
         Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
     }
 
-    pub(super) async fn has_listeners(&self, event: &Event) -> Result<bool> {
+    /// Whether an automation, or a run that waits, listens to any of the event's names.
+    ///
+    /// # Errors
+    /// If a look-up failed.
+    pub async fn has_listeners(&self, event: &Event) -> Result<bool> {
         let (listening, waits) = try_join!(self.listening(event.organization_id, event), self.waiting_runs(event))?;
         Ok(!listening.is_empty() || !waits.is_empty())
     }

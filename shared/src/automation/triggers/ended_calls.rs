@@ -16,7 +16,8 @@ use crate::{
     receipts::{CallReceipt, Receipts},
 };
 
-pub(super) const SERVICE: &str = "calls";
+/// The service of the events of calls and text messages, folded.
+pub const CALLS: &str = "calls";
 const EVENT_TYPE: &str = "call.ended";
 /// Until the executions are recorded and VAPI has reported the cost.
 const AFTER_THE_END: Duration = Duration::from_secs(20);
@@ -81,7 +82,7 @@ impl EndedCalls {
 
     fn event(&self, message: &EndedCall) -> Event {
         let id = EventId::of_ended_call(message.organization_id, &message.call_id);
-        Event::of_ours(id, message.organization_id, SERVICE, EVENT_TYPE, self.kept)
+        Event::of_ours(id, message.organization_id, CALLS, EVENT_TYPE, self.kept)
     }
 }
 

@@ -87,7 +87,12 @@ impl PollCursor {
         }
         let before = self.seen.iter().filter(|id| !here.contains(*id)).take(REMEMBERED).cloned();
         let seen = known.into_iter().chain(before).collect();
-        Poll { new, cursor: Self { source: self.source.clone(), seen, pending: Vec::new() }, more, too_large }
+        Poll {
+            new,
+            cursor: Self { source: self.source.clone(), seen, pending: Vec::new(), validators: None },
+            more,
+            too_large,
+        }
     }
 
     /// Only the pending items, for which a run is being started.
@@ -96,7 +101,7 @@ impl PollCursor {
         let mut once = HashSet::new();
         new.retain(|item| once.insert(item.id.clone()));
         let seen = self.pending.iter().chain(&self.seen).take(MOST_ITEMS + REMEMBERED).cloned().collect();
-        let cursor = Self { source: self.source.clone(), seen, pending: Vec::new() };
+        let cursor = Self { source: self.source.clone(), seen, pending: Vec::new(), validators: None };
         Poll { new, cursor, more: true, too_large: 0 }
     }
 

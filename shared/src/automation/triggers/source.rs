@@ -17,16 +17,17 @@ use crate::{
         },
         running::action_run::LARGEST_ARGUMENTS,
         validation::{
-            endpoint,
+            PolledPlaces,
             known::{KnownTool, Purpose},
         },
     },
     connections::Connection,
+    cut,
     models::{
-        Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, Timestamp, ToolRef, UserId,
-        folded_name,
+        Automation, AutomationVersion, ExecutionId, ExecutionOrigin, OrganizationId, PollCursor, Timestamp, ToolRef,
+        UserId, Validators, folded_name,
     },
-    tool::{CallContext, Conversation, NotBound, Subject, Toolbox},
+    tool::{CallContext, Conversation, NotBound, SourcePoll, Subject, Toolbox},
 };
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -34,7 +35,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceAnswer {
     /// `source`: hash of the request and of the fields that identify an item. Items of different sources are not comparable.
-    Items { items: Vec<PolledItem>, source: String },
+    Items { items: Vec<PolledItem>, source: String, validators: Option<Validators> },
+    /// As at the last poll.
+    Unchanged,
     /// With the reason, a sentence. A later poll may succeed.
     Failed(String),
     /// The tool changed since the automation was validated; with the repair, a sentence.
@@ -48,7 +51,17 @@ pub(in crate::automation) struct SourceCall<'a> {
     pub(in crate::automation) parameters: &'a Map<String, Value>,
     pub(in crate::automation) data: &'a Data<'a>,
     pub(in crate::automation) trigger: ExecutionOrigin,
+    /// The tool's, and the validators of an earlier answer.
+    pub(in crate::automation) fingerprint: &'a str,
+    pub(in crate::automation) earlier: Option<&'a Validators>,
     pub(in crate::automation) deadline: Deadline,
+}
+
+pub(in crate::automation) enum AnsweredSource {
+    /// With the validators for a later request.
+    Answer(Value, Option<Validators>),
+    /// The answer is the earlier one.
+    Unchanged,
 }
 
 impl Deployment {
@@ -62,7 +75,7 @@ impl Deployment {
         automation: &Automation,
         version: &AutomationVersion,
         (definition, polling): (&Definition, &Polling),
-        person: &Value,
+        (person, cursor): (&Value, Option<&PollCursor>),
         deadline: Deadline,
     ) -> Result<SourceAnswer> {
         let organization = automation.organization_id;
@@ -94,6 +107,18 @@ impl Deployment {
             let sentence = format!("The organization has no account at {service} that works; connect one.");
             return Ok(SourceAnswer::Failed(sentence));
         }
+        // Another id or list path would make old items look new, so a failed look-up stops the poll.
+        let Polling { service, source_tool, tool_params, .. } = polling;
+        let of_service = match service.as_str() {
+            "" => None,
+            service => {
+                let mut found = self.catalogue.services.capabilities(&[service.to_owned()], deadline).await?;
+                found.remove(&folded_name(service))
+            }
+        };
+        let PolledPlaces { items, id } = PolledPlaces::of(polling, of_service.as_ref());
+        let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
+        let earlier = cursor.filter(|cursor| cursor.source == source).and_then(|cursor| cursor.validators.as_ref());
         let zone = person.get("timezone").and_then(Value::as_str).and_then(|name| TimeZone::get(name).ok());
         let call = SourceCall {
             organization,
@@ -110,26 +135,22 @@ impl Deployment {
                 item: None,
             },
             trigger: ExecutionOrigin::Automation,
+            fingerprint: &tool.fingerprint,
+            earlier,
             deadline: deadline.at_most(ANSWER_WITHIN),
         };
         Ok(match Box::pin(self.call_source(call)).await? {
             None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
             Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
-            Some(Ok(answer)) => {
-                // Another id or list path would make old items look new, so a failed look-up stops the poll.
-                let services = &self.catalogue.services;
-                let of_service = services.capabilities(std::slice::from_ref(&polling.service), deadline).await?;
-                let of_service = of_service.get(&folded_name(&polling.service));
-                let described = of_service.and_then(|service| endpoint(polling, service));
-                let at = |field: &str| described.and_then(|endpoint| endpoint.get(field)?.as_str());
-                let (items, id) = (at("items"), at("id").filter(|id| !id.is_empty()));
-                let Polling { service, source_tool, tool_params, .. } = polling;
-                let source = hash(&json!([service, source_tool, tool_params, items, id]).to_string());
-                match answered_items(&answer, items, id) {
-                    Some(items) => SourceAnswer::Items { items, source },
-                    None => SourceAnswer::Failed(without_list(name, items)),
-                }
-            }
+            Some(Ok(AnsweredSource::Unchanged)) => SourceAnswer::Unchanged,
+            Some(Ok(AnsweredSource::Answer(answer, validators))) => match answered_items(&answer, items, id) {
+                // What was cut off would count as gone.
+                Some(items) if items.last().is_some_and(|item| cut::is_marker(&item.value)) => SourceAnswer::Failed(
+                    format!("{name} gave back too much, so nothing was run. Ask it for fewer items."),
+                ),
+                Some(items) => SourceAnswer::Items { items, source, validators },
+                None => SourceAnswer::Failed(without_list(name, items)),
+            },
         })
     }
 
@@ -137,7 +158,7 @@ impl Deployment {
     pub(in crate::automation) async fn call_source(
         &self,
         call: SourceCall<'_>,
-    ) -> Result<Option<Result<Value, String>>> {
+    ) -> Result<Option<Result<AnsweredSource, String>>> {
         let SourceCall { organization, deadline, .. } = call;
         let resolved = self.catalogue.resolve(organization, std::slice::from_ref(call.tool), deadline).await?.pop();
         let found = match resolved {
@@ -152,6 +173,7 @@ impl Deployment {
                 return Ok(Some(Err(format!("Its filled-in parameters have more than {LARGEST_ARGUMENTS} bytes."))));
             }
         };
+        let of = hash(&json!([call.fingerprint, arguments]).to_string());
         let mut toolbox = Toolbox::default();
         let called = found.spec().name.clone();
         toolbox.offer(found.callable(&self.executor));
@@ -160,10 +182,11 @@ impl Deployment {
             Err(NotBound::Unknown(sentence) | NotBound::Invalid(sentence)) => return Ok(Some(Err(sentence))),
         };
         let request = ExecutionId::generate().to_string();
+        let poll = SourcePoll::new(request.clone(), of, call.earlier);
         let context = CallContext {
             organization,
             user: call.user,
-            subject: Subject::Request(&request),
+            subject: Subject::Poll(&poll),
             automation: None,
             delivery: Some(&request),
             conversation: &Conversation::default(),
@@ -178,7 +201,8 @@ impl Deployment {
                 let part = if outcome.is_failed() { "error" } else { "result" };
                 let told = outcome.answer.get(part).cloned().unwrap_or_default();
                 match (part, told) {
-                    ("result", answer) => Ok(answer),
+                    ("result", _) if poll.is_unchanged() => Ok(AnsweredSource::Unchanged),
+                    ("result", answer) => Ok(AnsweredSource::Answer(answer, poll.validators())),
                     (_, Value::String(sentence)) => Err(sentence),
                     (_, other) => Err(other.to_string()),
                 }

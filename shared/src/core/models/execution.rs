@@ -56,6 +56,28 @@ pub struct Execution {
     pub expires_at: i64,
 }
 
+impl Execution {
+    /// Whether a tool of a call did not do its work, or nobody knows whether it did.
+    pub fn failed_in_call(&self) -> bool {
+        matches!(self.trigger, ExecutionOrigin::Conversation | ExecutionOrigin::CallStart)
+            && matches!(self.status, ExecutionStatus::Failed | ExecutionStatus::Unknown)
+    }
+}
+
+/// A queue message: a tool failed in a call, and automations may listen to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTool {
+    pub organization_id: OrganizationId,
+    pub failed_execution_id: ExecutionId,
+}
+
+impl FailedTool {
+    pub fn of(execution: &Execution) -> Option<Self> {
+        let failed = Self { organization_id: execution.organization_id, failed_execution_id: execution.id };
+        execution.failed_in_call().then_some(failed)
+    }
+}
+
 /// The hash of a caller or recipient, different in each organization: the history holds no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -186,6 +186,16 @@ impl EventId {
         Self(of_content(&format!("event {organization} call {call} ended")))
     }
 
+    /// The event that a tool failed in a call.
+    pub fn of_failed_tool(organization: OrganizationId, execution: ExecutionId) -> Self {
+        Self(of_content(&format!("event {organization} execution {execution} failed")))
+    }
+
+    /// The event that a text message came in. `message`: Twilio's id.
+    pub fn of_text(organization: OrganizationId, message: &str) -> Self {
+        Self(of_content(&format!("event {organization} text {message}")))
+    }
+
     pub fn of_answered_call(organization: OrganizationId, call: &CallId) -> Self {
         Self(of_content(&format!("event {organization} call {call} answered")))
     }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AnsweredCall, AutomationId, EndedCall, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent};
+use super::{
+    AnsweredCall, AutomationId, EndedCall, FailedTool, OrganizationId, QueuedReplay, QueuedRun, Timestamp, WaitingEvent,
+};
 
 /// A row of `schedules`: an automation's next occurrence, and the last state of its polled source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +52,20 @@ pub struct PollCursor {
     /// The items of a run that is being started for several of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<String>,
+    /// Of the last answer, if all its items were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validators: Option<Validators>,
+}
+
+/// With which a later request asks whether a source's answer has changed (RFC 9110, section 13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validators {
+    /// Hash of the tool's fingerprint and arguments: another request has other answers.
+    pub of: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -60,6 +76,7 @@ pub enum Scheduled {
     Replay(QueuedReplay),
     EndedCall(EndedCall),
     AnsweredCall(AnsweredCall),
+    FailedTool(FailedTool),
     /// The pause of a run is over.
     Run(QueuedRun),
 }

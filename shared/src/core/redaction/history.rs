@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::Value;
 
 use super::{HIDDEN, HiddenTexts, MarkedCall, Marks, Transcript, marks::Paths};
-use crate::models::{CallId, Execution, ExecutionId, ExecutionStatus, NO_ARGUMENTS, OrganizationId};
+use crate::models::{CallId, Execution, ExecutionId, ExecutionStatus, FailedTool, NO_ARGUMENTS, OrganizationId};
 
 /// Replaces an argument that the tool lacks.
 const IGNORED: &str = "[ignored]";
@@ -55,6 +55,11 @@ impl Unredacted {
             ExecutionStatus::Queued | ExecutionStatus::Replayed | ExecutionStatus::Limited | ExecutionStatus::ReadBack
         );
         begun.then_some(self.execution.organization_id)
+    }
+
+    /// The message about it, if a tool failed in a call.
+    pub fn failed_tool(&self) -> Option<FailedTool> {
+        FailedTool::of(&self.execution)
     }
 
     /// The form to store, show and log. Values of undeclared arguments are dropped, because no author could mark them.

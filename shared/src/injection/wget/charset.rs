@@ -6,7 +6,7 @@ use encoding_rs::{CoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 const DECLARED_WITHIN: usize = 1024;
 
 /// A streaming decoder; characters may span two pieces.
-pub(super) struct Decoder {
+pub(in crate::injection) struct Decoder {
     decoder: encoding_rs::Decoder,
     /// Some bytes were invalid.
     pub(super) replaced: bool,
@@ -14,7 +14,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// By byte order mark, else `Content-Type`, else the declaration in HTML or XML, else UTF-8.
-    pub(super) fn of(content_type: &str, head: &[u8]) -> Self {
+    pub(in crate::injection) fn of(content_type: &str, head: &[u8]) -> Self {
         let encoding = Encoding::for_bom(head)
             .map(|(encoding, _length)| encoding)
             .or_else(|| Encoding::for_label(label(content_type.as_bytes(), b"charset")?))
@@ -33,7 +33,7 @@ impl Decoder {
     }
 
     /// The text of the next piece; an empty last piece flushes the decoder.
-    pub(super) fn decode(&mut self, mut bytes: &[u8], last: bool) -> String {
+    pub(in crate::injection) fn decode(&mut self, mut bytes: &[u8], last: bool) -> String {
         let longest = self.decoder.max_utf8_buffer_length(bytes.len());
         let mut text = String::with_capacity(longest.unwrap_or(bytes.len()));
         loop {

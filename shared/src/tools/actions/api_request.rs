@@ -197,7 +197,14 @@ impl ApiRequest {
             }
             must_be_once &= !signed::may_repeat(context);
         }
+        let poll = context.source_poll();
+        if let Some(poll) = poll {
+            poll.ask_for_changes(&mut request.headers);
+        }
         let outcome = match services.outbound.send(request, context.deadline).await {
+            Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
+                ToolOutcome::succeeded(Value::Null)
+            }
             Ok(answer) => report(&answer, must_be_once, hidden),
             Err(error) => unanswered(error, must_be_once, |why| self.not_sent(why)),
         };
@@ -291,7 +298,7 @@ impl ApiRequest {
 }
 
 pub(super) fn report(answer: &Answer, has_effect: bool, hidden: &HiddenTexts) -> ToolOutcome {
-    let Answer { status, content_type, body } = answer;
+    let Answer { status, content_type, body, .. } = answer;
     let text = hidden.replaced(&String::from_utf8_lossy(body));
     // Redacted after parsing: JSON escapes could hide a secret from the text search above.
     let json = serde_json::from_slice(body).ok().map(|json| hidden.replaced_in(json));

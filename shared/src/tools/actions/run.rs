@@ -12,11 +12,13 @@ use crate::{
     idempotency::Earlier,
     models::ExecutionId,
     store::{Agents, Calls, DoNotCallList, PhoneNumbers, Quotas},
-    tool::{CallContext, RecipientOutcome, ToolOutcome},
+    tool::{CallContext, RecipientOutcome, Subject, ToolOutcome},
 };
 
 /// Bytes of a result for a model: VAPI warns of larger ones, and models lose track in them.
 const LONGEST_RESULT: usize = 8_000;
+/// Bytes of a result for the later actions of a run.
+const LONGEST_OUTPUT: usize = 64 * 1024;
 
 #[derive(Clone)]
 pub struct ActionClients {
@@ -74,7 +76,19 @@ pub async fn run(
         }
         ToolAction::ServiceRequest(action) => action.run(services, context, arguments, attempt, &hidden).await,
     };
-    Ok(outcome.cut_to(LONGEST_RESULT))
+    Ok(match longest_result(context) {
+        Some(longest) => outcome.cut_to(longest),
+        None => outcome,
+    })
+}
+
+/// In bytes. The items of a poll are compared, not read: what was cut off would count as gone.
+const fn longest_result(context: &CallContext<'_>) -> Option<usize> {
+    match context.subject {
+        Subject::Poll(_) => None,
+        Subject::Action { .. } => Some(LONGEST_OUTPUT),
+        _ => Some(LONGEST_RESULT),
+    }
 }
 
 /// Asks the service for the effect of an earlier attempt with an unknown outcome. `None`: it is not there, or cannot be found.

@@ -106,10 +106,14 @@ impl ServiceRequest {
         attempt: Attempt<'_>,
         hidden: &HiddenTexts,
     ) -> ToolOutcome {
-        let request = match self.request(services, arguments, &attempt.id.to_string()) {
+        let mut request = match self.request(services, arguments, &attempt.id.to_string()) {
             Ok(request) => request,
             Err(sentence) => return ToolOutcome::failed(sentence).at_fault(Fault::Model),
         };
+        let poll = context.source_poll();
+        if let Some(poll) = poll {
+            poll.ask_for_changes(&mut request.headers);
+        }
         match services.outbound.send(request, context.deadline).await {
             Ok(answer) if answer.status == 401 && !self.credential.is_empty() => ToolOutcome::failed(format!(
                 "{service} does not take the stored credential (status 401); nothing was done. An administrator connects \
@@ -118,6 +122,9 @@ impl ServiceRequest {
                 name = folded_name(&self.service),
             ))
             .at_fault(Fault::Configuration),
+            Ok(answer) if poll.is_some_and(|poll| poll.took(answer.status, &answer.headers)) => {
+                ToolOutcome::succeeded(Value::Null)
+            }
             Ok(answer) => report(&answer, self.effect, hidden),
             Err(error) => unanswered(error, self.effect, |why| format!("The request was not sent: {why}.")),
         }

@@ -1,5 +1,6 @@
 //! The context of a tool call: its organization, subject, conversation and deadline.
 
+use super::SourcePoll;
 use crate::{
     Deadline, Error, Result,
     models::{
@@ -46,6 +47,8 @@ pub enum Subject<'a> {
     },
     /// A request outside of any call, or of an unknown one, by its name.
     Request(&'a str),
+    /// A poll of an automation's source.
+    Poll(&'a SourcePoll),
 }
 
 /// The verified facts about the phone call. Empty outside of a call.
@@ -117,6 +120,13 @@ impl<'a> CallContext<'a> {
         }
     }
 
+    pub fn source_poll(&self) -> Option<&'a SourcePoll> {
+        match self.subject {
+            Subject::Poll(poll) => Some(poll),
+            _ => None,
+        }
+    }
+
     pub fn run_id(&self) -> Option<RunId> {
         match self.subject {
             Subject::Run(run) | Subject::Action { run, .. } => Some(run),
@@ -144,6 +154,7 @@ impl<'a> Subject<'a> {
             Self::Action { claimed_by, action, .. } => ("action", format!("{claimed_by} {action}")),
             Self::Turn { thread, turn } => ("turn", format!("{thread}#{turn}")),
             Self::Request(request) => ("request", request.to_owned()),
+            Self::Poll(poll) => ("request", poll.name().to_owned()),
         }
     }
 }

@@ -189,6 +189,9 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
     world.deliver_signed(&bound, Signer::Pipedream("whsk_1"), &urgent).await.expect(200);
     let stop = json!({"MessageSid": "SM1", "From": phone(3), "To": world.home.phone_number, "Body": "STOP"});
     assert_eq!(world.deliver_signed(&texts, Signer::Twilio("of-twilio"), &stop).await.status, 200);
+    let text = json!({"MessageSid": "SM2", "AccountSid": world.home.twilio_sid, "From": phone(3), "To": world.home.phone_number, "Body": "Hi"});
+    let text = world.signed("/api/hooks/twilio", Signer::Twilio(&world.home.twilio_token), &text);
+    assert_eq!(world.send("trigger", &text).await.status, 200);
     let token = json!({"verification_token": "secret_of_notion"});
     world.aws.inject(tests::Fault::throttled("TransactWriteItems", "hooks"));
     assert!(world.deliver_signed(&notion, Signer::Unsigned, &token).await.status >= 500);
@@ -225,11 +228,27 @@ pub(super) async fn hooks(asked: &mut Permissions, world: &mut World) {
             "expires_at": 4_000_000_000_u64,
         }),
     );
-    assert_eq!(world.aws.messages("scheduled").len(), 2);
+    // A tool failed, too.
+    let failures = world
+        .active(&json!({
+            "name": "Failures", "trigger_type": "webhook",
+            "trigger_config": {"service": "Calls", "event_type": "tool.failed"},
+            "actions": [{"id": "now", "tool": "current_time", "parameters": {}}],
+            "fingerprints": {"current_time": "built-in"},
+        }))
+        .await;
+    let failed = uuid::Uuid::now_v7().to_string();
+    let row = json!({
+        "id": failed, "organization_id": organization, "tool_id": uuid::Uuid::now_v7().to_string(), "status": "failed",
+        "started_at": Timestamp::now(), "duration_ms": 7, "expires_at": 4_000_000_000_i64,
+    });
+    world.aws.put("executions", &row);
+    world.aws.post("scheduled", &json!({"organization_id": organization, "failed_execution_id": failed}).to_string());
+    assert_eq!(world.aws.messages("scheduled").len(), 3);
     world.restart();
     world.aws.clear_operations();
     assert_eq!(world.run_scheduled().await, 0);
-    assert_eq!(world.runs_of(&after_calls).len(), 1);
+    assert_eq!((world.runs_of(&after_calls).len(), world.runs_of(&failures).len()), (1, 1));
     note(asked, "schedule", world);
 
     patch_hook(world, &format!("/{}", notion["id"].as_str().unwrap()), json!({"reveal": true})).await.expect(200);

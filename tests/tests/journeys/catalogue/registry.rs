@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use shared::{
     Deadline,
     connections::Connecting,
-    models::{Binding, ConnectionKind, ExecutionOrigin, ExecutionStatus, Service, ServiceTool, ToolRef},
+    json_schema::JsonSchema,
+    models::{
+        Binding, ConnectionKind, ExecutionOrigin, ExecutionStatus, Service, ServiceTool, ToolEffect, ToolRef,
+        folded_name,
+    },
     tool::{CallContext, Conversation, Subject},
 };
 use tests::{
@@ -122,6 +126,47 @@ async fn connect_all(world: &World, services: &[Service]) {
             }
             // The home organization has a number.
             ConnectionKind::None | ConnectionKind::PhoneNumber => {}
+        }
+    }
+}
+
+/// Each service has something to use, and each of its tools an effect and examples that its own schema takes.
+#[tokio::test]
+async fn every_service_and_tool_of_the_catalogue_is_usable() {
+    let world = World::start().await;
+    load(&world, &files()).await;
+    let rows = world.aws.rows("service_tools");
+    let rows: Vec<ServiceTool> = rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect();
+    for row in &rows {
+        let name = &row.name;
+        assert!(row.is_active, "{name}");
+        assert_eq!(row.effect, row.declared_effect() != ToolEffect::None, "{name} has an effect, or none");
+        assert!(!row.examples.is_empty(), "{name} has no example");
+        let schema = JsonSchema::compile(&row.parameters).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+        for example in &row.examples {
+            let wrong: Vec<String> = schema
+                .validate(&json!(example))
+                .iter()
+                .map(|violation| format!("{} {}", violation.path, violation.problem))
+                .collect();
+            assert_eq!(wrong, [""; 0], "{name} {example:?}");
+        }
+    }
+    let services = world.process.runs.catalogue.services.all().await.unwrap();
+    assert!(services.len() >= 40, "{}", services.len());
+    let names: Vec<String> = services.iter().map(|service| service.name.clone()).collect();
+    let capabilities =
+        world.process.runs.catalogue.services.capabilities(&names, Deadline::after(AMPLE)).await.unwrap();
+    for service in &services {
+        let name = &service.name;
+        assert!(service.is_active, "{name}");
+        let of = capabilities.get(&folded_name(name)).unwrap_or_else(|| panic!("{name} has no capabilities"));
+        let tools: Vec<&ServiceTool> = rows.iter().filter(|row| row.service_name == *name).collect();
+        assert!(!tools.is_empty() || !of.webhook_events.is_empty(), "{name} has neither a tool nor an event");
+        assert_eq!(of.supports_polling, !of.polling_endpoints.is_empty(), "{name}");
+        for (event, endpoint) in &of.polling_endpoints {
+            let source = tools.iter().find(|tool| endpoint["source_tool"] == *tool.name);
+            assert!(source.is_some_and(|tool| !tool.effect), "{name} {event}: a source only reads");
         }
     }
 }

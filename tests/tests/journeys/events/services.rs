@@ -63,8 +63,19 @@ async fn every_event_of_the_catalogue_begins_a_run() {
     assert!(tried > 15, "{tried}");
 }
 
-/// `call.answered` or `call.ended`, the events of our own.
+/// An event of our own.
 async fn our_own_event(world: &World, event_type: &str) -> tests::Answer {
+    if event_type == "sms.received" {
+        let token = world.home.twilio_token.clone();
+        let text = json!({"MessageSid": "SM1", "AccountSid": world.home.twilio_sid, "From": phone(1), "To": world.home.phone_number, "Body": "Hi"});
+        return world.send("trigger", &world.signed("/api/hooks/twilio", Signer::Twilio(&token), &text)).await;
+    }
+    if event_type == "tool.failed" {
+        let tool = world.attached(&tests::ai_sms()).await;
+        let answer = world.call_tool(&world.call(&tool, json!({"text": 5}))).await;
+        assert_eq!(world.run_scheduled().await, 0);
+        return answer;
+    }
     world.incoming_call(&world.home, "call-1", &phone(1));
     world.aws.change("calls", "call-1", json!({"direction": "outbound"}));
     let status = if event_type == "call.answered" { "in-progress" } else { "ended" };
