@@ -3,7 +3,6 @@
 
 mod awaited_events;
 mod dry_run;
-mod examples;
 mod expressions;
 mod faults;
 mod heavy_conditions;

@@ -27,6 +27,7 @@ mod detach;
 mod discover;
 mod event_replays;
 mod events;
+mod examples;
 mod execute;
 mod executions;
 mod heavy_filters;
