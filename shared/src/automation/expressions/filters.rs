@@ -74,11 +74,11 @@ const MINOR_DIGITS: [(usize, &[&str]); 3] = [
     (4, &["CLF", "UYW"]),
 ];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(in crate::automation) fn names() -> impl Iterator<Item = &'static str> {
     OURS.into_iter().chain(MINIJINJAS)
 }
 
-pub(super) fn exists(name: &str) -> bool {
+pub(in crate::automation) fn exists(name: &str) -> bool {
     OURS.contains(&name) || MINIJINJAS.contains(&name)
 }
 

@@ -225,10 +225,11 @@ impl<'v> StepReader<'v> {
         if self.ids.insert(id.to_owned()) {
             return;
         }
-        let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
+        let free = format!("{id}_{}", index + 1);
+        let hint = format!("Give it an id of its own, for example \"{free}\".");
         let message = format!("An earlier action already has the id {id}.");
         let error = Diagnostic::error(Code::DuplicateId, child(pointer, "id"), message, hint);
-        diagnostics.push(error.found(&id.into()));
+        diagnostics.push(error.found(&id.into()).instead(free));
     }
 
     /// Reports a name of an output or item that is reserved or taken.
