@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod awaited_events;
+mod catches;
 mod dry_run;
 mod expressions;
 mod faults;

@@ -86,10 +86,10 @@ fn step_for(diagnostic: &Diagnostic, definition: &Value) -> Option<RepairStep> {
         (Code::UnclosedTemplate, _) if text.ends_with(found) => format!("{}}}}}", text.trim_end_matches('}')),
         (Code::InvalidTemplate, _) => text.replace(found, &with_known_filters(found)?),
         (Code::InvalidValue, None) if pointer.starts_with("/trigger_config/cron") => without_seconds(text)?,
-        (_, Some(meant)) if text == found => meant.to_owned(),
         (Code::UnknownPath, Some(meant)) => {
             with_path(text, found.trim_start_matches("{{").trim_end_matches("}}").trim(), meant)?
         }
+        (_, Some(meant)) if text == found => meant.to_owned(),
         _ => return None,
     };
     Some(RepairStep::replace(pointer, repaired))

@@ -22,7 +22,8 @@ fn taken(definition: &mut Value, pointer: &str) -> Value {
 pub(super) fn spoiled(mut definition: Value, mistake: &Value) -> Value {
     for change in mistake.as_array().unwrap() {
         if let Some(pointer) = change["set"].as_str() {
-            *definition.pointer_mut(pointer).unwrap_or_else(|| panic!("nothing is at {pointer}")) = change["to"].clone();
+            *definition.pointer_mut(pointer).unwrap_or_else(|| panic!("nothing is at {pointer}")) =
+                change["to"].clone();
         } else if let Some(pointer) = change["rename"].as_str() {
             let value = taken(&mut definition, pointer);
             parent(&mut definition, pointer).0[change["to"].as_str().unwrap()] = value;
@@ -73,7 +74,13 @@ pub(super) async fn repaired(world: &World, mut definition: Value) -> Result<Val
                 definition["fingerprints"][&tool] = told["tools"][0]["fingerprint"].clone();
             }
             // Two diagnostics may have one repair.
-            for step in error["repair"].as_array().into_iter().flatten().filter(|step| !applied.contains(step)).collect::<Vec<_>>() {
+            for step in error["repair"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|step| !applied.contains(step))
+                .collect::<Vec<_>>()
+            {
                 apply(&mut definition, step);
                 applied.push(step);
             }
