@@ -153,3 +153,47 @@ fn name_the_item(diagnostic: &mut Diagnostic, definition: &Value) {
         diagnostic.repair.push(RepairStep::add(format!("{a_loop}/as"), name));
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says what is wrong and stops")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_whole_path_is_replaced() {
+        for (text, path, meant, repaired) in [
+            ("{{event.txt}} of {{event.txt.x}}", "event.txt", "event.text", Some("{{event.text}} of {{event.text.x}}")),
+            ("{{found.event.txt}}", "event.txt", "event.text", None),
+            ("{{event.txts}}", "event.txt", "event.text", None),
+            ("{{a | join(sep)}}", "sep", "separator", Some("{{a | join(separator)}}")),
+            ("{{x}}", "", "y", None),
+        ] {
+            assert_eq!(with_path(text, path, meant).as_deref(), repaired, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_repair_is_one_that_can_be_read() {
+        assert_eq!(without_seconds("0 0 9 * * MON-FRI").as_deref(), Some("0 9 * * MON-FRI"));
+        assert_eq!(without_seconds("0 0 9 ? * MON").as_deref(), Some("0 9 * * MON"));
+        assert_eq!(without_seconds("*/10 0 9 * * MON"), None, "seconds are meant");
+        assert_eq!(without_seconds("0 0 99 * * MON"), None);
+        assert_eq!(with_known_filters("{{name | uper | trim}}").as_deref(), Some("{{name | upper | trim}}"));
+        assert_eq!(with_known_filters("{{name | frobnicate_all}}"), None);
+        assert_eq!(with_known_filters("{{name | uper(}}"), None);
+    }
+
+    #[test]
+    fn a_rename_does_not_overwrite() {
+        let error = || Diagnostic::error(Code::UnknownField, "/actions/0/else", "M.", "H.").meaning(Some("otherwise"));
+        let mut diagnostic = error();
+        add_repair(&mut diagnostic, &json!({"actions": [{"else": []}]}));
+        let step = diagnostic.repair.pop().unwrap();
+        assert_eq!((step.op, step.path.as_str()), (RepairKind::Move, "/actions/0/otherwise"));
+        let mut diagnostic = error();
+        add_repair(&mut diagnostic, &json!({"actions": [{"else": [], "otherwise": []}]}));
+        assert!(diagnostic.repair.is_empty());
+    }
+}

@@ -10,9 +10,12 @@ use tests::{
 
 use super::{and, books, entered, post, statuses};
 
-/// Posts the reason of a failure.
+/// Posts the reason of a step's failure.
 fn tell(id: &str, entry: &str) -> Value {
-    let note = "{{error.place}} {{error.status}}: {{error.message}}";
+    tell_of(id, entry, "{{error.place}} {{error.status}}: {{error.message}}")
+}
+
+fn tell_of(id: &str, entry: &str, note: &str) -> Value {
     json!([{"id": id, "tool": "ledger_post", "parameters": {"entry": entry, "note": note}}])
 }
 
@@ -79,7 +82,7 @@ async fn each_catch_runs_once_though_the_process_dies_at_every_step() {
             },
             post("last", "last"),
         ]);
-        let run = begun(&world, &actions, &tell("at_the_end", "caught-all")).await;
+        let run = begun(&world, &actions, &tell_of("at_the_end", "caught-all", "{{error.message}}")).await;
         let mut deaths = 0;
         while killed(&world, fault()).await {
             deaths += 1;
@@ -90,7 +93,7 @@ async fn each_catch_runs_once_though_the_process_dies_at_every_step() {
         let expected =
             ["refused", "caught-a", "refused", "e2", "caught-each", "refused", "caught-pick", "last", "caught-all"];
         assert_eq!(entered(&books), expected);
-        let why = "The service answered with status 422: no such account.";
+        let why = "The service answered with status 422: no such account";
         assert_eq!(note(&books, "caught-a"), format!("a failed: {why}"));
         let of_the_loop = format!("2 of 2 items were done, 1 of them failed. The first failure: {why}");
         assert_eq!(note(&books, "caught-each"), format!("each failed: {of_the_loop}"));
