@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(without_seconds("*/10 0 9 * * MON"), None, "seconds are meant");
         assert_eq!(without_seconds("0 0 99 * * MON"), None);
         assert_eq!(with_known_filters("{{name | uper | trim}}").as_deref(), Some("{{name | upper | trim}}"));
-        assert_eq!(with_known_filters("{{name | frobnicate_all}}"), None);
+        assert_eq!(with_known_filters("{{name | frobnicate}}"), None);
         assert_eq!(with_known_filters("{{name | uper(}}"), None);
     }
 
