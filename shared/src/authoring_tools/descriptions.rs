@@ -115,7 +115,8 @@ fn initial_md_fetch() -> AgentTool {
             name: "initial_md_fetch".into(),
             description: "Lists the tools of services, each in one line, and what the services can do: which webhook events \
                           they send with the fields of trigger_data, whether they can be polled, and notes. Begin here when \
-                          you know the service. If you do not, call search_tools. A schema is read with fetch_tool_data."
+                          you know the service. If you do not, call search_tools. A schema is read with fetch_tool_data. The name \
+                          automations gives the language of definitions on one page: read it before the first deploy_automation."
                 .into(),
             parameters: Parameters::new([("services", services, true), ("cursor", cursor, false)]).closed(),
             returns: json!({}),
@@ -145,8 +146,8 @@ fn fetch_tool_data() -> AgentTool {
             name: "fetch_tool_data".into(),
             description: "Gives tools in full: parameters as a JSON schema, what they return, their fingerprint, whether their \
                           service is connected, and an example call. Read every tool before you use it in an automation: \
-                          deploy_automation asks for its fingerprint. The names for_each, choose and wait explain loops, branches \
-                          and pauses of automations."
+                          deploy_automation asks for its fingerprint. The names for_each, choose, wait, cron, expressions, \
+                          conditions, catch, remember and recall explain parts of definitions."
                 .into(),
             parameters: Parameters::new([("tool_names", names, true)]).closed(),
             returns: json!({}),

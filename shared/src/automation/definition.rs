@@ -6,6 +6,7 @@
 pub(super) mod diagnostics;
 pub(super) mod fields;
 pub(super) mod limits;
+pub(super) mod repair;
 pub(super) mod schedule;
 pub(super) mod steps;
 pub(super) mod trigger;

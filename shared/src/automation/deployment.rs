@@ -166,6 +166,11 @@ impl Deployed {
         Self { next_occurrences, ..self }
     }
 
+    /// Adds the repairs of this definition.
+    fn repairing(self, definition: &Value) -> Self {
+        Self { report: self.report.with_repairs(definition), ..self }
+    }
+
     fn refused(diagnostics: Diagnostics, dry_run: bool) -> Self {
         Self {
             report: diagnostics.into_report(),
@@ -478,7 +483,7 @@ impl Deployment {
             diagnostics.push(assumed);
         }
         let Some(definition) = Definition::read(body, &mut diagnostics) else {
-            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+            return Ok(Err(Deployed::refused(diagnostics, dry_run).repairing(body)));
         };
         let (checked, same_name) = join!(
             Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)),
@@ -490,14 +495,14 @@ impl Deployment {
             diagnostics.push(warning);
         }
         if dry_run || diagnostics.has_errors() {
-            return Ok(Err(Deployed::refused(diagnostics, dry_run).due(&definition)));
+            return Ok(Err(Deployed::refused(diagnostics, dry_run).repairing(body).due(&definition)));
         }
         let checked = checked_tools(&known);
         let stored = Definition::canonical(body).to_string().len()
             + serde_json::to_string(&checked).map_err(Error::internal)?.len();
         if stored > LARGEST_VERSION {
             diagnostics.push(too_large_with_tools(stored, LARGEST_VERSION));
-            return Ok(Err(Deployed::refused(diagnostics, dry_run)));
+            return Ok(Err(Deployed::refused(diagnostics, dry_run).repairing(body)));
         }
         Ok(Ok((definition, checked, diagnostics)))
     }

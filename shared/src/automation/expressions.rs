@@ -3,6 +3,6 @@
 pub(super) mod conditions;
 pub(super) mod data;
 mod expression;
-mod filters;
+pub(super) mod filters;
 pub(super) mod path;
 pub(super) mod templates;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod awaited_events;
+mod catches;
 mod dry_run;
-mod examples;
 mod expressions;
 mod faults;
 mod heavy_conditions;

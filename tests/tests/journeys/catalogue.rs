@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod import;
-mod registry;
+pub(crate) mod registry;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,12 +14,12 @@ async fn invoke(world: &World, event: Value) -> Result<Value> {
     Box::pin(operator::handle(&world.process.operator, event, Deadline::after(Duration::from_secs(60)))).await
 }
 
-async fn load(world: &World, files: &Value) -> Value {
+pub(crate) async fn load(world: &World, files: &Value) -> Value {
     invoke(world, json!({"files": files})).await.unwrap()
 }
 
 /// The files of the repository.
-fn files() -> Value {
+pub(crate) fn files() -> Value {
     Value::Object(tests::catalogue::files().unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! Discovery of services and tools by agents.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
+mod language;
 mod search;
 
 use local::standins::Fault as Standin;

@@ -7,7 +7,7 @@
     reason = "a test says what is wrong and stops"
 )]
 
-mod services;
+pub(crate) mod services;
 
 use services::manual_body;
 use std::time::Duration;

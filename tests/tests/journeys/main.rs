@@ -28,6 +28,7 @@ mod detach;
 mod discover;
 mod event_replays;
 mod events;
+mod examples;
 mod execute;
 mod executions;
 mod feeds;

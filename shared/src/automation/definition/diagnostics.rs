@@ -8,6 +8,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::repair::{RepairStep, add_repair};
 use crate::{cut::cut, described::Described};
 
 /// Per answer; errors come before warnings.
@@ -134,6 +135,9 @@ pub struct Diagnostic {
     pub allowed_more: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
+    /// Operations of JSON Patch (RFC 6902) on the definition that repair it, if one repair is likely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repair: Vec<RepairStep>,
 }
 
 impl Diagnostic {
@@ -149,6 +153,7 @@ impl Diagnostic {
             allowed: Vec::new(),
             allowed_more: 0,
             did_you_mean: None,
+            repair: Vec::new(),
         }
     }
 
@@ -191,6 +196,13 @@ impl Diagnostic {
             }
         }
         (self.allowed, self.allowed_more) = (listed, more);
+        self
+    }
+
+    /// Records the value that is likely to be meant in place of the one at the pointer.
+    #[must_use]
+    pub(in crate::automation) fn instead(mut self, value: impl Into<Value>) -> Self {
+        self.repair = vec![RepairStep::replace(&self.pointer, value)];
         self
     }
 
@@ -288,6 +300,12 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// Adds repairs of the definition that was checked.
+    pub(in crate::automation) fn with_repairs(mut self, definition: &Value) -> Self {
+        self.diagnostics.iter_mut().for_each(|diagnostic| add_repair(diagnostic, definition));
+        self
+    }
+
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for diagnostic in &self.diagnostics {

@@ -4,7 +4,10 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::diagnostics::{Code, Diagnostic, Diagnostics};
+use super::{
+    diagnostics::{Code, Diagnostic, Diagnostics},
+    repair::RepairStep,
+};
 use crate::{
     automation::nearest,
     fields::{StrictObject, kind},
@@ -57,7 +60,7 @@ const PLACES: [(&str, &[&str]); 3] = [
 ];
 
 /// Common names for fields, used in hints.
-const OTHER_NAMES: [(&str, &str); 14] = [
+const OTHER_NAMES: [(&str, &str); 20] = [
     ("schedule", "cron"),
     ("expression", "cron"),
     ("cron_expression", "cron"),
@@ -72,6 +75,24 @@ const OTHER_NAMES: [(&str, &str); 14] = [
     ("tz", "timezone"),
     ("time_zone", "timezone"),
     ("frequency", "interval"),
+    ("if", "when"),
+    ("condition", "when"),
+    ("else", "otherwise"),
+    ("default", "otherwise"),
+    ("till", "until"),
+    ("item", "as"),
+];
+
+/// Common words for values, used in hints.
+const OTHER_VALUES: [(&str, &str); 8] = [
+    ("day", "daily"),
+    ("week", "weekly"),
+    ("hour", "1hr"),
+    ("hourly", "1hr"),
+    ("abort", "stop"),
+    ("halt", "stop"),
+    ("ignore", "continue"),
+    ("skip", "continue"),
 ];
 
 const MOST_UNKNOWN: usize = 20;
@@ -123,7 +144,13 @@ impl<'a, 'd> Members<'a, 'd> {
 
     pub(super) fn missing(&mut self, name: &str, example: &str) {
         let hint = format!("Add \"{name}\": {example}.");
-        self.error(Code::MissingField, name, format!("{name} is required and missing."), hint);
+        let mut error =
+            Diagnostic::error(Code::MissingField, self.path(name), format!("{name} is required and missing."), hint);
+        // A number may be taken over as it stands, a name may not.
+        if let Ok(number) = example.parse::<u64>() {
+            error.repair = vec![RepairStep::add(self.path(name), number)];
+        }
+        self.report.push(error);
     }
 
     /// Text that is not blank, with at most `longest` characters.
@@ -172,7 +199,10 @@ impl<'a, 'd> Members<'a, 'd> {
         };
         if !bounds.contains(&number) || value.as_u64().is_none() {
             let message = format!("{name} must be from {} to {}.", bounds.start(), bounds.end());
-            self.error(Code::InvalidValue, name, message, format!("Write for example {example}."));
+            let hint = format!("Write for example {example}.");
+            let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, hint);
+            let nearest = number.clamp(*bounds.start(), *bounds.end());
+            self.report.push(error.found(value).instead(nearest));
             return None;
         }
         Some(number)
@@ -184,7 +214,10 @@ impl<'a, 'd> Members<'a, 'd> {
         if let Some(found) = given.and_then(|given| allowed.iter().find(|allowed| **allowed == given)) {
             return Some(found);
         }
-        let meant = given.and_then(|given| nearest(given, allowed.iter().copied()));
+        let other = |given| OTHER_VALUES.iter().find(|(other, meant)| *other == given && allowed.contains(meant));
+        let meant = given.and_then(|given| {
+            other(given).map(|(_, meant)| *meant).or_else(|| nearest(given, allowed.iter().copied()))
+        });
         let message = format!("This is not a valid value of {name}.");
         let error = Diagnostic::error(Code::InvalidValue, self.path(name), message, "Use an allowed value.");
         self.report.push(error.found(value).allowed(allowed.iter().copied()).meaning(meant));

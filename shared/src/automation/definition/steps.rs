@@ -52,6 +52,8 @@ pub struct ForEach {
     pub on_error: OnError,
     pub output_as: Option<String>,
     pub condition: Option<Condition>,
+    /// Run if the loop or one of its items failed.
+    pub catch: Vec<Step>,
 }
 
 /// A choice: the first branch whose condition holds runs, else `otherwise`.
@@ -62,6 +64,8 @@ pub struct Choose {
     pub id: String,
     pub branches: Vec<Branch>,
     pub otherwise: Vec<Step>,
+    /// Run if the choice or an action of its branch failed.
+    pub catch: Vec<Step>,
 }
 
 /// A pause, during which the run costs nothing.
@@ -151,10 +155,10 @@ impl Step {
         match self {
             Self::Action(action) => vec![&action.catch],
             Self::Wait(_) => Vec::new(),
-            Self::ForEach(each) => vec![&each.steps],
+            Self::ForEach(each) => vec![&each.steps, &each.catch],
             Self::Choose(choose) => {
                 let branches = choose.branches.iter().map(|branch| branch.steps.as_slice());
-                branches.chain([choose.otherwise.as_slice()]).collect()
+                branches.chain([choose.otherwise.as_slice(), &choose.catch]).collect()
             }
         }
     }

@@ -74,11 +74,11 @@ const MINOR_DIGITS: [(usize, &[&str]); 3] = [
     (4, &["CLF", "UYW"]),
 ];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(in crate::automation) fn names() -> impl Iterator<Item = &'static str> {
     OURS.into_iter().chain(MINIJINJAS)
 }
 
-pub(super) fn exists(name: &str) -> bool {
+pub(in crate::automation) fn exists(name: &str) -> bool {
     OURS.contains(&name) || MINIJINJAS.contains(&name)
 }
 
@@ -154,14 +154,13 @@ fn business_days(text: &str, days: i32) -> Result<String, Error> {
     plus_days(text, i64::from(first.until(day).map_err(wrong)?.get_days()))
 }
 
-/// An amount of minor units with its currency: `1250 | money("EUR")` is `12.50 EUR`.
+/// An amount of minor units with its currency: `1250 | money("EUR")` is `12.50 EUR`. Stripe writes `eur`.
 fn money(minor: i64, currency: &str) -> Result<String, Error> {
-    if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_uppercase()) {
-        return Err(wrong(format_args!(
-            "{currency:?} is not a currency: write three capital letters, for example EUR"
-        )));
+    if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_alphabetic()) {
+        return Err(wrong(format_args!("{currency:?} is not a currency: write three letters, for example EUR")));
     }
-    let of_currency = MINOR_DIGITS.iter().find(|(_, currencies)| currencies.contains(&currency));
+    let currency = currency.to_ascii_uppercase();
+    let of_currency = MINOR_DIGITS.iter().find(|(_, currencies)| currencies.contains(&currency.as_str()));
     let digits = of_currency.map_or(2, |(digits, _)| *digits);
     let sign = if minor < 0 { "-" } else { "" };
     let amount = format!("{:0>width$}", minor.unsigned_abs(), width = digits + 1);

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use self::{ending::Tally, loops::OpenLoop};
+use self::{choices::OpenChoice, ending::Tally, loops::OpenLoop};
 use crate::{
     Error, Result,
     automation::{
@@ -82,11 +82,13 @@ struct Frame<'a> {
     next: usize,
     /// If the list is that of a loop's item.
     item_of: Option<Box<OpenLoop<'a>>>,
-    /// If the list is the `catch` of an action.
+    /// If the list is a branch of a choice with a `catch`.
+    branch_of: Option<Box<OpenChoice<'a>>>,
+    /// If the list is the `catch` of a step.
     caught: Option<Caught>,
 }
 
-/// What happens at the end of an action's `catch`.
+/// What happens at the end of a step's `catch`.
 #[derive(Debug, Clone)]
 struct Caught {
     /// Why the run or the item is to stop then.
@@ -97,7 +99,7 @@ struct Caught {
 
 impl<'a> Frame<'a> {
     const fn of(steps: &'a [Step]) -> Self {
-        Self { steps, next: 0, item_of: None, caught: None }
+        Self { steps, next: 0, item_of: None, branch_of: None, caught: None }
     }
 }
 
@@ -177,6 +179,10 @@ impl<'a> ActionRun<'a> {
                     left.extend(all_actions(std::slice::from_ref(step)));
                 }
             }
+            // The step around this list is behind, but not its catch.
+            let caught_by = frame.item_of.as_ref().map(|going| &going.each.catch);
+            let caught_by = caught_by.or_else(|| frame.branch_of.as_ref().map(|going| &going.choose.catch));
+            left.extend(caught_by.into_iter().flat_map(|steps| all_actions(steps)));
         }
         if self.catching.is_none() {
             left.extend(all_actions(self.catch));
@@ -368,10 +374,8 @@ impl<'a> ActionRun<'a> {
                     .then(|| format!("the run was to stop if {} fails", result.place()));
                 if is_limit {
                     self.stop_run(format!("the usage limit of {} is exceeded", result.tool));
-                } else if !action.catch.is_empty() {
-                    self.catch(&action.catch, result, stops);
-                } else if let Some(why) = stops {
-                    self.stop(why);
+                } else {
+                    self.catch_or_stop(&action.catch, failure(result, result.error.clone()), stops);
                 }
             }
         }
@@ -392,15 +396,21 @@ impl<'a> ActionRun<'a> {
         for going in self.frames.iter_mut().filter_map(|frame| frame.item_of.as_mut()) {
             going.item_failed.get_or_insert_with(|| why.clone());
         }
+        for going in self.frames.iter_mut().filter_map(|frame| frame.branch_of.as_mut()) {
+            going.failed.get_or_insert_with(|| why.clone());
+        }
     }
 
-    /// Begins the `catch` of a failed action.
-    fn catch(&mut self, steps: &'a [Step], result: &ActionResult, stops: Option<String>) {
-        let status = without_output(result.status).unwrap_or("failed");
-        let message = result.error.clone().unwrap_or_else(|| format!("The action {} {status}.", result.action_id));
-        let error = json!({
-            "message": message, "action": result.action_id, "place": result.place(), "tool": result.tool, "status": result.status,
-        });
+    /// Begins the `catch` of a failed step, or stops the run or item if it is to stop and has none.
+    fn catch_or_stop(&mut self, steps: &'a [Step], error: Value, stops: Option<String>) {
+        if !steps.is_empty() {
+            self.catch(steps, error, stops);
+        } else if let Some(why) = stops {
+            self.stop(why);
+        }
+    }
+
+    fn catch(&mut self, steps: &'a [Step], error: Value, stops: Option<String>) {
         let before = self.outputs.given(ERROR).cloned();
         self.outputs.give(ERROR, error);
         for (name, _) in outputs_of(steps) {
@@ -436,13 +446,16 @@ impl<'a> ActionRun<'a> {
         }
     }
 
-    /// Ends the item around a failed step, or else the run.
+    /// Ends the item around a failed step, or else the run. A choice with a `catch` in between catches first.
     fn stop(&mut self, why: String) {
-        match self.frames.iter().rposition(|frame| frame.item_of.is_some()) {
+        match self.frames.iter().rposition(|frame| frame.item_of.is_some() || frame.branch_of.is_some()) {
             Some(place) => {
                 self.frames.truncate(place + 1);
                 if let Some(frame) = self.frames.last_mut() {
                     frame.next = frame.steps.len();
+                    if let Some(going) = &mut frame.branch_of {
+                        going.stops = Some(why);
+                    }
                 }
             }
             None => self.stop_run(why),
@@ -465,7 +478,10 @@ impl<'a> ActionRun<'a> {
                 }
                 None if is_outermost => break,
                 None => {
-                    let caught = self.frames.pop().and_then(|frame| frame.caught);
+                    let Some(Frame { caught, branch_of, .. }) = self.frames.pop() else { break };
+                    if let Some(going) = branch_of {
+                        self.leave_branch(*going);
+                    }
                     if let Some(Caught { stops, before }) = caught {
                         self.outputs.forget(ERROR);
                         if let Some(before) = before {
@@ -529,6 +545,15 @@ fn with_error(status: ActionStatus, why: String, result: ActionResult) -> Action
 
 fn does_not_hold(explained: &Explanation) -> String {
     format!("Its condition does not hold: {}.", explained.reason())
+}
+
+/// `error` in the `catch` of a step.
+fn failure(result: &ActionResult, message: Option<String>) -> Value {
+    let status = without_output(result.status).unwrap_or("failed");
+    let message = message.unwrap_or_else(|| format!("The action {} {status}.", result.action_id));
+    json!({
+        "message": message, "action": result.action_id, "place": result.place(), "tool": result.tool, "status": result.status,
+    })
 }
 
 const fn without_output(status: ActionStatus) -> Option<&'static str> {

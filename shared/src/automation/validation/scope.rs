@@ -143,13 +143,21 @@ impl<'a> WrongPath<'a> {
         let near: Vec<&str> =
             self.names.iter().copied().filter(|name| name.len() <= LONGEST_NEAR).take(MOST_NEAR).collect();
         let among = |written: &str| nearest(written, near.iter().copied()).map(|name| format!("{}{name}", self.prefix));
+        let rest =
+            self.whole.as_deref().and_then(|whole| whole.strip_prefix(self.written.as_str())).unwrap_or_default();
+        let below = |name: String| name + rest;
         let meaning = match &self.whole {
             None if near.is_empty() => None,
             None => among(&self.written),
-            Some(whole) => among(whole).or_else(|| among(&self.written)).or_else(|| {
-                let dates: Vec<String> = date_names().collect();
-                nearest(&self.written, dates.iter().map(String::as_str)).map(str::to_owned)
-            }),
+            Some(whole) => {
+                let root = among(&self.written);
+                // A near root keeps what was written below it.
+                let field = among(whole).filter(|field| root.as_ref() != Some(field));
+                field.or_else(|| root.map(below)).or_else(|| {
+                    let dates: Vec<String> = date_names().collect();
+                    nearest(&self.written, dates.iter().map(String::as_str)).map(str::to_owned)
+                })
+            }
         };
         let allowed = self.names.iter().map(|name| format!("{}{name}", self.prefix));
         let error = Diagnostic::error(self.code, pointer, self.message, self.hint);

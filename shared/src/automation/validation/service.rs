@@ -161,7 +161,17 @@ fn check_params(
     let params = Value::Object(params.clone());
     // The loader of the catalogue rejects schemas that cannot be compiled.
     let Ok(schema) = JsonSchema::compile(&component.parameters) else { return };
+    let known = component.parameters.get("properties").and_then(Value::as_object);
     for violation in schema.validate(&params) {
+        let name = violation.pointer.trim_start_matches('/');
+        if let Some(known) = known.filter(|known| !known.contains_key(name) && params.get(name).is_some()) {
+            let message = format!("The event {event} has no parameter {name}.");
+            let hint = "Leave it out, or use an allowed value.";
+            let error = Diagnostic::error(Code::UnknownParameter, child(PLACE, name), message, hint);
+            let meant = nearest(name, known.keys().map(String::as_str));
+            diagnostics.push(error.allowed(known.keys().cloned()).meaning(meant));
+            continue;
+        }
         let message = format!("The params of the event {event} do not fit: {violation}.");
         let hint = "Take the JSON schema of its params from initial_md_fetch.";
         let pointer = format!("{PLACE}{}", violation.pointer);

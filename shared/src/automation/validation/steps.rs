@@ -169,6 +169,7 @@ impl<'a> Checks<'a, '_> {
         }
         self.steps(&each.steps, &mut within);
         add_output(each.output_as.as_deref(), Some(&OF_A_LOOP), scope);
+        self.catch(&each.catch, &OF_A_FAILURE, scope);
     }
 
     /// Reports a value that is certainly no list.
@@ -201,6 +202,7 @@ impl<'a> Checks<'a, '_> {
             }
         }
         scope.outputs.extend(given);
+        self.catch(&choose.catch, &OF_A_FAILURE, scope);
     }
 
     fn wait(&mut self, wait: &'a Wait, scope: &mut Scope<'a>) {

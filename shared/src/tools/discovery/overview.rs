@@ -33,6 +33,9 @@ const MOST_SERVICES: usize = 20;
 /// Bytes of JSON per answer, capabilities included: a client passes it to the agent whole, with some overhead. The text is
 /// shorter.
 const LONGEST_PAGE: usize = 35_000;
+/// In place of a service, asks for the page about definitions.
+const GUIDE_NAME: &str = "automations";
+const GUIDE: &str = include_str!("guide.md");
 /// Bytes of an example event in the text.
 const LONGEST_EXAMPLE: usize = 2_000;
 
@@ -40,6 +43,9 @@ const LONGEST_EXAMPLE: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceOverviews {
     pub services: Vec<ServiceOverview>,
+    /// The language of definitions on one page, where [`GUIDE_NAME`] is among the names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guide: Option<&'static str>,
     /// Names of no active service.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<NameProblem>,
@@ -77,7 +83,7 @@ pub(super) async fn read(
     let start = cursor.map(|cursor| Start::of(cursor, &names)).transpose()?;
     let (first, mut start) = start.unwrap_or_default();
     let names = names.get(first..).unwrap_or_default();
-    let possible: Vec<String> = names.iter().filter(|name| may_be(name)).cloned().collect();
+    let possible: Vec<String> = names.iter().filter(|name| may_be(name) && !is_the_guide(name)).cloned().collect();
     let ids = possible.iter().map(|name| discovery.services.tools_of(ServiceId::of_name(name)));
     let (services, capabilities, tools) = future::join3(
         discovery.services.named(&possible, deadline),
@@ -97,10 +103,14 @@ pub(super) async fn read(
     let (mut connections, all) = future::join(connections, all).await;
     let all = all.inspect_err(|error| tracing::warn!("names of services: {}", error::chain(error))).unwrap_or_default();
 
-    let mut overviews = ServiceOverviews { services: Vec::new(), problems: Vec::new(), next_cursor: None };
+    let mut overviews = ServiceOverviews { services: Vec::new(), guide: None, problems: Vec::new(), next_cursor: None };
     let mut room = LONGEST_PAGE;
     for name in names {
         let after = start.take();
+        if is_the_guide(name) {
+            overviews.guide = Some(GUIDE);
+            continue;
+        }
         let Some(service) = services.get(&ServiceId::of_name(name)) else {
             overviews.problems.push(unknown(name, &all));
             continue;
@@ -145,6 +155,10 @@ pub(super) async fn read(
         }
     }
     Ok(overviews)
+}
+
+fn is_the_guide(name: &str) -> bool {
+    folded_name(name) == GUIDE_NAME
 }
 
 fn distinct(names: &[String]) -> Result<Vec<String>> {
@@ -251,8 +265,9 @@ impl ServiceOverviews {
 
 impl fmt::Display for ServiceOverviews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.guide.unwrap_or_default())?;
         for (number, service) in self.services.iter().enumerate() {
-            let apart = if number == 0 { "" } else { "\n\n" };
+            let apart = if number == 0 && self.guide.is_none() { "" } else { "\n\n" };
             write!(f, "{apart}{service}")?;
         }
         f.write_str(&NameProblem::to_text(&self.problems))?;

@@ -170,6 +170,10 @@ pub(super) async fn read(
                     continue;
                 }
                 room = room.saturating_sub(length);
+                // Memory is two tools, and a part of the language, too.
+                if details.source == Source::BuiltIn {
+                    data.language.extend(LanguagePart::named(name));
+                }
                 data.tools.push(details);
             }
             Err(problem) if problem.problem == ProblemKind::Unknown && LanguagePart::named(name).is_some() => {

@@ -108,7 +108,7 @@ pub(super) fn props(of: &Value) -> BTreeSet<(String, String, bool)> {
 }
 
 /// Connects the home organization to each service.
-async fn connect_all(world: &World, services: &[Service]) {
+pub(crate) async fn connect_all(world: &World, services: &[Service]) {
     let connections = &world.process.runs.catalogue.connections;
     for service in services {
         match &service.connection {

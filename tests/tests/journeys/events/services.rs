@@ -161,7 +161,7 @@ const ACCOUNT: &str = "push@acme.iam.gserviceaccount.com";
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// A hook of the organization's for this service.
-async fn hook_of(world: &World, service: &str) -> Value {
+pub(crate) async fn hook_of(world: &World, service: &str) -> Value {
     match service {
         "Gmail" => world.hook(&json!({"service": service, "service_account": ACCOUNT})).await,
         _ => world.hook(&json!({"service": service, "secret": SECRET})).await,
@@ -169,7 +169,13 @@ async fn hook_of(world: &World, service: &str) -> Value {
 }
 
 /// An event in a request to a hook, signed as its service signs.
-async fn by_hook(world: &World, hook: &Value, service: &str, event_type: &str, example: &Value) -> tests::Answer {
+pub(crate) async fn by_hook(
+    world: &World,
+    hook: &Value,
+    service: &str,
+    event_type: &str,
+    example: &Value,
+) -> tests::Answer {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let (account, secret) = (ACCOUNT, SECRET);
     let name = event_type.split('.').next().unwrap();

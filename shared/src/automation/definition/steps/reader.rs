@@ -110,6 +110,13 @@ impl<'v> StepReader<'v> {
         steps
     }
 
+    /// The `catch` of a loop or choice.
+    fn catch_of(&mut self, members: &mut Members<'_, '_>, depth: usize, names: &BTreeSet<String>) -> Vec<Step> {
+        let place = members.path("catch");
+        let Some(catch) = members.get("catch") else { return Vec::new() };
+        self.catch(catch, &place, depth, names, members.report)
+    }
+
     /// `depth`: the number of steps around the list. `names`: outputs and items that can be seen there.
     fn list(
         &mut self,
@@ -225,10 +232,11 @@ impl<'v> StepReader<'v> {
         if self.ids.insert(id.to_owned()) {
             return;
         }
-        let hint = format!("Give it an id of its own, for example \"{id}_{}\".", index + 1);
+        let free = format!("{id}_{}", index + 1);
+        let hint = format!("Give it an id of its own, for example \"{free}\".");
         let message = format!("An earlier action already has the id {id}.");
         let error = Diagnostic::error(Code::DuplicateId, child(pointer, "id"), message, hint);
-        diagnostics.push(error.found(&id.into()));
+        diagnostics.push(error.found(&id.into()).instead(free));
     }
 
     /// Reports a name of an output or item that is reserved or taken.
@@ -307,7 +315,8 @@ impl<'v> StepReader<'v> {
         let max_items = members.whole("max_items", &(1..=MOST_ITEMS), "100").unwrap_or(USUAL_ITEMS);
         if members.whole("at_once", &(1..=5), "1").is_some_and(|at_once| at_once > 1) {
             let message = "The items of a loop run one after the other, so at_once can only be 1.";
-            members.error(Code::InvalidValue, "at_once", message, "Leave it out.");
+            let error = Diagnostic::error(Code::InvalidValue, members.path("at_once"), message, "Leave it out.");
+            members.report.push(error.instead(1));
         }
         let on_error = on_error(&mut members);
         let output_as = members.text("output_as", LONGEST_ID, "\"answers\"");
@@ -332,9 +341,22 @@ impl<'v> StepReader<'v> {
         let steps = steps
             .map(|steps| self.list(steps, &place, false, depth + 1, &mut inner, members.report))
             .unwrap_or_default();
+        let catch = self.catch_of(&mut members, depth, names);
         members.finish();
         let max_items = usize::try_from(max_items).unwrap_or_default();
-        Some(ForEach { pointer, id: id?, list: list?, item, key, steps, max_items, on_error, output_as, condition })
+        Some(ForEach {
+            pointer,
+            id: id?,
+            list: list?,
+            item,
+            key,
+            steps,
+            max_items,
+            on_error,
+            output_as,
+            condition,
+            catch,
+        })
     }
 
     fn choose(
@@ -390,8 +412,9 @@ impl<'v> StepReader<'v> {
             .map(|steps| self.list(steps, &place, true, depth + 1, &mut inner, members.report))
             .unwrap_or_default();
         names.extend(inner);
+        let catch = self.catch_of(&mut members, depth, names);
         members.finish();
-        Some(Choose { pointer, id: id?, branches: read, otherwise })
+        Some(Choose { pointer, id: id?, branches: read, otherwise, catch })
     }
 }
 

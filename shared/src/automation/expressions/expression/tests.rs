@@ -77,7 +77,7 @@ fn an_expression_computes_with_the_values_of_paths_and_keeps_their_types() {
         ("day | business_days(1)", json!("2026-11-23")),
         ("day | business_days(-5)", json!("2026-11-13")),
         ("1250 | money('EUR')", json!("12.50 EUR")),
-        ("-5 | money('EUR')", json!("-0.05 EUR")),
+        ("-5 | money('eur')", json!("-0.05 EUR")),
         ("1250 | money('JPY')", json!("1250 JPY")),
         ("1250 | money('KWD')", json!("1.250 KWD")),
         ("(text | parse_json).a[1]", json!(2)),

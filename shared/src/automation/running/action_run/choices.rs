@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ActionRun, Choose, Frame, in_json, too_much_compared, with_error};
+use super::{ActionRun, Choose, Frame, failure, in_json, too_much_compared, with_error};
 use crate::{
     automation::{
         definition::steps::{Step, outputs_of},
@@ -13,6 +13,18 @@ use crate::{
 
 /// The name of the last branch in a result.
 const OTHERWISE: &str = "otherwise";
+
+/// A choice with a `catch`, whose branch is running.
+#[derive(Debug, Clone)]
+pub(super) struct OpenChoice<'a> {
+    pub(super) choose: &'a Choose,
+    /// The result that chose the branch.
+    chose: ActionResult,
+    /// The first failure in the branch.
+    pub(super) failed: Option<String>,
+    /// Why the run or the item is to stop after the `catch`.
+    pub(super) stops: Option<String>,
+}
 
 impl<'a> ActionRun<'a> {
     /// Decides for a branch. A condition about the output of a failed action proves nothing, so then no branch runs.
@@ -61,8 +73,22 @@ impl<'a> ActionRun<'a> {
             }
         }
         self.outputs.await_those_of(taken);
-        if !taken.is_empty() {
-            self.frames.push(Frame::of(taken));
+        if result.status == ActionStatus::Failed {
+            self.failed(result);
+            self.catch_or_stop(&choose.catch, failure(result, result.error.clone()), None);
+        } else if !taken.is_empty() {
+            let going = || Box::new(OpenChoice { choose, chose: result.clone(), failed: None, stops: None });
+            let branch_of = (!choose.catch.is_empty()).then(going);
+            self.frames.push(Frame { branch_of, ..Frame::of(taken) });
+        }
+    }
+
+    /// Begins the `catch` of a choice whose branch failed.
+    pub(super) fn leave_branch(&mut self, going: OpenChoice<'a>) {
+        let OpenChoice { choose, chose, failed, stops } = going;
+        if let Some(why) = failed {
+            let result = ActionResult { status: ActionStatus::Failed, ..chose };
+            self.catch_or_stop(&choose.catch, failure(&result, Some(why)), stops);
         }
     }
 }

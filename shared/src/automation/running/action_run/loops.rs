@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, with_error, without_output};
+use super::{ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, failure, with_error, without_output};
 use crate::{
     automation::{
         definition::{
@@ -49,6 +49,8 @@ pub(super) struct OpenLoop<'a> {
     /// Why the current item failed.
     pub(super) item_failed: Option<String>,
     failed: usize,
+    /// Why the first failed item did.
+    first_failure: Option<String>,
     began: Timestamp,
     gathered: Gathered,
 }
@@ -101,9 +103,9 @@ impl<'a> ActionRun<'a> {
             }
             if result.status != ActionStatus::Skipped {
                 self.failed(result);
-                if each.on_error == OnError::Stop {
-                    self.stop(format!("the run was to stop if {} fails", result.place()));
-                }
+                let stops = (each.on_error == OnError::Stop)
+                    .then(|| format!("the run was to stop if {} fails", result.place()));
+                self.catch_or_stop(&each.catch, failure(result, result.error.clone()), stops);
             }
             return;
         }
@@ -124,6 +126,7 @@ impl<'a> ActionRun<'a> {
             is_over: false,
             item_failed: None,
             failed: 0,
+            first_failure: None,
             began: result.started_at,
             gathered: Gathered::default(),
         };
@@ -170,8 +173,12 @@ impl<'a> ActionRun<'a> {
             // Some items may have failed: the output says which.
             self.outputs.give(name, output.unwrap_or_default());
         }
-        if result.status == ActionStatus::Failed && going.each.on_error == OnError::Stop {
-            self.stop(format!("the run was to stop if an item of {} fails", result.place()));
+        if result.status == ActionStatus::Failed {
+            let stops = (going.each.on_error == OnError::Stop)
+                .then(|| format!("the run was to stop if an item of {} fails", result.place()));
+            let note = result.note.as_deref().unwrap_or_default();
+            let message = format!("{note} The first failure: {}", going.first_failure.unwrap_or_default());
+            self.catch_or_stop(&going.each.catch, failure(result, Some(message)), stops);
         }
     }
 }
@@ -191,6 +198,7 @@ impl OpenLoop<'_> {
     pub(super) fn finish_item(&mut self, outputs: &mut Outputs) {
         let failed = self.item_failed.take();
         self.failed += usize::from(failed.is_some());
+        self.first_failure = self.first_failure.take().or_else(|| failed.clone());
         let stops = failed.is_some() && self.each.on_error == OnError::Stop;
         if self.each.output_as.is_some()
             && let Some((key, _)) = self.items.get(self.current)

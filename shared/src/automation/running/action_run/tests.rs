@@ -1,5 +1,7 @@
 //! Plans of runs: order, outputs, failures, and the same plan whenever a run resumes.
 
+mod failures;
+
 use serde_json::json;
 
 use super::*;
@@ -458,108 +460,4 @@ fn a_pause_ends_at_its_time_and_is_the_same_whenever_the_run_resumes() {
         let told = result.note.clone().or(result.error.clone()).unwrap();
         assert!(result.status == status && told.contains(said), "{result:?}");
     }
-}
-
-// ----------------------------------------------------------------------------------------------------------- failures
-
-/// Runs a whole definition, with `tool` answering every call.
-fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome) -> (Vec<ActionResult>, Ending) {
-    let definition = json!({"name": "x", "trigger_type": "manual", "actions": list, "catch": catch});
-    let mut diagnostics = Diagnostics::default();
-    let definition = Definition::read(&definition, &mut diagnostics).unwrap();
-    assert_eq!(diagnostics.iter().count(), 0, "{diagnostics:?}");
-    let AutomationBody::Actions(steps) = &definition.body else { panic!("it has actions") };
-    let (variables, data) = (Map::new(), data(&json!({"n": 5})));
-    let mut results: Vec<ActionResult> = Vec::new();
-    loop {
-        let run = ActionRun::resume((steps, &definition.catch), &variables, &data, &results).unwrap();
-        match run.next(now()) {
-            Next::Over(ending) => return (results, ending),
-            Next::Settled(result) => results.push(*result),
-            Next::Pause(..) => panic!("nothing waits"),
-            Next::Call(planned) => {
-                let outcome = tool(&planned.id);
-                results.push(planned.finished(&outcome, false, now()));
-            }
-        }
-    }
-}
-
-fn only_bad(id: &str) -> ToolOutcome {
-    if id.ends_with("bad") { ToolOutcome::failed("No.") } else { ToolOutcome::succeeded(1) }
-}
-
-#[test]
-fn a_failure_is_caught_with_its_reason() {
-    let tell = action("tell", json!({"parameters": {"text": "{{error.place}}: {{error.message}}"}}));
-    let list = json!([
-        action("bad", json!({"catch": [tell]})),
-        action("after", json!({"parameters": {"gone": "{{error.message}}"}}))
-    ]);
-    let (results, ending) = carry_out_all(&list, &json!(null), only_bad);
-    assert_eq!(places(&results), ["bad failed", "tell succeeded", "after succeeded"]);
-    assert_eq!(results[1].arguments.as_deref(), Some(r#"{"text":"bad: No."}"#));
-    assert_eq!(results[2].arguments.as_deref(), Some(r#"{"gone":"[No available data]"}"#));
-    assert_eq!(
-        (ending.status, ending.error.as_deref()),
-        (RunStatus::PartialFailure, Some("1 of 3 actions failed: bad (No.)."))
-    );
-    // Nothing is caught where nothing failed.
-    let (results, _) = carry_out_all(&list, &json!(null), |_| ToolOutcome::succeeded(1));
-    assert_eq!(places(&results), ["bad succeeded", "after succeeded"]);
-}
-
-#[test]
-fn a_run_that_is_to_stop_stops_after_its_catch() {
-    let stops =
-        |catch: Value| json!([action("bad", json!({"on_error": "stop", "catch": catch})), action("after", json!({}))]);
-    let all =
-        json!([action("sum", json!({"parameters": {"text": "{{error.message}}", "first": "{{error.places[0]}}"}}))]);
-    let (results, ending) = carry_out_all(&stops(json!([action("tell", json!({}))])), &all, only_bad);
-    assert_eq!(places(&results), ["bad failed", "tell succeeded", "sum succeeded"]);
-    let said = "1 of 2 actions failed: bad (No.). The last 1 were not started: the run was to stop if bad fails.";
-    assert_eq!(results[2].arguments.as_deref(), Some(json!({"first": "bad", "text": said}).to_string().as_str()));
-    assert_eq!(ending.status, RunStatus::PartialFailure);
-    assert!(ending.error.unwrap().ends_with("The last 1 were not started: the run was to stop if bad fails."));
-    // A usage limit ends the run, and the catch of the automation says so.
-    let limit = |id: &str| match id {
-        "bad" => ToolOutcome::succeeded(json!({"error": "USAGE_LIMIT_EXCEEDED"})),
-        _ => ToolOutcome::succeeded(1),
-    };
-    let (results, _) = carry_out_all(&stops(json!([action("tell", json!({}))])), &all, limit);
-    assert_eq!(places(&results), ["bad failed", "sum succeeded"]);
-    // A failure of the catch itself is not caught again.
-    let (results, ending) = carry_out_all(
-        &json!([action("bad", json!({}))]),
-        &json!([action("too_bad", json!({})), action("last", json!({}))]),
-        only_bad,
-    );
-    assert_eq!(
-        (places(&results), ending.status),
-        (
-            vec!["bad failed".to_owned(), "too_bad failed".to_owned(), "last succeeded".to_owned()],
-            RunStatus::PartialFailure
-        )
-    );
-}
-
-#[test]
-fn a_failure_in_a_loop_is_caught_for_its_item() {
-    let tell = action("tell", json!({"parameters": {"of": "{{error.place}}"}}));
-    let inner = json!([action("bad", json!({"on_error": "stop", "catch": [tell]})), action("never", json!({}))]);
-    let each =
-        json!({"id": "each", "for_each": [{"k": "a"}, {"k": "b"}], "as": "row", "key": "{{row.k}}", "actions": inner});
-    let (results, _) = carry_out_all(&json!([each]), &json!(null), only_bad);
-    assert_eq!(
-        places(&results),
-        [
-            "each succeeded",
-            "each[a].bad failed",
-            "each[a].tell succeeded",
-            "each[b].bad failed",
-            "each[b].tell succeeded",
-            "each failed"
-        ]
-    );
-    assert_eq!(results[2].arguments.as_deref(), Some(r#"{"of":"each[a].bad"}"#));
 }
