@@ -276,7 +276,8 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
         "type": "api_request", "label": "Read messages", "method": "GET", "url": format!("{}/messages", about.standins.twilio),
     });
     let answer = user.call(&user.attached(&request).await, json!({})).await;
-    assert_eq!((&answer["success"], answer["result"].as_array().map(Vec::len)), (&json!(true), Some(2)), "{answer}");
+    let sent = stack.twilio.messages().len();
+    assert!(sent > 0 && answer["result"].as_array().map(Vec::len) == Some(sent), "{answer}");
 
     let action = json!({
         "type": "pipedream_action", "label": "Tell the team",
