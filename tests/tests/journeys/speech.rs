@@ -183,7 +183,7 @@ async fn a_caller_hears_the_start_before_the_request_and_the_delay_after_its_tim
     let call = world.call(&tool, json!({"text": "Hello"}));
     world.call_tool(&call).await.result();
     let start = sentence("request-start", &format!("Texting {}.", phone(1)));
-    assert_eq!(spoken(&world, &call), [start.clone()], "an answer within four seconds");
+    assert_eq!(spoken(&world, &call), std::slice::from_ref(&start), "an answer within four seconds");
     let at = world.vapi.spoken(call.call_id.as_deref().unwrap())[0].at.clone();
     let sent: Timestamp = world.twilio.messages()[0].at.parse().unwrap();
     assert!(at.parse::<Timestamp>().unwrap() <= sent, "{at} {sent}");
