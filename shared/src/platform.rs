@@ -2,9 +2,10 @@
 //! that it does not use.
 
 mod call_events;
+mod catalogues;
 mod console;
 
-use std::{cell::OnceCell, sync::Arc, time::Duration};
+use std::{cell::OnceCell, time::Duration};
 
 use aws_config::{
     Region, SdkConfig,
@@ -16,7 +17,7 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedCredentialsProvider};
 use crate::{
     accounts::Accounts,
     actions::{ActionClients, ToolTokens, query::Knowledge},
-    authoring_tools::{self, AgentTools, AutomationTools, ToolCaller},
+    authoring_tools::{AgentTools, AutomationTools, ToolCaller},
     automation::{
         AlertHook, Alerts, AutomationReader, Deployment, Dispatch, EventFilters, EventHooks, EventReplays,
         FailurePause, PipedreamTriggers, RunQueue, RunStarter, Triggers,
@@ -34,19 +35,18 @@ use crate::{
     execution::Executor,
     http::{Access, TokenVerifier},
     idempotency::Idempotency,
-    injection::{LlmAccess, built_in_tools, described_read_feed, read_feed, tools_of_runs, well_described},
+    injection::read_feed,
     lifecycle::{
         Assistants, Attachments, ExternalTools, HookRegistry, Lifecycle, References, SettleWaker, StoredSecrets,
     },
     models::{BudgetLimits, Queued, QueuedRun, RunCeilings},
     planner::TurnLimits,
     store::{
-        Agents, AutomationMemory, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers,
-        DoNotCallList, Erasure, Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries,
-        OrganizationMembers, Organizations, PhoneNumbers, Quotas, Replays, Schedules, Services, Threads, Tools,
+        Agents, AutomationRuns, Automations, Budgets, Calls, Database, DeployedTriggers, DoNotCallList, Erasure,
+        Events, Executions, Hooks, Intents, KnowledgeBases, KnowledgeEntries, OrganizationMembers, Organizations,
+        PhoneNumbers, Quotas, Replays, Schedules, Services, Threads,
     },
     telemetry,
-    tool::CallableTool,
 };
 
 pub use console::ConsoleSettings;
@@ -399,32 +399,6 @@ impl Platform {
         Ok(Idempotency::new(self.database()?, Duration::from_secs(window)))
     }
 
-    /// [`Platform::catalogue`] with the tools that runs may name, also those of agents that build automations.
-    pub fn catalogue_for_runs(&self) -> Result<Catalogue> {
-        let access =
-            LlmAccess { llm: self.llm()?, accounts: self.accounts_with_llm()?, budgets: self.budgets()?.clone() };
-        let mut tools = tools_of_runs(Some(&access), Some(&AutomationMemory::new(self.database()?)));
-        tools.push(read_feed(self.outbound()?.clone()));
-        self.catalogue_and_by_name(tools, self.agent_tools(None, None)?.for_runs())
-    }
-
-    /// The same for a function that offers these tools without calling them.
-    pub fn catalogue_to_offer(&self) -> Result<Catalogue> {
-        let mut tools = tools_of_runs(None, None);
-        tools.push(described_read_feed());
-        self.catalogue_and_by_name(tools, authoring_tools::described())
-    }
-
-    fn catalogue_and_by_name(
-        &self,
-        mut others: Vec<Arc<dyn CallableTool>>,
-        more: Vec<Arc<dyn CallableTool>>,
-    ) -> Result<Catalogue> {
-        others.extend(more);
-        let catalogue = self.catalogue()?;
-        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
-    }
-
     /// The tools of agents that build automations. With `MCP_CALL_TOOL` (false) agents may also call every tool that
     /// they find.
     pub fn agent_tools_for_clients(&self) -> Result<AgentTools> {
@@ -490,22 +464,6 @@ impl Platform {
     /// The settings of the console's page ([`ConsoleSettings`] names the variables).
     pub fn console_settings(&self) -> Result<ConsoleSettings> {
         Ok(ConsoleSettings::read(&self.environment)?)
-    }
-
-    /// The tools offered to runs. Tools that ask a model or read feeds are described only.
-    pub fn catalogue(&self) -> Result<Catalogue> {
-        self.catalogue_with(described_read_feed())
-    }
-
-    fn catalogue_with(&self, of_feeds: Arc<dyn CallableTool>) -> Result<Catalogue> {
-        let mut by_name = tools_of_runs(None, None);
-        by_name.push(of_feeds);
-        Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(by_name)?),
-            tools: Tools::new(self.database()?),
-            services: Services::new(self.database()?),
-            connections: self.connections()?.clone(),
-        })
     }
 
     /// The organizations' connections to services. Shared, because it caches Pipedream's answers.

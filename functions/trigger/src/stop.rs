@@ -7,13 +7,13 @@ use shared::{
     webhooks::InboundEvent,
 };
 
-use crate::{Deps, texts};
+use crate::Deps;
 
 /// Lists the sender of a verified STOP. START removes nobody: only members of the organization do.
 pub(crate) async fn list_sender(deps: &Deps, organization: OrganizationId, event: &InboundEvent) -> Result<()> {
-    if texts::is_one(event)
+    if is_text(event)
         && is_meant(event)
-        && let Ok(sender) = texts::field(event, "From").parse()
+        && let Ok(sender) = field(event, "From").parse()
     {
         let entry = DoNotCall::new(organization, &sender, DoNotCallSource::Sms);
         if deps.do_not_call.add(&entry).await? {
@@ -25,5 +25,14 @@ pub(crate) async fn list_sender(deps: &Deps, organization: OrganizationId, event
 
 /// Whether the message asks for no more messages.
 pub(crate) fn is_meant(message: &InboundEvent) -> bool {
-    texts::field(message, "OptOutType") == "STOP" || opt_out::in_message(texts::field(message, "Body"))
+    field(message, "OptOutType") == "STOP" || opt_out::in_message(field(message, "Body"))
+}
+
+pub(crate) fn is_text(event: &InboundEvent) -> bool {
+    event.event_types.iter().any(|kind| kind == "message.received")
+}
+
+/// A parameter of Twilio's, or nothing.
+pub(crate) fn field<'a>(event: &'a InboundEvent, name: &str) -> &'a str {
+    event.data.get(name).and_then(|value| value.as_str()).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub(crate) async fn take(deps: &Deps, asked: &WebhookRequest<'_>) -> Result<Repl
         }
     };
     let work = Dispatch::work();
-    for message in messages.iter().filter(|message| is_one(message)) {
+    for message in messages.iter().filter(|message| stop::is_text(message)) {
         stop::list_sender(deps, number.organization_id, message).await?;
         dispatch(deps, &number, message, &work).await?;
     }
@@ -45,24 +45,15 @@ pub(crate) async fn take(deps: &Deps, asked: &WebhookRequest<'_>) -> Result<Repl
 
 /// A message that came to a hook, if it is for a number of the hook's organization.
 pub(crate) async fn take_from_hook(deps: &Deps, hook: &Hook, message: &InboundEvent, work: &Work) -> Result<()> {
-    if Scheme::of_service(&hook.service) != Scheme::Twilio || !is_one(message) {
+    if Scheme::of_service(&hook.service) != Scheme::Twilio || !stop::is_text(message) {
         return Ok(());
     }
-    let Ok(called) = field(message, "To").parse() else { return Ok(()) };
+    let Ok(called) = stop::field(message, "To").parse() else { return Ok(()) };
     let number: Option<Unowned<PhoneNumber>> = deps.phone_numbers.by_number(&called).await?;
     match number.and_then(|number| number.for_owner(hook.organization_id)) {
         Some(number) => dispatch(deps, &number, message, work).await,
         None => Ok(()),
     }
-}
-
-pub(crate) fn is_one(event: &InboundEvent) -> bool {
-    event.event_types.iter().any(|kind| kind == "message.received")
-}
-
-/// A parameter of Twilio's, or nothing.
-pub(crate) fn field<'a>(event: &'a InboundEvent, name: &str) -> &'a str {
-    event.data.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The number, and the request's events, if the request is Twilio's for this number. The signature alone does not prove
@@ -89,7 +80,7 @@ async fn proven(
     let (Some(number), Some(account)) = (number, account) else { return Ok(Err(Rejection::Unauthentic)) };
     Ok(match delivery {
         Ok(Delivery::Events(mut events)) => {
-            events.retain(|event| field(event, "AccountSid") == account.account_sid());
+            events.retain(|event| stop::field(event, "AccountSid") == account.account_sid());
             if events.is_empty() { Err(Rejection::Unauthentic) } else { Ok((number, events)) }
         }
         Ok(_) => Err(Rejection::Unauthentic),
@@ -117,13 +108,13 @@ async fn dispatch(deps: &Deps, number: &PhoneNumber, message: &InboundEvent, wor
 }
 
 fn id_of(message: &InboundEvent) -> &str {
-    let names = ["MessageSid", "SmsSid"].map(|name| field(message, name));
+    let names = ["MessageSid", "SmsSid"].map(|name| stop::field(message, name));
     names.into_iter().find(|id| !id.is_empty()).unwrap_or(&message.id_at_service)
 }
 
 /// As `infra/catalogue/calls.json` describes it.
 fn content(number: &PhoneNumber, message: &InboundEvent) -> Value {
-    let from: String = field(message, "From").chars().take(LONGEST_SENDER).collect();
+    let from: String = stop::field(message, "From").chars().take(LONGEST_SENDER).collect();
     json!({
         "sms": {
             "id": id_of(message),
@@ -131,8 +122,8 @@ fn content(number: &PhoneNumber, message: &InboundEvent) -> Value {
             "to": number.number,
             "number_id": number.id,
             "agent_id": number.agent_id,
-            "body": field(message, "Body"),
-            "media_count": field(message, "NumMedia").parse().unwrap_or(0_u32),
+            "body": stop::field(message, "Body"),
+            "media_count": stop::field(message, "NumMedia").parse().unwrap_or(0_u32),
             "opt_out": stop::is_meant(message),
             "received_at": Timestamp::now(),
         },
