@@ -155,7 +155,6 @@ fn name_the_item(diagnostic: &mut Diagnostic, definition: &Value) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test says what is wrong and stops")]
 mod tests {
     use serde_json::json;
 

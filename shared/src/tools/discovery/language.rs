@@ -101,7 +101,7 @@ impl LanguagePart {
                 let catch = json!([{
                     "id": "note", "tool": "remember", "parameters": {"key": "failed", "value": "{{error.message}}"},
                 }]);
-                fingerprints["remember"] = json!("built-in");
+                fingerprints = json!({"current_time": "built-in", "remember": "built-in"});
                 (
                     "catch",
                     CATCH,
