@@ -108,14 +108,24 @@ impl Flow {
                 let mut definition = world.urgent_messages();
                 definition["actions"] =
                     json!([{"id": "call", "tool": tool["name"], "parameters": {"to": "{{event.user}}"}}]);
-                definition["fingerprints"] =
-                    json!({tool["name"].as_str().unwrap(): format!("v{}", tool["version"])});
+                definition["fingerprints"] = json!({tool["name"].as_str().unwrap(): format!("v{}", tool["version"])});
                 world.active(&definition).await;
                 hook = world.slack_hook().await;
             }
         }
         let (call, incoming) = (ToolCall::default(), world.caller(&phone(0)));
-        Scene { flow: self, world, tool, hook, number: 0, call, incoming, run: None, received: Mutex::default(), earlier: BTreeSet::new() }
+        Scene {
+            flow: self,
+            world,
+            tool,
+            hook,
+            number: 0,
+            call,
+            incoming,
+            run: None,
+            received: Mutex::default(),
+            earlier: BTreeSet::new(),
+        }
     }
 }
 
@@ -160,7 +170,9 @@ impl Scene {
             }
             Flow::AgentRun => {
                 let call = format!("return {}({:?});", self.tool["name"].as_str().unwrap(), self.text());
-                let turns = [calls(&call), calls("return finalResponse();"), r#"{"opens": "8:00"}"#.to_owned()];
+                let answer = r#"{"opens": "8:00"}"#.to_owned();
+                // An answer that is lost is asked for once more.
+                let turns = [calls(&call), calls("return finalResponse();"), answer.clone(), answer.clone(), answer];
                 self.world.llm.script(turns.iter().map(|turn| Turn::text(turn)));
                 let spec = RunSpec { built_in: Vec::new(), tools: vec![self.tool.clone()], ..RunSpec::default() };
                 self.run = Some(begin(&self.world, spec).await);
@@ -320,11 +332,12 @@ impl Scene {
                 Some("succeeded") => Record::Succeeded,
                 Some("failed" | "not_sent") => Record::Failed,
                 Some("queued") => Record::Open,
-                Some("replayed") => continue,
+                // The effect is that of another row, or this is its only trace.
+                Some("replayed") => Record::Ended,
                 _ => Record::Unclear,
             });
         }
-        for claim in [Record::Open, Record::Succeeded, Record::Unclear, Record::Failed] {
+        for claim in [Record::Open, Record::Succeeded, Record::Unclear, Record::Failed, Record::Ended] {
             if claims.contains(&claim) {
                 return claim;
             }
