@@ -78,12 +78,13 @@ pub struct Fault {
     trouble: Trouble,
     skip: u32,
     times: u32,
+    applied: bool,
 }
 
 impl Fault {
     /// One fault for `action` (such as `PutItem`) on a table or secret; `*` matches any.
     pub fn new(action: &str, on: &str, trouble: Trouble) -> Self {
-        Self { action: action.to_owned(), on: on.to_owned(), trouble, skip: 0, times: 1 }
+        Self { action: action.to_owned(), on: on.to_owned(), trouble, skip: 0, times: 1, applied: false }
     }
 
     /// Throttling of all three attempts of the SDK.
@@ -200,6 +201,11 @@ impl Aws {
     /// The number of faults that have not applied yet.
     pub fn faults_left(&self) -> usize {
         self.shared.faults.lock().unwrap().len()
+    }
+
+    /// The number of faults that have not applied at all.
+    pub fn faults_not_reached(&self) -> usize {
+        self.shared.faults.lock().unwrap().iter().filter(|fault| !fault.applied).count()
     }
 
     /// Returns when an operation stalls.

@@ -105,7 +105,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         Some(starting) if queued.before_call => {
             let answer = &executed.outcome.answer;
             let call = context::add_early(deps, &row, starting, queued.execution_id, answer, deadline).await?;
-            deps.executor.record(&[executed.execution.with_call(call)]).await;
+            deps.executor.record_queued(&executed.execution.with_call(call), deadline).await;
             return Ok(());
         }
         Some(call) if queued.trigger == ExecutionOrigin::CallStart => {
@@ -121,7 +121,7 @@ async fn carry_out(deps: &Deps, queued: &QueuedExecution, deadline: Deadline) ->
         }
         _ => Ok(()),
     };
-    deps.executor.record(&[executed.execution]).await;
+    deps.executor.record_queued(&executed.execution, deadline).await;
     told
 }
 

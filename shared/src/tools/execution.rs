@@ -8,6 +8,7 @@ mod parts;
 
 use std::{
     borrow::Cow,
+    slice,
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,7 @@ use self::parts::{ClaimedParts, Parts};
 use crate::{
     Deadline, Error, Result,
     actions::{self, ActionClients, ActionTool, Attempt},
+    backoff::Backoff,
     clients::Queue,
     error,
     idempotency::{Claim, Earlier, Idempotency, Key, Outcome, Ticket},
@@ -35,6 +37,8 @@ const LEASE_RESERVE: Duration = Duration::from_secs(5);
 /// Time reserved for the answer after waiting for a duplicate request.
 const TWIN_RESERVE: Duration = Duration::from_secs(1);
 
+/// First pause before a write to the history is repeated.
+const HISTORY_PAUSE: Duration = Duration::from_millis(500);
 const MOST_RECIPIENTS: usize = 40;
 
 #[derive(Clone)]
@@ -195,10 +199,24 @@ impl Executor {
     pub async fn record(&self, history: &[Unredacted]) {
         let put = async |execution: &Unredacted| self.executions.put(&execution.redacted()).await;
         let (written, ()) = join!(join_all(history.iter().map(put)), self.count(history));
-        for error in written.into_iter().filter_map(Result::err) {
-            tracing::error!("an execution could not be written to the history: {}", error::chain(&error));
-        }
+        written.into_iter().filter_map(Result::err).for_each(|error| unwritten(&error));
         self.announce(history.iter().filter_map(Unredacted::failed_tool)).await;
+    }
+
+    /// As [`Executor::record`], where nobody waits for it: a failed write is repeated a few times within the deadline. Otherwise the
+    /// row of a queued execution would stay `queued` for good.
+    pub async fn record_queued(&self, execution: &Unredacted, deadline: Deadline) {
+        let row = execution.redacted();
+        let mut backoff = Backoff::at_most(3, HISTORY_PAUSE, HISTORY_PAUSE * 8, deadline);
+        let write = async {
+            while let Err(error) = self.executions.put(&row).await {
+                if !backoff.pause().await {
+                    return unwritten(&error);
+                }
+            }
+        };
+        join!(write, self.count(slice::from_ref(execution)));
+        self.announce(execution.failed_tool()).await;
     }
 
     /// Announces tools that failed in calls, after their history was written.
@@ -464,6 +482,10 @@ fn recorded(outcome: &ToolOutcome) -> Outcome {
         }
         Effect::Unknown { done } => Outcome::Unknown { answer: answer(), done: done.clone() },
     }
+}
+
+fn unwritten(error: &Error) {
+    tracing::error!("an execution could not be written to the history: {}", error::chain(error));
 }
 
 fn under_way() -> ToolOutcome {

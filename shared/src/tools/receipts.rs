@@ -193,15 +193,19 @@ impl CallReceipt {
         for (place, execution) in record.executions.iter().enumerate().rev() {
             let mut line = ReceiptLine::of(execution, tools.get(&execution.tool_id).copied());
             let group = match execution.status {
-                // The effect is that of an earlier execution.
-                ExecutionStatus::Replayed => continue,
+                ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
+                // Its function ended, or the history failed, before the execution with the effect was written.
+                ExecutionStatus::Replayed if line.reason.is_some() => &mut receipt.unknown,
+                ExecutionStatus::Replayed if line.effect == Some(ToolEffect::None) => &mut receipt.looked_up,
+                ExecutionStatus::Replayed => {
+                    receipt.note_done(&line);
+                    &mut receipt.done
+                }
                 ExecutionStatus::Succeeded | ExecutionStatus::Partial if line.effect == Some(ToolEffect::None) => {
                     &mut receipt.looked_up
                 }
                 ExecutionStatus::Succeeded | ExecutionStatus::Partial => {
-                    if let Some(name) = line.tool.as_ref().filter(|name| !receipt.tools_done.contains(name)) {
-                        receipt.tools_done.push(name.clone());
-                    }
+                    receipt.note_done(&line);
                     &mut receipt.done
                 }
                 ExecutionStatus::Failed | ExecutionStatus::Limited => &mut receipt.failed,
@@ -221,6 +225,12 @@ impl CallReceipt {
         }
         receipt.add_lost(record, &tools);
         receipt
+    }
+
+    fn note_done(&mut self, line: &ReceiptLine) {
+        if let Some(name) = line.tool.as_ref().filter(|name| !self.tools_done.contains(name)) {
+            self.tools_done.push(name.clone());
+        }
     }
 
     /// Adds the tools of the call's start that left no record.
@@ -271,15 +281,26 @@ fn effect_of(tool: &Tool) -> Option<ToolEffect> {
     ToolConfig::stored(tool).ok().map(|config| config.effect())
 }
 
-/// Whether the request was made again later: it acted, or was read back anew. Requests to different numbers look the same in the
-/// redacted record, so their hashes are compared, too.
+/// Whether the request was made again later: it acted, or was read back anew.
 fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
-    let again = |execution: &Execution| {
-        let same = execution.tool_id == request.tool_id && execution.arguments == request.arguments;
-        let to_all = request.recipients.iter().all(|recipient| execution.recipients.contains(recipient));
-        same && to_all && execution.status != ExecutionStatus::Limited
-    };
+    let again = |later: &Execution| is_same(request, later) && later.status != ExecutionStatus::Limited;
     later.is_some_and(|later| later.iter().any(again))
+}
+
+/// Whether the effect that a repetition was answered with has a row of its own. Of repetitions without one, the first counts.
+fn has_original(newest_first: &[Execution], place: usize) -> bool {
+    let Some(repetition) = newest_first.get(place) else { return false };
+    newest_first.iter().enumerate().any(|(at, other)| match other.status {
+        ExecutionStatus::Replayed => at > place && is_same(repetition, other),
+        ExecutionStatus::Limited | ExecutionStatus::ReadBack => false,
+        _ => is_same(repetition, other),
+    })
+}
+
+/// Requests to different numbers look the same in the redacted record, so their hashes are compared, too.
+fn is_same(request: &Execution, other: &Execution) -> bool {
+    let to_all = request.recipients.iter().all(|recipient| other.recipients.contains(recipient));
+    other.tool_id == request.tool_id && other.arguments == request.arguments && to_all
 }
 
 fn transfers(record: &CallRecord) -> Vec<ReceiptTransfer> {

@@ -106,6 +106,7 @@ impl Shared {
             return None;
         }
         fault.times -= 1;
+        fault.applied = true;
         let trouble = fault.trouble.clone();
         if fault.times == 0 {
             faults.remove(position);

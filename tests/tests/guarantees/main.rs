@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod costs;
+mod fault_walk;
 mod faults;
 mod idempotency;
 mod permissions;

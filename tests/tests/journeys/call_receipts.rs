@@ -90,7 +90,7 @@ async fn a_receipt_has_a_group_for_each_outcome() {
     let (world, sms, lookup) = world().await;
     let sent = execution(&world, &sms, "succeeded", &json!({"arguments": {"text": "Hi"}}));
     let some = execution(&world, &sms, "partial", &json!({"error": "One of two numbers cannot get messages."}));
-    execution(&world, &sms, "replayed", &json!({}));
+    execution(&world, &sms, "replayed", &json!({"arguments": {"text": "Hi"}}));
     let failed = execution(&world, &sms, "failed", &json!({"error": "The number is wrong.", "fault": "model"}));
     let limited = execution(&world, &sms, "limited", &json!({"error": "One message in a call."}));
     let unknown = execution(&world, &sms, "unknown", &json!({"error": "Twilio did not answer."}));
@@ -109,6 +109,26 @@ async fn a_receipt_has_a_group_for_each_outcome() {
     assert_eq!(answer["tools_done"], json!([name]));
     assert_eq!(answer["failed"][0]["reason"], "The number is wrong.");
     assert!(answer["failed"][0]["next_step"].as_str().unwrap().contains("parameters"));
+}
+
+#[tokio::test]
+async fn an_effect_whose_own_row_is_lost_stands_in_the_receipt_once() {
+    let world = World::start().await;
+    let tool = world.attached(&ai_sms()).await;
+    let call = tests::standins::vapi::ToolCall {
+        call_id: Some(CALL.to_owned()),
+        ..world.call(&tool, json!({"text": "See you at nine"}))
+    };
+    world.incoming_call(&world.home, CALL, &phone(1));
+    world.aws.inject(Fault::throttled("PutItem", "executions"));
+    world.call_tool(&call).await.result();
+    assert_eq!(world.executions().len(), 0);
+    for _ in 0..2 {
+        world.call_tool(&call).await.result();
+    }
+    let receipt = receipt(&world).await;
+    assert_eq!((world.twilio.messages().len(), ids(&receipt["done"]).len()), (1, 1), "{receipt}");
+    assert_eq!(receipt["tools_done"], json!([tool["name"]]));
 }
 
 #[tokio::test]

@@ -364,6 +364,11 @@ impl Standin<Vapi> {
         heard.unwrap_or_default()
     }
 
+    /// Every call as the API answers it.
+    pub fn calls(&self) -> Vec<Value> {
+        locked(&self.service.state).calls.0.values().map(|live| json!(live.object)).collect()
+    }
+
     pub fn calls_begun(&self) -> usize {
         locked(&self.service.state).calls.0.len()
     }
