@@ -196,16 +196,15 @@ impl CallReceipt {
                 ExecutionStatus::Replayed if !record.complete || has_original(&record.executions, place) => continue,
                 // Its function ended, or the history failed, before the execution with the effect was written.
                 ExecutionStatus::Replayed if line.reason.is_some() => &mut receipt.unknown,
-                ExecutionStatus::Replayed if line.effect == Some(ToolEffect::None) => &mut receipt.looked_up,
-                ExecutionStatus::Replayed => {
-                    receipt.note_done(&line);
-                    &mut receipt.done
-                }
-                ExecutionStatus::Succeeded | ExecutionStatus::Partial if line.effect == Some(ToolEffect::None) => {
+                ExecutionStatus::Succeeded | ExecutionStatus::Partial | ExecutionStatus::Replayed
+                    if line.effect == Some(ToolEffect::None) =>
+                {
                     &mut receipt.looked_up
                 }
-                ExecutionStatus::Succeeded | ExecutionStatus::Partial => {
-                    receipt.note_done(&line);
+                ExecutionStatus::Succeeded | ExecutionStatus::Partial | ExecutionStatus::Replayed => {
+                    if let Some(name) = line.tool.as_ref().filter(|name| !receipt.tools_done.contains(name)) {
+                        receipt.tools_done.push(name.clone());
+                    }
                     &mut receipt.done
                 }
                 ExecutionStatus::Failed | ExecutionStatus::Limited => &mut receipt.failed,
@@ -225,12 +224,6 @@ impl CallReceipt {
         }
         receipt.add_lost(record, &tools);
         receipt
-    }
-
-    fn note_done(&mut self, line: &ReceiptLine) {
-        if let Some(name) = line.tool.as_ref().filter(|name| !self.tools_done.contains(name)) {
-            self.tools_done.push(name.clone());
-        }
     }
 
     /// Adds the tools of the call's start that left no record.
