@@ -182,7 +182,7 @@ impl Stage {
             world.start_automation(automation, &data.to_string(), data).await;
         } else if let Some(event) = step["event"].as_str() {
             let (service, event) = event.rsplit_once(' ').unwrap();
-            let body = self.body(step, service, event);
+            let body = Self::body(step, service, event);
             let hook = self.hooks.lock().unwrap()[service].clone();
             by_hook(world, &hook, service, event, &body).await.expect(200);
         } else if let Some(event) = step["deployed"].as_str() {
@@ -193,7 +193,7 @@ impl Stage {
                 None => world.pipedream_hook(&id, "whsk_1").await,
             };
             self.hooks.lock().unwrap().insert("deployed".to_owned(), hook.clone());
-            let body = self.body(step, service, event);
+            let body = Self::body(step, service, event);
             world.deliver_signed(&hook, Signer::Pipedream("whsk_1"), &body).await.expect(200);
         } else if let Some(name) = step["hook"].as_str() {
             let hook = self.hooks.lock().unwrap()[name].clone();
@@ -220,7 +220,7 @@ impl Stage {
     }
 
     /// The catalogue's example of an event, with the step's changes.
-    fn body(&self, step: &Value, service: &str, event: &str) -> Value {
+    fn body(step: &Value, service: &str, event: &str) -> Value {
         let (service, like) = step["like"].as_str().map_or((service, event), |like| like.rsplit_once(' ').unwrap());
         let all = files();
         let file = all.as_object().unwrap().values().find(|file| file["name"] == service).unwrap();
