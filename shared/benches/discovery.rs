@@ -138,7 +138,7 @@ fn overview(count: usize) -> ServiceOverviews {
         capabilities: None,
         capabilities_problem: None,
     };
-    ServiceOverviews { services: vec![overview], problems: Vec::new(), next_cursor: None }
+    ServiceOverviews { services: vec![overview], problems: Vec::new(), next_cursor: None, guide: None }
 }
 
 fn main() {

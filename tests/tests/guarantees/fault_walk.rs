@@ -200,7 +200,7 @@ async fn broken_promises(scene: &Scene, told: Told, again: Told) -> Vec<String> 
         match told {
             // An accepted request has a record, which says how it ended.
             Told::Done if effects == 0 && !scene.flow.is_certain() => {
-                broken.push(format!("{whose} says done, and nothing was done"))
+                broken.push(format!("{whose} says done, and nothing was done"));
             }
             Told::Failed if effects == 1 && again != Told::Done => {
                 broken.push(format!("{whose} says failed, and it was done"));

@@ -320,13 +320,12 @@ impl Scene {
         }
         let mut claims = Vec::new();
         for id in new {
-            let status = match world.executions().into_iter().find(|row| row["id"] == id.as_str()) {
-                Some(row) => row["status"].clone(),
-                None => {
-                    let run = world.run(&id).await.expect(200);
-                    let goes_on = ["queued", "running", "waiting_for_approval"].map(|status| run["status"] == status);
-                    if goes_on.contains(&true) { json!("queued") } else { run["actions"][0]["status"].clone() }
-                }
+            let status = if let Some(row) = world.executions().into_iter().find(|row| row["id"] == id.as_str()) {
+                row["status"].clone()
+            } else {
+                let run = world.run(&id).await.expect(200);
+                let goes_on = ["queued", "running", "waiting_for_approval"].map(|status| run["status"] == status);
+                if goes_on.contains(&true) { json!("queued") } else { run["actions"][0]["status"].clone() }
             };
             claims.push(match status.as_str() {
                 Some("succeeded") => Record::Succeeded,
