@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench claims fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
+.PHONY: help run test lint bench claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
@@ -44,16 +44,19 @@ lint: ## formatting, clippy, documentation, template, licences, advisories, and 
 	infra/lint/dependencies
 	infra/lint/prose
 
-# The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
-# cargo bench -p tests --bench query --bench call_start.
 claims: ## how well a real model finds the claims of agents that no tool proves: precision and recall (LLM_API_KEY=…, LLM_MODEL=…, LLM_BASE_URL=…)
 	@cargo run --quiet -p tests --example claims
 
+# The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
+# cargo bench -p tests --bench query --bench call_start.
 bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of every function, the shared crate and streams, 30)
 	cargo bench -p tool-calls --bench parser
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 	$(if $(ALL),cargo bench -p tests --bench stream)
+
+faults: ## two faults in each of many plays of all flows (FAULT_PAIRS=60 of each flow; FAULT_SEED=number repeats a run)
+	FAULT_PAIRS=$(or $(FAULT_PAIRS),60) FAULT_SEED=$(or $(FAULT_SEED),$(shell date +%s)) cargo test --workspace --test guarantees -- two_faults --nocapture
 
 # A nightly compiler and cargo-fuzz: tests/fuzz/README.md. Findings are in tests/fuzz/artifacts, new inputs in tests/fuzz/found.
 fuzz: ## every parser of outside input, a minute each (SECONDS=60; TARGETS="webhooks pages")

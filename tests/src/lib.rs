@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod paced_model;
 pub mod page_tables;
 mod process;
+pub mod random;
 pub mod secret_names;
 pub mod sequential_round_trips;
 pub mod streamed;

@@ -1,6 +1,6 @@
 //! Each request of each flow to AWS or a vendor fails once, in each way, and the promises hold afterwards.
 //!
-//! `make faults` fails two requests of a play, chosen by a printed seed, and shows the shortest failing case.
+//! Two requests of a play fail, chosen by a printed seed; the shortest failing case is shown. `make faults` plays many such pairs.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 mod flows;
@@ -10,6 +10,7 @@ use std::fmt;
 use futures_util::{StreamExt as _, stream};
 use tests::{
     Fault, Trouble, World,
+    random::Random,
     standins::{self, Effect},
     vapi_differences,
 };
@@ -272,6 +273,61 @@ async fn walk_in(flow: Flow, service: Service, way: Way) -> (u32, Vec<String>) {
         }
     }
     unreachable!("a play ends")
+}
+
+const FLOWS: [Flow; 8] = [
+    Flow::ToolOfACall,
+    Flow::BackgroundTool,
+    Flow::CallStart,
+    Flow::Event,
+    Flow::Approval,
+    Flow::PlacedCall,
+    Flow::Chat,
+    Flow::AgentRun,
+];
+/// Requests of a play to one service; a later one is not reached.
+const MOST_REQUESTS: usize = 40;
+
+fn random_point(random: &mut Random) -> Point {
+    let service = SERVICES[random.below(SERVICES.len())];
+    let way = service.ways()[random.below(service.ways().len())];
+    Point { service, request: u32::try_from(random.below(MOST_REQUESTS)).unwrap(), way }
+}
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+/// Of each flow, `FAULT_PAIRS` plays with two faults each. `FAULT_SEED` repeats a run.
+#[tokio::test]
+async fn two_faults_in_one_play() {
+    let (seed, pairs) = (from_environment("FAULT_SEED", 1), from_environment("FAULT_PAIRS", 3));
+    println!("FAULT_SEED={seed} FAULT_PAIRS={pairs}");
+    let mut random = Random(seed);
+    let mut found = Vec::new();
+    for flow in FLOWS {
+        let mut scene = flow.scene().await;
+        for number in 1..=pairs {
+            if number % u64::from(MOST_PLAYS) == 0 {
+                scene = flow.scene().await;
+            }
+            let pair = [random_point(&mut random), random_point(&mut random)];
+            let (_, broken) = play(&mut scene, &pair).await;
+            if broken.is_empty() {
+                continue;
+            }
+            let mut least = (pair.to_vec(), broken);
+            for point in pair {
+                let (_, broken) = play(&mut flow.scene().await, &[point]).await;
+                if !broken.is_empty() {
+                    least = (vec![point], broken);
+                }
+            }
+            found.push(format!("{flow:?} {:?}: {}", least.0, least.1.join("; ")));
+            scene = flow.scene().await;
+        }
+    }
+    assert!(found.is_empty(), "FAULT_SEED={seed}:\n{}", found.join("\n"));
 }
 
 #[tokio::test]

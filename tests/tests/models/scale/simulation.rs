@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Input, Step};
-use crate::walks::Random;
+use tests::random::Random;
 
 const SEED: u64 = 20_261_124;
 const TICKS_A_SECOND: f64 = 100.0;
