@@ -265,9 +265,11 @@ impl Executions {
             executions.dedup();
             let rows = self.table.batch_get(executions, Some("#id, #recipients, #status, #trigger"), deadline).await?;
             // The events about them have copies of the reasons.
-            let events = rows.iter().filter_map(failed_in_call);
-            let events = events.map(|failed| EventId::of_failed_tool(organization, failed));
-            try_join_all(events.map(|event| self.events.delete(organization, event))).await?;
+            let failed = rows.iter().filter_map(failed_in_call);
+            let events = failed.map(|failed| id(EventId::of_failed_tool(organization, failed))).collect();
+            if let Err(out_of_time) = self.events.table().delete_all(events, deadline).await? {
+                return Ok(Err(out_of_time));
+            }
             let named = rows.iter().flat_map(entries_of).filter(|entry| !entries.contains(entry)).collect();
             let rows: Vec<Item> = rows.iter().filter_map(|row| Some(id(row.get("id")?.as_s().ok()?))).collect();
             let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);

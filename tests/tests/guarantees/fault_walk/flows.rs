@@ -1,6 +1,6 @@
 //! The flows: each asks for one effect, and says how it is counted and where its record stands.
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
 use serde_json::{Map, Value, json};
 use shared::models::{Binding, RunId};
@@ -57,11 +57,15 @@ pub(super) enum Record {
     Missing,
 }
 
+/// A repetition waits as long for a killed function that seems to be at work.
+const REPETITION: Duration = Duration::from_secs(4);
+
 pub(super) struct Scene {
     pub flow: Flow,
     pub world: World,
     tool: Value,
     hook: Value,
+    automation: String,
     /// The number of the play; its effect is recognized by it.
     number: u32,
     call: ToolCall,
@@ -81,7 +85,7 @@ impl Flow {
 
     pub(super) async fn scene(self) -> Scene {
         let world = World::start().await;
-        let (mut tool, mut hook) = (Value::Null, Value::Null);
+        let (mut tool, mut hook, mut automation) = (Value::Null, Value::Null, String::new());
         match self {
             Self::ToolOfACall => tool = world.attached(&ai_sms()).await,
             Self::BackgroundTool => {
@@ -99,7 +103,7 @@ impl Flow {
                 if self == Self::Approval {
                     definition["actions"][0]["approval"] = json!({"expires_in_minutes": 30, "reason": "It is public."});
                 }
-                world.active(&definition).await;
+                automation = world.active(&definition).await;
                 hook = world.slack_hook().await;
             }
             Self::PlacedCall => {
@@ -109,7 +113,7 @@ impl Flow {
                 definition["actions"] =
                     json!([{"id": "call", "tool": tool["name"], "parameters": {"to": "{{event.user}}"}}]);
                 definition["fingerprints"] = json!({tool["name"].as_str().unwrap(): format!("v{}", tool["version"])});
-                world.active(&definition).await;
+                automation = world.active(&definition).await;
                 hook = world.slack_hook().await;
             }
         }
@@ -119,6 +123,7 @@ impl Flow {
             world,
             tool,
             hook,
+            automation,
             number: 0,
             call,
             incoming,
@@ -177,7 +182,17 @@ impl Scene {
                 let spec = RunSpec { built_in: Vec::new(), tools: vec![self.tool.clone()], ..RunSpec::default() };
                 self.run = Some(begin(&self.world, spec).await);
             }
-            Flow::CallStart | Flow::Event | Flow::Approval | Flow::PlacedCall => {}
+            Flow::Event | Flow::Approval | Flow::PlacedCall => self.resume().await,
+            Flow::CallStart => {}
+        }
+    }
+
+    /// A person activates an automation that was paused because its runs failed.
+    async fn resume(&self) {
+        let row = self.world.aws.row("automations", &self.automation);
+        if row.is_none_or(|row| row["status"] != "active") {
+            let path = format!("/{}/activate", self.automation);
+            self.world.automation("POST", &path, &json!({"version": 1})).await.expect(200);
         }
     }
 
@@ -187,7 +202,7 @@ impl Scene {
 
     /// One request from outside, and the work that it leaves.
     pub(super) async fn play(&self) -> Told {
-        let told = self.ask().await;
+        let told = self.ask(Duration::from_secs(28)).await;
         self.work().await;
         told
     }
@@ -195,8 +210,8 @@ impl Scene {
     /// What the sender does after this answer: VAPI and services send again; a person asks nothing twice.
     pub(super) async fn repeated(&self, told: Told) -> Told {
         let again = match self.flow {
-            Flow::ToolOfACall | Flow::BackgroundTool => self.ask().await,
-            Flow::Event | Flow::Approval | Flow::PlacedCall if told != Told::Done => self.ask().await,
+            Flow::ToolOfACall | Flow::BackgroundTool => self.ask(REPETITION).await,
+            Flow::Event | Flow::Approval | Flow::PlacedCall if told != Told::Done => self.ask(REPETITION).await,
             _ => told,
         };
         if self.flow == Flow::Approval {
@@ -205,10 +220,12 @@ impl Scene {
         again
     }
 
-    async fn ask(&self) -> Told {
+    async fn ask(&self, within: Duration) -> Told {
         let world = &self.world;
         match self.flow {
-            Flow::ToolOfACall | Flow::BackgroundTool => of_tool(&world.call_tool(&self.call).await),
+            Flow::ToolOfACall | Flow::BackgroundTool => {
+                of_tool(&world.send("execute", &world.vapi_event(&self.call).within(within)).await)
+            }
             Flow::CallStart => {
                 let answer = world.send("call-start", &world.incoming(&self.incoming)).await;
                 assert_ne!(answer.status, 500, "{}", answer.body);
@@ -274,7 +291,12 @@ impl Scene {
 
     /// A person approves everything, and tries again if that fails.
     async fn approve(&self) {
-        for asked in self.world.asked().await {
+        let list = async || self.world.approvals("GET", "?status=pending", &Value::Null).await;
+        let mut pending = list().await;
+        if pending.status >= 500 {
+            pending = list().await;
+        }
+        for asked in pending.expect(200)["items"].as_array().unwrap() {
             let path = format!("/{}/approve", asked["id"].as_str().unwrap());
             for _ in 0..2 {
                 let answer = self.world.approvals("POST", &path, &Value::Null).await;

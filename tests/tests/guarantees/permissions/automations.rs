@@ -30,7 +30,8 @@ async fn privacy(asked: &mut Permissions, world: &mut World, tool: &Value) {
     };
     for call in ["call-2", "call-3"] {
         world.incoming_call(&world.home, call, &phone(8));
-        execution(json!({"organization_call": format!("{}#{call}", world.home.organization_id)}));
+        let of_call = format!("{}#{call}", world.home.organization_id);
+        execution(json!({"organization_call": of_call, "status": "failed", "trigger": "conversation"}));
     }
     world.aws.put(
         "events",

@@ -92,7 +92,10 @@ async fn each_catch_runs_once_though_the_process_dies_at_every_step() {
         deliver(&world).await;
         let expected =
             ["refused", "caught-a", "refused", "e2", "caught-each", "refused", "caught-pick", "last", "caught-all"];
-        assert_eq!(entered(&books), expected);
+        let mut requests = entered(&books);
+        // A refused request did nothing, so the next process may send it again.
+        requests.dedup_by(|later, earlier| later == earlier && later == "refused");
+        assert_eq!(requests, expected);
         let why = "The service answered with status 422: no such account";
         assert_eq!(note(&books, "caught-a"), format!("a failed: {why}"));
         let of_the_loop = format!("2 of 2 items were done, 1 of them failed. The first failure: {why}");
