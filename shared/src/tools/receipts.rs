@@ -276,24 +276,28 @@ fn effect_of(tool: &Tool) -> Option<ToolEffect> {
 
 /// Whether the request was made again later: it acted, or was read back anew.
 fn is_settled(request: &Execution, later: Option<&[Execution]>) -> bool {
-    let again = |later: &Execution| is_same(request, later) && later.status != ExecutionStatus::Limited;
+    let again = |later: &Execution| {
+        later.arguments == request.arguments
+            && has_tool_and_recipients(later, request)
+            && later.status != ExecutionStatus::Limited
+    };
     later.is_some_and(|later| later.iter().any(again))
 }
 
-/// Whether the effect that a repetition was answered with has a row of its own. Of repetitions without one, the first counts.
+/// Whether the effect that a repetition was answered with may have a row of its own. The arguments may be spelled differently
+/// there, so they are not compared: no effect may stand twice. Of repetitions without such a row, the first counts.
 fn has_original(newest_first: &[Execution], place: usize) -> bool {
     let Some(repetition) = newest_first.get(place) else { return false };
     newest_first.iter().enumerate().any(|(at, other)| match other.status {
-        ExecutionStatus::Replayed => at > place && is_same(repetition, other),
+        ExecutionStatus::Replayed => at > place && has_tool_and_recipients(other, repetition),
         ExecutionStatus::Limited | ExecutionStatus::ReadBack => false,
-        _ => is_same(repetition, other),
+        _ => has_tool_and_recipients(other, repetition),
     })
 }
 
-/// Requests to different numbers look the same in the redacted record, so their hashes are compared, too.
-fn is_same(request: &Execution, other: &Execution) -> bool {
-    let to_all = request.recipients.iter().all(|recipient| other.recipients.contains(recipient));
-    other.tool_id == request.tool_id && other.arguments == request.arguments && to_all
+/// Requests to different numbers look the same in the redacted record, so the hashes of the numbers are compared.
+fn has_tool_and_recipients(execution: &Execution, of: &Execution) -> bool {
+    execution.tool_id == of.tool_id && of.recipients.iter().all(|recipient| execution.recipients.contains(recipient))
 }
 
 fn transfers(record: &CallRecord) -> Vec<ReceiptTransfer> {

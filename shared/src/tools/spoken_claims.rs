@@ -1,4 +1,4 @@
-//! Compares what an agent said with what its tools did.
+//! Compares the words of an agent with the effects of its tools.
 //!
 //! A model of the organization's own account gets the agent's sentences and the receipt of the call, both as data, and names the
 //! sentences that claim an effect, each with the line that proves it. The answer is checked here: only a line of an effect that

@@ -90,7 +90,7 @@ async fn a_receipt_has_a_group_for_each_outcome() {
     let (world, sms, lookup) = world().await;
     let sent = execution(&world, &sms, "succeeded", &json!({"arguments": {"text": "Hi"}}));
     let some = execution(&world, &sms, "partial", &json!({"error": "One of two numbers cannot get messages."}));
-    execution(&world, &sms, "replayed", &json!({"arguments": {"text": "Hi"}}));
+    execution(&world, &sms, "replayed", &json!({"arguments": {"text": "Hi "}}));
     let failed = execution(&world, &sms, "failed", &json!({"error": "The number is wrong.", "fault": "model"}));
     let limited = execution(&world, &sms, "limited", &json!({"error": "One message in a call."}));
     let unknown = execution(&world, &sms, "unknown", &json!({"error": "Twilio did not answer."}));

@@ -1,4 +1,4 @@
-//! `verify_claims`: what an agent said is compared with what its tools did.
+//! `verify_claims`: the words of an agent are compared with the effects of its tools.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
 
 use std::{
