@@ -249,7 +249,7 @@ async fn broken_promises(scene: &Scene, told: Told, again: Told) -> Vec<String> 
 /// Plays in one world: an organization may begin a hundred runs an hour.
 const MOST_PLAYS: u32 = 80;
 /// Much of a play is waiting, so several worlds are played in side by side.
-const WORLDS: usize = 3;
+const WORLDS: usize = 6;
 
 /// The broken promises of this flow, for each request of a play that fails.
 async fn walk(flow: Flow) {
