@@ -163,7 +163,7 @@ fn dollars(row: &Row, price: &BTreeMap<String, Vec<String>>) -> [f64; 5] {
 #[tokio::test]
 async fn the_measured_cost_of_calls_matches_the_operators_page() {
     let page = self::page(PAGE);
-    let paths = table(&page, "### What one costs");
+    let paths = table(&page, "### Units of each path");
     let mut wrong = Vec::new();
     let measured = measured().await;
     for (path, counted) in &measured {
@@ -179,7 +179,7 @@ async fn the_measured_cost_of_calls_matches_the_operators_page() {
             wrong.push(format!("{path}: measured {counted:?}, the page says {said:?}"));
         }
     }
-    assert!(wrong.is_empty(), "docs/operations.md, \"What one costs\":\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/operations.md, \"Units of each path\":\n{}", wrong.join("\n"));
     assert_eq!(paths.len(), measured.len(), "a row that nothing measures");
     let mut of_a_call: BTreeMap<&str, f64> = BTreeMap::new();
     for (count, path) in PHONE_CALL {
@@ -208,7 +208,7 @@ const PHONE_CALL: [(f64, &str); 7] = [
 fn the_sums_of_the_page_for_operators_are_those_of_its_figures() {
     let page = self::page(PAGE);
     let prices = table(&page, "### Prices");
-    let paths = table(&page, "### What one costs");
+    let paths = table(&page, "### Units of each path");
     let row = |path: &str| {
         let cells: Vec<f64> = paths[path].iter().map(|cell| number(cell)).collect();
         dollars(&Row(cells.try_into().unwrap()), &prices)

@@ -56,7 +56,7 @@ impl Input {
             rows.into_iter().map(|(name, cells)| (name, number(&cells[0]))).collect()
         };
         let assumed = first(table(&scale, "### Assumptions"));
-        let costs = table(&operations, "### What one costs");
+        let costs = table(&operations, "### Units of each path");
         let costs: BTreeMap<String, Vec<f64>> =
             costs.into_iter().map(|(path, cells)| (path, cells.iter().map(|cell| number(cell)).collect())).collect();
         let step = |(function, path, at): (&'static str, &'static str, Option<f64>)| {
