@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::{Deadline, queue};
 
 use super::{World, id};
-use crate::aws::Received;
+use crate::{Fault, automation::AMPLE, aws::Received};
 
 impl World {
     /// Delivers the due messages of the queue of executions, in batches, until each was tried once; returns the
@@ -50,6 +50,35 @@ impl World {
         let handle = |message| run_loop::handle(run_loop, message, Deadline::after(within));
         let report = Box::pin(queue::answer("run-loop", event, handle)).await;
         batch.answered(&serde_json::to_value(report).expect("a report is JSON"))
+    }
+
+    /// Delivers every message of the queue of runs, delayed ones too, until none is left; at most 50 times, because a message that
+    /// comes before the end of a pause comes again.
+    ///
+    /// # Panics
+    /// If a message fails.
+    pub async fn deliver_runs(&self) {
+        for _ in 0..50 {
+            let Some(batch) = self.aws.receive("runs", 900) else { return };
+            assert_eq!(self.run_loop_batch(batch, AMPLE).await, 0);
+        }
+    }
+
+    /// Delivers a batch of runs and kills the process where the fault makes it hang. The batch does not come again; the message
+    /// for a successor does. False if the batch ended before.
+    ///
+    /// # Panics
+    /// If the queue is empty.
+    pub async fn kill_run(&self, fault: Fault) -> bool {
+        self.aws.inject(fault);
+        let batch = self.aws.receive("runs", 900).expect("a run is queued");
+        let killed = tokio::select! {
+            _ = self.run_loop_batch(batch, AMPLE) => false,
+            () = self.aws.stalled() => true,
+        };
+        self.aws.clear_faults();
+        self.later();
+        killed
     }
 
     /// Delivers the due messages of the queue of occurrences; returns the number of failures.

@@ -54,25 +54,6 @@ async fn carried_out(world: &World, wanted: RunSpec) -> shared::models::WholeRun
     whole(world, id).await
 }
 
-/// Delivers every message of the queue, as long as one has an effect.
-async fn deliver(world: &World) {
-    while let Some(batch) = world.aws.receive("runs", 900) {
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
-}
-
-/// Delivers the messages of the queue and kills the process where the fault makes it hang. False if it ended before.
-async fn killed(world: &World, fault: Fault) -> bool {
-    world.aws.inject(fault);
-    let batch = world.aws.receive("runs", 900).unwrap();
-    let killed = tokio::select! {
-        _ = world.run_loop_batch(batch, AMPLE) => false,
-        () = world.aws.stalled() => true,
-    };
-    world.aws.clear_faults();
-    killed
-}
-
 #[tokio::test]
 async fn a_run_calls_a_tool_and_ends_with_the_requested_result() {
     let (world, site) = bakery().await;
@@ -107,10 +88,10 @@ async fn the_system_prompt_is_the_same_in_every_request() {
     let id = begin(&world, RunSpec::default()).await;
     // With a crash after each of the first steps.
     for _ in 0..4 {
-        killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
+        world.kill_run(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter)).await;
         world.later();
     }
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed);
     let conversations = conversations(&world);
     assert_eq!(conversations.len(), 5);
@@ -312,9 +293,9 @@ async fn the_same_reading_call_is_answered_from_the_record() {
     world.llm.script([fetch, named, done(), answer()]);
     let id = begin(&world, RunSpec::default()).await;
     // Also in an invocation after the one that made it.
-    killed(&world, Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
+    world.kill_run(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter).after(1)).await;
     world.later();
-    deliver(&world).await;
+    world.deliver_runs().await;
     let run = whole(&world, id).await;
     assert_eq!(run.run.status, RunStatus::Completed);
     assert_eq!(site.seen().len(), 1);

@@ -40,20 +40,8 @@ async fn waiting(world: &World, customer: &str) -> AutomationRun {
 async fn waiting_as(world: &World, name: &str, customer: &str) -> AutomationRun {
     let automation = world.activate(&world.manual(&awaiting(&payment_of_customer()))).await;
     let run = world.start_automation(&automation, name, &json!({"customer": customer})).await;
-    deliver(world).await;
+    world.deliver_runs().await;
     run
-}
-
-async fn deliver(world: &World) {
-    deliver_within(world, 900).await;
-}
-
-/// Messages that are delayed by so many seconds at most.
-async fn deliver_within(world: &World, seconds: i64) {
-    for _ in 0..20 {
-        let Some(batch) = world.aws.receive("runs", seconds) else { return };
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
 }
 
 fn paid(world: &World, hook: &Value, order: &str, customer: &str) -> Event {
@@ -64,7 +52,7 @@ fn paid(world: &World, hook: &Value, order: &str, customer: &str) -> Event {
 
 async fn pays(world: &World, hook: &Value, order: &str, customer: &str) {
     world.send("trigger", &paid(world, hook, order, customer)).await.expect(200);
-    deliver(world).await;
+    world.deliver_runs().await;
 }
 
 fn time_comes(world: &World) {
@@ -114,7 +102,7 @@ async fn a_run_goes_on_without_the_event_after_its_time() {
     let run = waiting(&world, "Ada").await;
     assert_eq!(world.aws.messages("runs").len(), 0, "a schedule wakes it");
     time_comes(&world);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(
         (status(&world, &run).await, entered(&books)),
         (RunStatus::Completed, vec!["before".to_owned(), "nothing".to_owned()])
@@ -143,13 +131,13 @@ async fn an_event_that_comes_before_the_run_lets_go_is_not_lost() {
     assert_eq!(world.aws.rows("event_waits").len(), 1);
     world.aws.clear_faults();
     world.send("trigger", &paid(&world, &hook, "o1", "Ada")).await.expect(200);
-    deliver_within(&world, 0).await;
+    assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(status(&world, &run).await, RunStatus::Running);
     world.later();
     world.restart();
     let batch = world.aws.receive("runs", 900).unwrap();
     assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(
         (status(&world, &run).await, entered(&books)),
         (RunStatus::Completed, vec!["before".to_owned(), "o1".to_owned()])
@@ -166,14 +154,14 @@ async fn an_event_that_is_delivered_again_wakes_the_run_once() {
     world.aws.inject(Fault::throttled("SendMessage", "runs"));
     assert_ne!(world.send("trigger", &event).await.status, 200);
     world.aws.clear_faults();
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(status(&world, &run).await, RunStatus::Running);
     // Another event is too late.
     pays(&world, &hook, "o2", "Ada").await;
     assert_eq!(entered(&books).len(), 1);
     for _ in 0..2 {
         world.send("trigger", &event).await.expect(200);
-        deliver(&world).await;
+        world.deliver_runs().await;
     }
     assert_eq!(
         (status(&world, &run).await, entered(&books)),
@@ -191,16 +179,16 @@ async fn an_event_ends_one_wait_of_a_run() {
     actions.as_array_mut().unwrap().push(second);
     let automation = world.activate(&world.manual(&actions)).await;
     let run = world.start_automation(&automation, "one", &json!({"customer": "Ada"})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     let event = paid(&world, &hook, "o1", "Ada");
     // The event's outcome is not saved.
     world.aws.inject(Fault::throttled("UpdateItem", "events").times(1_000));
     world.send("trigger", &event).await;
     world.aws.clear_faults();
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Running, 2));
     world.send("trigger", &event).await.expect(200);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(status(&world, &run).await, RunStatus::Running);
     pays(&world, &hook, "o2", "Ada").await;
     assert_eq!(status(&world, &run).await, RunStatus::Completed);
@@ -252,7 +240,7 @@ async fn a_value_of_the_filter_is_no_template_and_must_be_there() {
 
     let automation = world.activate(&world.manual(&awaiting(&payment_of_customer()))).await;
     let run = world.start_automation(&automation, "none", &json!({})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     let shown = shown(&world, &run).await;
     assert_eq!(shown["actions"][1]["status"], "failed", "{shown}");
     assert!(shown["actions"][1]["error"].as_str().unwrap().contains("there is no such value"), "{shown}");
@@ -264,7 +252,7 @@ async fn a_dry_run_says_what_it_would_wait_for() {
     let (world, _books, _) = world().await;
     let automation = world.activate(&world.manual(&awaiting(&payment_of_customer()))).await;
     let run = world.start_automation_with(&automation, "dry", &json!({"customer": "Ada"}), true).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     let shown = shown(&world, &run).await;
     let note = shown["actions"][1]["note"].as_str().unwrap();
     assert!(note.contains("order.paid of own.acme") && note.contains("\"Ada\""), "{note}");

@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 use shared::models::{AutomationRun, RunStatus};
-use tests::{
-    Fault, Trouble, World,
-    automation::{AMPLE, whole},
-    http_server::Server,
-};
+use tests::{Fault, Trouble, World, automation::whole, http_server::Server};
 
 use super::{and, books, entered, post, statuses};
 
@@ -30,25 +26,6 @@ async fn begun(world: &World, actions: &Value, catch: &Value) -> AutomationRun {
             &json!({"rows": [{"id": 1, "name": "refused"}, {"id": 2, "name": "e2"}]}),
         )
         .await
-}
-
-async fn deliver(world: &World) {
-    while let Some(batch) = world.aws.receive("runs", 900) {
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
-}
-
-/// Delivers the messages, and kills the process where the fault makes it hang; false if the run ended before.
-async fn killed(world: &World, fault: Fault) -> bool {
-    world.aws.inject(fault);
-    let batch = world.aws.receive("runs", 900).unwrap();
-    let killed = tokio::select! {
-        _ = world.run_loop_batch(batch, AMPLE) => false,
-        () = world.aws.stalled() => true,
-    };
-    world.aws.clear_faults();
-    world.later();
-    killed
 }
 
 async fn end(world: &World, run: &AutomationRun) -> (RunStatus, String) {
@@ -84,12 +61,12 @@ async fn each_catch_runs_once_though_the_process_dies_at_every_step() {
         ]);
         let run = begun(&world, &actions, &tell_of("at_the_end", "caught-all", "{{error.message}}")).await;
         let mut deaths = 0;
-        while killed(&world, fault()).await {
+        while world.kill_run(fault()).await {
             deaths += 1;
             world.restart();
         }
         assert!(deaths >= 10, "{deaths}");
-        deliver(&world).await;
+        world.deliver_runs().await;
         let expected =
             ["refused", "caught-a", "refused", "e2", "caught-each", "refused", "caught-pick", "last", "caught-all"];
         let mut requests = entered(&books);
@@ -113,7 +90,7 @@ async fn a_catch_that_fails_is_not_caught_again_and_the_run_says_so() {
     let failing = json!([post("tell", "refused"), post("then", "then")]);
     let actions = json!([and(post("a", "refused"), json!({"catch": failing})), post("b", "two")]);
     let run = begun(&world, &actions, &json!([post("end", "refused")])).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(entered(&books), ["refused", "refused", "then", "two", "refused"]);
     let expected = ["a failed", "tell failed", "then succeeded", "b succeeded", "end failed"];
     assert_eq!(statuses(&world, &run).await, expected);
@@ -130,7 +107,7 @@ async fn an_unknown_outcome_is_caught_and_nothing_is_done_again() {
     let (world, books) = books().await;
     let actions = json!([and(post("a", "broken"), json!({"retries": 3, "catch": tell("of_a", "caught-a")}))]);
     let run = begun(&world, &actions, &json!(null)).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(entered(&books), ["broken", "caught-a"]);
     assert!(note(&books, "caught-a").starts_with("a unknown: "), "{}", note(&books, "caught-a"));
     assert_eq!(statuses(&world, &run).await, ["a unknown", "of_a succeeded"]);

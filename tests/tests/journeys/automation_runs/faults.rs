@@ -22,25 +22,6 @@ async fn begun(world: &World, actions: &Value) -> AutomationRun {
     world.start_automation(&automation, "once", &json!({})).await
 }
 
-/// Delivers every message of the queue, and kills the process where the fault makes it hang. False if it ended before.
-async fn killed(world: &World, fault: Fault) -> bool {
-    world.aws.inject(fault);
-    let batch = world.aws.receive("runs", 900).unwrap();
-    let killed = tokio::select! {
-        _ = world.run_loop_batch(batch, AMPLE) => false,
-        () = world.aws.stalled() => true,
-    };
-    world.aws.clear_faults();
-    world.later();
-    killed
-}
-
-async fn deliver(world: &World) {
-    while let Some(batch) = world.aws.receive("runs", 900) {
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
-}
-
 fn all_ten(books: &Server) {
     let mut entries = entered(books);
     entries.sort();
@@ -58,12 +39,12 @@ async fn a_process_that_dies_at_any_step_leaves_each_effect_done_exactly_once() 
         let (mut world, books) = books().await;
         let run = begun(&world, &ten()).await;
         let mut deaths = 0;
-        while killed(&world, fault()).await {
+        while world.kill_run(fault()).await {
             deaths += 1;
             world.restart();
         }
         assert!(deaths >= 10, "{deaths}");
-        deliver(&world).await;
+        world.deliver_runs().await;
         let run = whole(&world, run.id).await.run;
         assert_eq!(
             (run.status, run.actions_executed, run.actions_failed),
@@ -81,13 +62,13 @@ async fn a_process_that_dies_in_the_middle_of_an_effect_leaves_it_unknown_and_go
     let (world, books) = books().await;
     let run = begun(&world, &json!([post("a", "one"), post("b", "two")])).await;
     // The claim is made, the effect happens, and its outcome is not recorded.
-    assert!(killed(&world, Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(2)).await);
+    assert!(world.kill_run(Fault::new("UpdateItem", "idempotency", Trouble::StallBefore).after(2)).await);
     for row in world.aws.rows("idempotency") {
         if row.get("lease_until").is_some() {
             world.aws.change("idempotency", row["id"].as_str().unwrap(), json!({"lease_until": 1}));
         }
     }
-    deliver(&world).await;
+    world.deliver_runs().await;
     let run = whole(&world, run.id).await.run;
     assert_eq!(statuses(&world, &run).await, ["a unknown", "b succeeded"]);
     assert_eq!((run.status, entered(&books)), (RunStatus::PartialFailure, vec!["one".to_owned(), "two".to_owned()]));
@@ -196,7 +177,7 @@ async fn an_outage_of_ours_puts_the_run_off() {
     assert_eq!(world.run_loop(AMPLE).await, 0);
     assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Running);
     world.later();
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(whole(&world, run.id).await.run.status, RunStatus::Completed);
     assert_eq!(entered(&books), ["one", "two"]);
 }

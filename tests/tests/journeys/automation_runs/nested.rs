@@ -41,24 +41,6 @@ async fn begun(world: &World, actions: &Value, data: &Value) -> AutomationRun {
     world.start_automation(&automation, "once", data).await
 }
 
-async fn killed(world: &World, fault: Fault) -> bool {
-    world.aws.inject(fault);
-    let batch = world.aws.receive("runs", 900).unwrap();
-    let killed = tokio::select! {
-        _ = world.run_loop_batch(batch, AMPLE) => false,
-        () = world.aws.stalled() => true,
-    };
-    world.aws.clear_faults();
-    world.later();
-    killed
-}
-
-async fn deliver(world: &World) {
-    while let Some(batch) = world.aws.receive("runs", 900) {
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
-}
-
 async fn status(world: &World, run: &AutomationRun) -> RunStatus {
     whole(world, run.id).await.run.status
 }
@@ -90,12 +72,12 @@ async fn a_loop_that_dies_at_any_write_does_each_item_exactly_once() {
         let (mut world, books) = books().await;
         let run = begun(&world, &json!([each(json!({}))]), &json!({"rows": rows(4)})).await;
         let mut deaths = 0;
-        while killed(&world, fault()).await {
+        while world.kill_run(fault()).await {
             deaths += 1;
             world.restart();
         }
         assert!(deaths >= 4, "{deaths}");
-        deliver(&world).await;
+        world.deliver_runs().await;
         assert_eq!(status(&world, &run).await, RunStatus::Completed);
         assert_eq!(entered(&books), entries(4));
     }
@@ -122,7 +104,7 @@ async fn an_item_waits_for_its_own_approval() {
     let asks = each(json!({"actions": [and(post("enter", "{{row.name}}"), json!({"approval": true}))]}));
     let run = begun(&world, &json!([asks]), &json!({"rows": rows(2)})).await;
     for number in 1..=2 {
-        deliver(&world).await;
+        world.deliver_runs().await;
         assert_eq!(status(&world, &run).await, RunStatus::WaitingForApproval);
         assert_eq!(entered(&books), entries(number - 1));
         let asked = world.asked().await;
@@ -130,7 +112,7 @@ async fn an_item_waits_for_its_own_approval() {
         let path = format!("/{}/approve", asked[0]["id"].as_str().unwrap());
         world.approvals("POST", &path, &Value::Null).await.expect(200);
     }
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((status(&world, &run).await, entered(&books)), (RunStatus::Completed, entries(2)));
 }
 
@@ -160,7 +142,7 @@ async fn the_quota_of_a_run_counts_the_items() {
     definition["quotas"] = json!({"effects_per_run": 2});
     let automation = world.activate(&definition).await;
     let run = world.start_automation(&automation, "once", &json!({"rows": rows(4)})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     let run = whole(&world, run.id).await.run;
     assert_eq!((run.status, run.actions_executed, run.actions_failed), (RunStatus::PartialFailure, 2, 2));
     assert!(run.error.unwrap().starts_with("2 of 4 actions failed: each[3].enter (It was not done"));
@@ -172,7 +154,7 @@ async fn a_dry_run_goes_through_the_first_items_and_sends_nothing() {
     let (world, books) = books().await;
     let automation = world.activate(&world.manual(&json!([each(json!({}))]))).await;
     let run = world.start_automation_with(&automation, "dry", &json!({"rows": rows(40)}), true).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     let shown = shown(&world, &whole(&world, run.id).await.run).await;
     assert_eq!(shown["status"], "completed");
     assert_eq!(places(&shown).len(), 12, "ten items between the beginning and the end");
@@ -206,7 +188,7 @@ async fn a_retry_does_only_the_items_that_failed_without_effect() {
     let confirmed = if failed.ends_with("unknown") { json!(["each[2].enter"]) } else { json!([]) };
     let begun = world.send("runs", &ask(json!({"dry_run": false, "confirm_unknown": confirmed}))).await;
     assert_eq!(begun.status, 202, "{}", begun.body);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(entered(&books), ["e1", "refused", "e3", "end", "refused"], "only the failed item was tried again");
     let next = world.run(begun.body["run"]["id"].as_str().unwrap()).await.expect(200);
     assert_eq!(next["status"], "partial_failure");
@@ -215,7 +197,7 @@ async fn a_retry_does_only_the_items_that_failed_without_effect() {
     let path = format!("/api/{}/runs/{}/retry", world.home.slug, next["id"].as_str().unwrap());
     let again = Event::post(&path, &json!({"dry_run": false, "confirm_unknown": confirmed})).user(&world.home.user_id);
     assert_eq!(world.send("runs", &again).await.status, 202);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(entered(&books)[5..], ["refused"]);
 }
 
@@ -228,7 +210,7 @@ async fn a_choice_runs_one_branch_and_none_after_an_outage() {
     for (kind, expected) in [("bug", "bug"), ("wish", "wish"), ("praise", "other")] {
         let automation = world.activate(&world.manual(&actions)).await;
         let run = world.start_automation(&automation, kind, &json!({"kind": kind})).await;
-        deliver(&world).await;
+        world.deliver_runs().await;
         let shown = shown(&world, &run).await;
         assert_eq!(places(&shown), ["decide succeeded".to_owned(), format!("{expected} succeeded")]);
     }
@@ -262,6 +244,6 @@ async fn a_tool_within_a_loop_that_changed_stops_the_run() {
     let tool = shared::models::service_tool_id("ledger_post").to_string();
     world.aws.change("service_tools", &tool, json!({"fingerprint": "another"}));
     let run = world.start_automation(&automation, "once", &json!({"rows": rows(2)})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Failed, 0));
 }

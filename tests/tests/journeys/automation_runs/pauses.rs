@@ -20,13 +20,6 @@ async fn begun(world: &World, wait: &Value) -> AutomationRun {
     world.start_automation(&automation, "once", &json!({})).await
 }
 
-async fn deliver(world: &World) {
-    for _ in 0..20 {
-        let Some(batch) = world.aws.receive("runs", 900) else { return };
-        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
-    }
-}
-
 /// As if the time of the pause had come.
 fn time_comes(world: &World) {
     let mut row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
@@ -54,11 +47,11 @@ async fn a_short_pause_waits_for_its_message() {
     let waits = &shown(&world, &run).await["waits_for"];
     assert_eq!((&waits["what"], &waits["id"]), (&json!("time"), &json!("pause")));
     // Messages that come early come again.
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(entered(&books).len(), 1);
     assert!(!world.aws.messages("runs").is_empty());
     time_comes(&world);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(
         (status(&world, &run).await, entered(&books)),
         (RunStatus::Completed, vec!["one".to_owned(), "two".to_owned()])
@@ -73,13 +66,13 @@ async fn a_short_pause_waits_for_its_message() {
 async fn a_long_pause_costs_nothing_and_is_ended_by_a_schedule() {
     let (world, books) = books().await;
     let run = begun(&world, &json!({"minutes": 60 * 24 * 20})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((world.aws.messages("runs").len(), entered(&books).len()), (0, 1));
     assert_eq!(fired(&world, 19).await, 0);
     assert_eq!(world.aws.messages("runs").len(), 0, "it is not time yet");
     time_comes(&world);
     assert_eq!(fired(&world, 21).await, 1);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Completed, 2));
     // It is kept for longer than it waits.
     let kept = whole(&world, run.id).await.run.expires_at;
@@ -90,11 +83,11 @@ async fn a_long_pause_costs_nothing_and_is_ended_by_a_schedule() {
 async fn a_run_is_cancelled_during_its_pause() {
     let (world, books) = books().await;
     let run = begun(&world, &json!({"minutes": 600})).await;
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!(world.cancel_run(&run.id.to_string()).await.status, 200);
     assert_eq!(status(&world, &run).await, RunStatus::Cancelled);
     assert_eq!(fired(&world, 1).await, 1);
-    deliver(&world).await;
+    world.deliver_runs().await;
     assert_eq!((status(&world, &run).await, entered(&books).len()), (RunStatus::Cancelled, 1));
 }
 
@@ -124,10 +117,10 @@ async fn a_process_that_dies_at_a_pause_leaves_each_effect_done_once() {
         world.aws.clear_faults();
         world.later();
         world.restart();
-        deliver(&world).await;
+        world.deliver_runs().await;
         assert_eq!(entered(&books), ["one"]);
         time_comes(&world);
-        deliver(&world).await;
+        world.deliver_runs().await;
         assert_eq!(
             (status(&world, &run).await, entered(&books)),
             (RunStatus::Completed, vec!["one".to_owned(), "two".to_owned()])

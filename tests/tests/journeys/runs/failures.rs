@@ -13,7 +13,7 @@ use tests::{
     sms_without_call,
 };
 
-use super::{answer, bakery, deliver, done, killed};
+use super::{answer, bakery, done};
 
 #[tokio::test]
 async fn a_model_that_is_busy_is_asked_again_when_it_says() {
@@ -122,10 +122,10 @@ async fn a_run_that_crashes_each_invocation_ends() {
     let id = begin(&world, RunSpec::default()).await;
     world.llm.script([done(), answer()]);
     for _ in 0..5 {
-        assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+        assert!(world.kill_run(Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
         world.later();
     }
-    deliver(&world).await;
+    world.deliver_runs().await;
     let run = whole(&world, id).await.run;
     assert_eq!(run.status, RunStatus::Failed);
     let error = run.error.unwrap();
@@ -144,15 +144,15 @@ async fn a_run_given_up_after_an_effect_reports_the_effect() {
         world.llm.script([Turn::text(&calls(&format!("return {name}({{text: \"Hi\"}});"))), done(), answer()]);
         let id = begin(&world, RunSpec { built_in: Vec::new(), tools: vec![sms.clone()], ..RunSpec::default() }).await;
         let after = Fault::new("TransactWriteItems", "automation_runs", Trouble::StallBefore).after(step);
-        assert!(killed(&world, after).await);
+        assert!(world.kill_run(after).await);
         assert_eq!(world.twilio.messages().len(), 1);
         let attempts = || world.aws.rows("automation_runs").iter().find_map(|row| row["attempts"].as_i64()).unwrap();
         while attempts() < 5 {
             world.later();
-            assert!(killed(&world, Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
+            assert!(world.kill_run(Fault::new("Query", "automation_runs", Trouble::StallBefore)).await);
         }
         world.later();
-        deliver(&world).await;
+        world.deliver_runs().await;
         let run = whole(&world, id).await.run;
         let error = run.error.unwrap();
         assert!(error.contains("5 times") && error.contains(told) && error.contains("look at its steps"), "{error}");
@@ -195,7 +195,7 @@ async fn a_table_that_is_throttled_fails_the_message_and_nothing_is_lost() {
         // The model answers again: an answer that was not stored was not given.
         world.llm.script([done(), answer()].into_iter().skip(run.answers.len()));
         world.later();
-        deliver(&world).await;
+        world.deliver_runs().await;
         assert_eq!(whole(&world, id).await.run.status, RunStatus::Completed, "{action} {after}");
     }
 }
@@ -232,7 +232,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
             let wanted = RunSpec { built_in: Vec::new(), tools: vec![sms], ..RunSpec::default() };
             let id = begin(&world, wanted).await;
             let fault = Fault::new("*", "*", trouble.clone()).after(step);
-            if !killed(&world, fault).await {
+            if !world.kill_run(fault).await {
                 break;
             }
             kills += 1;
@@ -242,7 +242,7 @@ async fn a_run_killed_at_any_step_resumes_and_repeats_no_effect() {
             // SQS's redelivery, and the message for a successor.
             let message = json!({"organization_id": world.home.organization_id, "run_id": id});
             world.aws.post("runs", &message.to_string());
-            deliver(&world).await;
+            world.deliver_runs().await;
             let run = whole(&world, id).await;
             assert_eq!(run.run.status, RunStatus::Completed, "{trouble:?} {step}: {:?}", run.run.error);
             assert_eq!((run.answers.len(), run.replies.len()), (3, 2), "{trouble:?} {step}");
