@@ -72,6 +72,7 @@ fn known() -> Known {
         preflight: Preflight::NotAsked,
         events: Vec::new(),
         awaited: HashMap::new(),
+        called: HashMap::new(),
         earlier: BTreeMap::new(),
         built_in: BuiltInTools::default(),
         ceilings: None,

@@ -41,6 +41,7 @@ pub use running::action_run::{
     ActionRun, EventToAwait, LARGEST_ARGUMENTS, LARGEST_OUTPUT, MOST_RESULTS, Next, PlannedAction,
 };
 pub use running::approval_rules::{ApprovalVerdict, approval_verdict, asking_rule, recipients};
+pub use running::called_run::{CalledOutputs, DEEPEST_CALLS, ancestors, outputs_of_run};
 pub use running::effect_quota::EffectQuota;
 pub use running::pinned_tools::{drift, drifted, pinned_tools};
 pub use running::retry::{Retry, RetryAction, RetryRequest, RetryStep, kept_results};
@@ -63,7 +64,9 @@ pub use triggers::matching::EventFilters;
 pub use triggers::pipedream_triggers::PipedreamTriggers;
 pub use triggers::polling::{Poll, PolledItem, answered_items, items_together, next_poll};
 pub use triggers::source::SourceAnswer;
-pub use validation::known::{BUILT_IN_FINGERPRINT, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool};
+pub use validation::known::{
+    BUILT_IN_FINGERPRINT, CalledAutomation, Known, KnownService, KnownTool, Preflight, Purpose, UsableTool,
+};
 pub use validation::validate;
 
 use crate::ranking;

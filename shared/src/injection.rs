@@ -5,11 +5,11 @@
 
 mod built_in;
 mod calls;
+mod child_runs;
 mod current_time;
 mod dialogue;
 mod feedback;
 mod final_response;
-mod llm_agent;
 mod llm_tools;
 mod memory;
 mod prompt;
@@ -22,11 +22,11 @@ mod testing;
 mod wget;
 
 pub use built_in::{BadTool, built_in_tools, tools_of_runs, well_described};
+pub use child_runs::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT};
 pub use current_time::CurrentTime;
 pub use dialogue::Dialogue;
 pub use feedback::{Ended, Ending, FeedbackLoop, Journal, Model, is_repeatable};
 pub use final_response::{FINAL_RESPONSE, FinalFormat, final_response};
-pub use llm_agent::LLM_AGENT;
 pub use llm_tools::LlmAccess;
 pub use prompt::{system_prompt, tool_prompt};
 #[doc(hidden)]

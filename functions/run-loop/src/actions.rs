@@ -18,6 +18,8 @@ use shared::{
 use crate::{
     agent::Agents,
     approval::{Asking, with_asking},
+    called_automation::CalledAutomations,
+    child_run::{Started, is_child_run, is_over},
     deps::Held,
     journal::{Came, Stop, UnsavedStep, withdrawn},
     verdict::{MOST_ATTEMPTS, ends_at},
@@ -93,18 +95,36 @@ impl Actions<'_> {
     async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Came> {
         let Held { deps, run, deadline, .. } = self.held;
         let asking = Asking { approvals: &deps.approvals, run, rules: &self.definition.approvals };
-        let agents = Agents { held: self.held, asking, pinned: self.pinned };
-        // A finished agent's result is taken even after the end of the run's time.
-        if Timestamp::now() >= ends_at(run) && !agents.has_result(planned).await? {
-            return Ok(Came::Break(Ended::Over(out_of_time())));
+        let started = match is_child_run(planned.tool) {
+            true => Started::by(self.held, planned, self.claimed_by(planned)).await?,
+            false => None,
+        };
+        // The result of a finished child is taken even after the end of this run's time.
+        if Timestamp::now() >= ends_at(run) {
+            let has_result = match started {
+                Some(started) => is_over(self.held, started.child).await?,
+                None => false,
+            };
+            if !has_result {
+                return Ok(Came::Break(Ended::Over(out_of_time())));
+            }
         }
         let effect = self.toolbox.get(planned.tool).and_then(Offered::effect);
-        let acts = planned.tool == LLM_AGENT || effect.is_some();
+        let acts = is_child_run(planned.tool) || effect.is_some();
         if let Some(why) = if acts { withdrawn(&deps.automations, run).await? } else { None } {
             return Ok(Came::Break(Ended::Stopped(Stop::Withdrawn(why))));
         }
-        if planned.tool == LLM_AGENT {
-            return Box::pin(agents.work(planned, spent)).await;
+        if let Some(started) = started {
+            let held = self.held;
+            return if planned.tool == LLM_AGENT {
+                Box::pin(Agents { held, asking, child: started.child, pinned: self.pinned }.work(planned, spent)).await
+            } else {
+                Box::pin(CalledAutomations { held, asking, started }.work(planned, spent)).await
+            };
+        }
+        if is_child_run(planned.tool) {
+            let why = "automation_id is not the id of an automation.";
+            return Ok(Came::Continue(Box::new(planned.failed(why, Timestamp::now()))));
         }
         // An invalid call fails without asking a person.
         let callable = self.toolbox.check(planned.tool, &planned.arguments).is_ok();

@@ -1,23 +1,20 @@
 //! The action `llm_agent`: a run of its own, which this run waits for without cost.
 
-use std::time::Duration;
-
 use serde_json::Map;
 use shared::{
     Error, Result,
     automation::{PlannedAction, RunRequest, asking_rule},
     injection::{Ended, LLM_AGENT},
     models::{
-        ActionResult, AutomationRun, OfferedTool, QueuedRun, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent,
-        Timestamp, ToolEffect, ToolRef, WholeRun,
+        ActionResult, AutomationRun, OfferedTool, RunId, RunLimits, RunPrompt, RunStatus, RunTrigger, Spent, Timestamp,
+        ToolEffect, ToolRef, WholeRun,
     },
-    store::Waits,
-    tool::ToolOutcome,
 };
 
 use crate::{
     approval::Asking,
     briefing::{Briefing, brief, pinned},
+    child_run::{self, Child},
     deps::Held,
     journal::{Came, Stop},
 };
@@ -35,6 +32,8 @@ struct Asked {
 pub(crate) struct Agents<'a> {
     pub(crate) held: Held<'a>,
     pub(crate) asking: Asking<'a>,
+    /// The agent's run.
+    pub(crate) child: RunId,
     /// The tools that agents can get.
     pub(crate) pinned: &'a [OfferedTool],
 }
@@ -43,22 +42,12 @@ impl Agents<'_> {
     /// Starts the agent's run, once, and takes its result when it is over.
     pub(crate) async fn work(&self, planned: &PlannedAction<'_>, spent: &mut Spent) -> Result<Came> {
         let Held { deps, run, .. } = self.held;
-        let organization = run.organization_id;
-        let child = self.agent_of(planned)?;
+        let child = self.child;
         let failed = |why: String| Ok(Came::Continue(Box::new(planned.failed(why, Timestamp::now()))));
-        match deps.runs.get(organization, child).await {
-            Ok(run) if run.status.is_over() => {
-                let whole = deps.runs.whole(organization, child).await?;
-                *spent += whole.run.spent;
-                return Ok(Came::Continue(Box::new(result(planned, whole))));
-            }
-            Ok(run) => return self.wait_for(&run).await,
-            // The agent's run had begun and may have had effects, so it is not started again.
-            Err(Error::NotFound(_)) if run.waits_for_run == Some(child) => {
-                return failed(format!("The agent's run {child} was deleted before its result was taken."));
-            }
-            Err(Error::NotFound(_)) => {}
-            Err(error) => return Err(error),
+        match child_run::look_for(self.held, planned, child, spent).await? {
+            Child::Over(whole) => return Ok(Came::Continue(Box::new(result(planned, *whole)))),
+            Child::Instead(instead) => return Ok(instead),
+            Child::NotStarted => {}
         }
         let asked = match self.asked(planned, spent).await? {
             Ok(asked) => asked,
@@ -73,45 +62,11 @@ impl Agents<'_> {
         if let Some(instead) = self.asking.stops(planned, asks.as_ref(), &[]).await? {
             return Ok(instead);
         }
-        let begun = self.child(child, &asked);
+        let begun = self.row(&asked);
         // An existing row means that another invocation started it.
         deps.runs.create_prompted(&begun, &asked.prompt).await?;
         tracing::info!(run.id = %run.id, run.child = %child, "an action started a model run");
-        self.wait_for(&begun).await
-    }
-
-    /// The id of the agent's run, the same at every visit of the action.
-    fn agent_of(&self, planned: &PlannedAction<'_>) -> Result<RunId> {
-        let run = self.held.run;
-        let Some(automation) = run.automation_id else {
-            return Err(Error::internal("a run of actions names no automation"));
-        };
-        let cause = format!("agent:{}:{}", run.id, planned.id);
-        Ok(RunId::of_cause(run.organization_id, automation, &cause))
-    }
-
-    /// Whether the action's agent is over: its result is taken even after the end of the run's time.
-    pub(crate) async fn has_result(&self, planned: &PlannedAction<'_>) -> Result<bool> {
-        if planned.tool != LLM_AGENT {
-            return Ok(false);
-        }
-        let Held { deps, run, .. } = self.held;
-        match deps.runs.get(run.organization_id, self.agent_of(planned)?).await {
-            Ok(run) => Ok(run.status.is_over()),
-            Err(Error::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Sends the agent's message again, in case it was lost; a duplicate is harmless.
-    async fn wait_for(&self, child: &AutomationRun) -> Result<Came> {
-        if child.status == RunStatus::Queued {
-            let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
-            self.held.deps.queue.send(&message).await?;
-        }
-        // Waiting takes no time from later actions.
-        let until = Timestamp::now().plus(Duration::from_secs(child.limits.seconds));
-        Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, until)))))
+        child_run::wait_for(self.held, &begun).await
     }
 
     /// The agent's request, with the tools of the activated version.
@@ -143,7 +98,7 @@ impl Agents<'_> {
     }
 
     /// The row of the agent's run: for the same person, a dry run if the parent is one.
-    fn child(&self, id: RunId, asked: &Asked) -> AutomationRun {
+    fn row(&self, asked: &Asked) -> AutomationRun {
         let parent = self.held.run;
         AutomationRun {
             user_id: parent.user_id.clone(),
@@ -154,7 +109,13 @@ impl Agents<'_> {
             dry_run: parent.dry_run,
             parent_run_id: Some(parent.id),
             model: asked.model.clone(),
-            ..AutomationRun::queued(id, parent.organization_id, RunTrigger::Action, asked.limits, parent.expires_at)
+            ..AutomationRun::queued(
+                self.child,
+                parent.organization_id,
+                RunTrigger::Action,
+                asked.limits,
+                parent.expires_at,
+            )
         }
     }
 }
@@ -177,17 +138,10 @@ fn within(asked: RunLimits, parent: &RunLimits, spent: &Spent) -> RunLimits {
 /// The action's result: the agent's result is its output.
 fn result(planned: &PlannedAction<'_>, whole: WholeRun) -> ActionResult {
     let WholeRun { run, result, .. } = whole;
-    let started_at = run.started_at.unwrap_or(run.created_at);
-    let took = run.finished_at.unwrap_or(run.updated_at).as_millis() - started_at.as_millis();
     let outcome = result.filter(|_| !matches!(run.status, RunStatus::Cancelled | RunStatus::Failed));
-    let outage = run.outage;
-    let became = if let Some(result) = outcome {
-        planned.finished(&ToolOutcome::succeeded(result), false, started_at)
-    } else {
+    let outcome = outcome.ok_or_else(|| {
         let why = run.why().unwrap_or_else(|| format!("it ended as {}", run.status.as_str()));
-        planned.failed(format!("The agent's run {} gave no result: {why}", run.id), started_at)
-    };
-    let duration_ms = u64::try_from(took).unwrap_or_default();
-    // Its tools may have acted.
-    ActionResult { attempts: 1, duration_ms, outage, had_no_effect: false, ..became }
+        format!("The agent's run {} gave no result: {why}", run.id)
+    });
+    child_run::result(planned, &run, outcome)
 }

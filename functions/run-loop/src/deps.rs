@@ -5,7 +5,7 @@ use std::time::Duration;
 use shared::{
     Deadline, Platform,
     accounts::Accounts,
-    automation::FailurePause,
+    automation::{FailurePause, RunStarter},
     catalogue::Catalogue,
     clients::{Llm, Queue, Scheduler},
     execution::Executor,
@@ -39,6 +39,8 @@ pub struct Deps {
     pub watch: FailurePause,
     pub approvals: Approvals,
     pub automations: Automations,
+    /// Starts runs of other automations.
+    pub starter: RunStarter,
     /// Wakes runs after long pauses.
     pub scheduler: Scheduler,
     /// The least time left for a step to begin; tests need less.
@@ -62,6 +64,7 @@ impl Deps {
             watch: platform.watch()?,
             approvals: Approvals::new(database),
             automations: Automations::new(database),
+            starter: platform.run_starter()?,
             scheduler: platform.scheduler()?,
             step_needs: STEP_NEEDS,
             retry_pause: RETRY_PAUSE,

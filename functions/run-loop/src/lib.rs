@@ -12,8 +12,9 @@
 //! lib                        one message, from the queue to the run's verdict
 //! automation                 the version of an automation, and its actions or its prompt
 //! actions      prompt        actions in their order; a prompt with tools
-//! agent                      an action with a model of its own
+//! agent        called_automation   actions that are runs of their own
 //! approval     briefing      asking a person; the model's prompt
+//! child_run                  a run that an action waits for
 //! waiting                    whether a run's approval or agent is over
 //! ending       verdict       the end of a run; the decision after its steps
 //! journal      deps          stored steps; the parts
@@ -24,6 +25,8 @@ mod agent;
 mod approval;
 mod automation;
 mod briefing;
+mod called_automation;
+mod child_run;
 mod deps;
 mod ending;
 mod journal;

@@ -130,6 +130,7 @@ async fn start(deps: &Deps, automation: &Automation, trigger: &Trigger, schedule
         user: None,
         version: None,
         dry_run: false,
+        parent: None,
     };
     let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
     if is_new {

@@ -204,6 +204,7 @@ async fn start(
         user: None,
         version: None,
         dry_run: false,
+        parent: None,
     };
     let (run, is_new) = Box::pin(deps.starter.start(automation, &cause)).await?;
     if is_new {

@@ -24,9 +24,9 @@ use self::{
 use super::expressions::{conditions::Condition, data};
 use crate::{
     Error, Result,
-    injection::LLM_AGENT,
+    injection::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT},
     json_schema::extent,
-    models::{ApprovalRequest, ApprovalRule, AutomationQuotas, AutomationVersion},
+    models::{ApprovalRequest, ApprovalRule, AutomationId, AutomationQuotas, AutomationVersion},
 };
 
 /// Bytes of JSON: a definition is stored in one item, and DynamoDB allows 400 KB.
@@ -203,6 +203,22 @@ impl Definition {
             }
         }
         tools
+    }
+}
+
+impl Definition {
+    /// The ids of the automations that its actions run, each with its pointer. An id that is no literal is `None`.
+    pub fn called_automations(&self) -> Vec<(String, Option<AutomationId>)> {
+        let AutomationBody::Actions(steps) = &self.body else { return Vec::new() };
+        let calls = all_actions(steps).chain(all_actions(&self.catch));
+        calls
+            .filter(|action| action.tool.as_deref() == Some(CALL_AUTOMATION))
+            .filter_map(|action| {
+                let id = action.parameters.get(AUTOMATION_ID)?;
+                let place = child(&child(&action.pointer, action.parameters_field), AUTOMATION_ID);
+                Some((place, id.as_str().and_then(|id| id.trim().parse().ok())))
+            })
+            .collect()
     }
 }
 

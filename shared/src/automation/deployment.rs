@@ -3,6 +3,7 @@
 pub(super) mod alerts;
 pub(super) mod automation_view;
 mod awaited_events;
+mod called_automations;
 pub(super) mod difference;
 pub(super) mod duplicates;
 pub(super) mod failure_pause;
@@ -422,7 +423,7 @@ impl Deployment {
             quotas = definition.quotas;
             let resumes = before.status == AutomationStatus::Paused && before.active_version == Some(version);
             let purpose = if resumes { Purpose::Resumption } else { Purpose::Activation };
-            (_, diagnostics) = Box::pin(self.check(by, definition, checked, purpose, deadline)).await?;
+            (_, diagnostics) = Box::pin(self.check(by, (before.id, definition), checked, purpose, deadline)).await?;
         }
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
@@ -486,7 +487,7 @@ impl Deployment {
             return Ok(Err(Deployed::refused(diagnostics, dry_run).repairing(body)));
         };
         let (checked, same_name) = join!(
-            Box::pin(self.check(author, &definition, earlier, Purpose::Saving, deadline)),
+            Box::pin(self.check(author, (own, &definition), earlier, Purpose::Saving, deadline)),
             self.same_name(author.organization_id, &definition.name, own),
         );
         let (known, found) = checked?;

@@ -2,6 +2,7 @@
 
 pub(super) mod action_run;
 pub(super) mod approval_rules;
+pub(super) mod called_run;
 pub(super) mod effect_quota;
 pub(super) mod manual_run;
 pub(super) mod pinned_tools;

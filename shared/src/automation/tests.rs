@@ -97,6 +97,7 @@ fn known() -> Known {
             KnownTool::NotFound { others: vec!["slack_post_message".into()], not_searched: None },
         ),
         ("llm_agent".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
+        ("call_automation".to_owned(), KnownTool::NotFound { others: Vec::new(), not_searched: None }),
     ]);
     let capabilities: ServiceCapabilities = serde_json::from_value(json!({
         "service_name": "slack", "supports_webhooks": true, "webhook_events": ["message", "reaction_added"],
@@ -119,6 +120,12 @@ fn known() -> Known {
         earlier: BTreeMap::new(),
         events: Vec::new(),
         awaited: HashMap::new(),
+        called: HashMap::from([
+            (mistakes::UNKNOWN.parse().unwrap(), CalledAutomation::NotFound),
+            (mistakes::INACTIVE.parse().unwrap(), CalledAutomation::Inactive { name: "Invoice".into() }),
+            (mistakes::IN_CIRCLE.parse().unwrap(), CalledAutomation::InCircle { names: vec!["A".into(), "B".into()] }),
+            (mistakes::TOO_DEEP.parse().unwrap(), CalledAutomation::TooDeep { names: vec!["A".into(), "B".into()] }),
+        ]),
         built_in: BuiltInTools::default(),
         ceilings: Some(RunCeilings { cost: 5.0, seconds: 600 }),
         now: "2026-11-22T12:00:00Z".parse().unwrap(),

@@ -12,7 +12,10 @@ use futures_util::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{FinalFormat, llm_agent::llm_agent};
+use super::{
+    FinalFormat,
+    child_runs::{call_automation, llm_agent},
+};
 use crate::{
     Error, Result,
     accounts::{Accounts, LlmInUse, LlmModel},
@@ -47,7 +50,7 @@ pub struct LlmAccess {
 pub(super) fn llm_tools(access: Option<&LlmAccess>) -> Vec<Arc<dyn CallableTool>> {
     let tool =
         |kind: Kind| Arc::new(LlmTool { kind, spec: kind.spec(), access: access.cloned() }) as Arc<dyn CallableTool>;
-    vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent()]
+    vec![tool(Kind::Classify), tool(Kind::Transform), llm_agent(), call_automation()]
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -313,9 +316,13 @@ mod tests {
     #[test]
     fn they_are_described_as_a_model_needs_it() {
         let tools = well_described(llm_tools(None)).unwrap();
-        assert_eq!(tools.names().collect::<Vec<_>>(), ["llm_agent", "llm_classify", "llm_transform"]);
-        // The effects of an agent's tools belong to its own run.
-        assert!(tools.all_specs().filter(|spec| spec.name != "llm_agent").all(|spec| !spec.acts()));
+        assert_eq!(
+            tools.names().collect::<Vec<_>>(),
+            ["call_automation", "llm_agent", "llm_classify", "llm_transform"]
+        );
+        // A run of its own may have effects.
+        let of_runs = ["llm_agent", "call_automation"];
+        assert!(tools.all_specs().all(|spec| spec.acts() == of_runs.contains(&spec.name.as_str())));
     }
 
     #[test]

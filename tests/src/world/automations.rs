@@ -138,6 +138,7 @@ impl World {
             user: None,
             version: None,
             dry_run,
+            parent: None,
         };
         self.process.run_starter.start(automation, &cause).await.expect("a run is started").0
     }

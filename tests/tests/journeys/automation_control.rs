@@ -4,6 +4,7 @@
 mod agent;
 mod alerts;
 mod approvals;
+mod called;
 
 use axum::{
     Json, Router,

@@ -404,13 +404,14 @@ async fn near_names_are_looked_for_for_the_first_unknown_ones_and_the_others_say
 }
 
 #[tokio::test]
-async fn tools_that_ask_a_model_are_listed_found_and_read() {
+async fn built_in_tools_of_runs_are_listed_found_and_read() {
     let world = world().await;
     let all = search(&world, &json!({"limit": 100})).await;
     for (name, q) in [
         ("llm_classify", "classify a text as one of several options"),
         ("llm_transform", "summarize translate or extract from a text"),
         ("llm_agent", "let a model work on a task with tools"),
+        ("call_automation", "run another automation and use its outputs"),
     ] {
         assert!(names(&all["items"]).contains(&name), "{name}: {all}");
         let found = search(&world, &json!({"q": q})).await;

@@ -84,6 +84,10 @@ codes! {
     InactiveTool = "inactive_tool",
     AmbiguousTool = "ambiguous_tool",
     ToolNeedsCall = "tool_needs_call",
+    UnknownAutomation = "unknown_automation",
+    InactiveAutomation = "inactive_automation",
+    /// Automations that run each other in a circle.
+    CircularRun = "circular_run",
     SchemaNotRead = "schema_not_read",
     ToolChanged = "tool_changed",
     UnusedFingerprint = "unused_fingerprint",

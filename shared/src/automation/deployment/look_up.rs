@@ -35,8 +35,8 @@ use crate::{
     error,
     json_schema::JsonSchema,
     models::{
-        CheckedTool, ExecutionOrigin, KeyService, Member, OrganizationId, Service, ServiceId, ServiceTool, Timestamp,
-        Tool, ToolRef, folded_name,
+        AutomationId, CheckedTool, ExecutionOrigin, KeyService, Member, OrganizationId, Service, ServiceId,
+        ServiceTool, Timestamp, Tool, ToolRef, folded_name,
     },
     tool::Unavailable,
     webhooks::own_name,
@@ -73,17 +73,19 @@ impl Deployment {
     pub(super) async fn check(
         &self,
         member: &Member,
-        definition: &Definition,
+        (automation, definition): (AutomationId, &Definition),
         earlier: BTreeMap<String, CheckedTool>,
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<(Known, Diagnostics)> {
         let looked_up = Box::pin(self.look_up(member.organization_id, definition, earlier, purpose, deadline));
         let awaited = Box::pin(self.awaited_events(member.organization_id, definition, deadline));
-        let (known, hook, awaited) =
-            join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition), awaited);
+        let called = Box::pin(self.called_automations(member.organization_id, automation, definition));
+        let (known, hook, awaited, called) =
+            join!(looked_up, self.event_hooks.of_trigger(member.organization_id, definition), awaited, called);
         let (mut known, (awaited, hooks)) = (known?, awaited?);
         known.awaited = awaited;
+        known.called = called?;
         known.events = self.sample_events(member.organization_id, definition, &known).await;
         let mut diagnostics = Diagnostics::default();
         validate(definition, &known, &mut diagnostics);
@@ -183,6 +185,7 @@ impl Deployment {
             preflight: Preflight::NotAsked,
             events: Vec::new(),
             awaited: HashMap::new(),
+            called: HashMap::new(),
             earlier,
             built_in: self.catalogue.built_in.clone(),
             ceilings: own.get(KeyService::Llm).is_none().then_some(self.ceilings),

@@ -125,6 +125,11 @@ impl Outputs {
         self.given.get(name).map(Lowered::value)
     }
 
+    /// All outputs that were given, by name.
+    pub(in crate::automation) fn all_given(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.given.iter().map(|(name, output)| (name.as_str(), output.value()))
+    }
+
     pub(in crate::automation) fn forget(&mut self, name: &str) {
         self.given.remove(name);
         self.lacking.remove(name);

@@ -167,6 +167,11 @@ impl<'a> ActionRun<'a> {
         Self { kept, ..self }
     }
 
+    /// The outputs of the results so far, by `output_as`.
+    pub(super) fn given_outputs(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.outputs.all_given()
+    }
+
     /// The remaining actions whose tools may be called.
     pub fn left_to_call(&self) -> impl Iterator<Item = &'a Action> {
         let mut left: Vec<&'a Action> = Vec::new();

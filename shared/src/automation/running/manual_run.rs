@@ -50,6 +50,7 @@ impl RunStarter {
             user: Some(&member.user_id),
             version: Some(version),
             dry_run: asked.dry_run,
+            parent: None,
         };
         let requested = Requested { hash: key.map(|_| Key::new(&["run"], &body).as_str().to_owned()) };
         let (run, begun) = self.start_requested(&automation, &cause, &requested).await?;

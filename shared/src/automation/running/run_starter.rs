@@ -35,6 +35,8 @@ pub struct RunCause<'a> {
     /// Defaults to the active version.
     pub version: Option<u64>,
     pub dry_run: bool,
+    /// The run whose action starts it.
+    pub parent: Option<RunId>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -136,6 +138,7 @@ impl RunStarter {
             event_id: cause.event,
             scheduled_for: cause.scheduled_for,
             dry_run: cause.dry_run,
+            parent_run_id: cause.parent,
             request_hash: requested.hash.clone(),
             ..AutomationRun::queued(id, organization, cause.trigger, limits, kept_until)
         };

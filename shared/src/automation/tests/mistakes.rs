@@ -5,12 +5,21 @@ use serde_json::{Value, json};
 /// Marks a diagnostic given only for the organization's own tool with the same schema as Slack's.
 pub(super) const OWN: (&str, &str) = ("the organization's own tool", "");
 
+/// Ids of automations that an action runs.
+pub(super) const UNKNOWN: &str = "0192f0c1-0000-7000-8000-000000000001";
+pub(super) const INACTIVE: &str = "0192f0c1-0000-7000-8000-000000000002";
+pub(super) const IN_CIRCLE: &str = "0192f0c1-0000-7000-8000-000000000003";
+pub(super) const TOO_DEEP: &str = "0192f0c1-0000-7000-8000-000000000004";
+
 /// Changes to [`super::base`], and all resulting diagnostics.
 pub(super) type Mistake = (Vec<(&'static str, Value)>, Vec<(&'static str, &'static str)>);
 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(super) fn mistakes() -> Vec<Mistake> {
     const TEXT: &str = "/actions/1/parameters/text";
+    const RUNS: &str = "/actions/2/tool";
+    const CALLED: &str = "/actions/2/parameters/automation_id";
+    let runs = |id: &str| json!({"id": "x", "tool": "call_automation", "parameters": {"automation_id": id}});
     let action = |tool: &str| json!({"id": "x", "tool": tool, "parameters": {"whatever": true}});
     vec![
         (vec![], vec![]),
@@ -89,6 +98,14 @@ pub(super) fn mistakes() -> Vec<Mistake> {
         // Tools.
         (vec![("/actions/-", action("slack_post_mesage"))], vec![("/actions/2/tool", "unknown_tool")]),
         (vec![("/actions/-", action("llm_agent"))], vec![("/actions/2/tool", "unknown_tool")]),
+        (
+            vec![("/actions/-", runs("{{event.id}}"))],
+            vec![(RUNS, "unknown_tool"), (CALLED, "template_not_allowed"), (CALLED, "unknown_path")],
+        ),
+        (vec![("/actions/-", runs(UNKNOWN))], vec![(RUNS, "unknown_tool"), (CALLED, "unknown_automation")]),
+        (vec![("/actions/-", runs(INACTIVE))], vec![(RUNS, "unknown_tool"), (CALLED, "inactive_automation")]),
+        (vec![("/actions/-", runs(IN_CIRCLE))], vec![(RUNS, "unknown_tool"), (CALLED, "circular_run")]),
+        (vec![("/actions/-", runs(TOO_DEEP))], vec![(RUNS, "unknown_tool"), (CALLED, "too_large")]),
         (vec![("/actions/0/timeout_seconds", json!(0))], vec![("/actions/0/timeout_seconds", "invalid_value")]),
         (vec![("/actions/0/timeout_seconds", json!(301))], vec![("/actions/0/timeout_seconds", "invalid_value")]),
         (vec![("/actions/0/timeout_seconds", json!("60"))], vec![("/actions/0/timeout_seconds", "wrong_type")]),

@@ -245,6 +245,7 @@ impl Dispatch {
             user: None,
             version: None,
             dry_run: false,
+            parent: None,
         };
         match self.starter.start(automation, &cause).await {
             Ok((run, _)) => Ok(Became::Run(MatchedRun { automation_id, run_id: run.id })),

@@ -73,6 +73,7 @@ impl<'a> ReplayCause<'a> {
             user: Some(self.user),
             version: Some(automation.active_version.unwrap_or(automation.version)),
             dry_run,
+            parent: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::scope::types;
 use crate::{
     connections::Connection,
     json_schema::JsonSchema,
-    models::{CheckedTool, RunCeilings, ServiceCapabilities, Timestamp, ToolRef},
+    models::{AutomationId, CheckedTool, RunCeilings, ServiceCapabilities, Timestamp, ToolRef},
 };
 
 pub const BUILT_IN_FINGERPRINT: &str = "built-in";
@@ -25,6 +25,8 @@ pub struct Known {
     pub events: Vec<Value>,
     /// The events that runs wait for, by [`crate::automation::AwaitedEvent::key`].
     pub awaited: HashMap<(String, String), KnownEvent>,
+    /// The automations that actions run.
+    pub called: HashMap<AutomationId, CalledAutomation>,
     /// The latest check of each tool by earlier versions.
     pub earlier: BTreeMap<String, CheckedTool>,
     pub built_in: crate::catalogue::BuiltInTools,
@@ -55,6 +57,25 @@ pub struct KnownEvent {
     pub service: KnownService,
     /// The newest events of this type, where no description has their fields.
     pub events: Vec<Value>,
+}
+
+/// An automation that an action runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CalledAutomation {
+    Here,
+    NotFound,
+    /// It has no active version, or it is paused.
+    Inactive {
+        name: String,
+    },
+    /// The names of the automations from this one back to itself.
+    InCircle {
+        names: Vec<String>,
+    },
+    /// More than [`crate::automation::DEEPEST_CALLS`] automations run each other: their names.
+    TooDeep {
+        names: Vec<String>,
+    },
 }
 
 pub enum KnownTool {

@@ -7,19 +7,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     check_compared, check_condition, event_data,
-    known::{Known, KnownService, KnownTool, Purpose},
+    known::{CalledAutomation, Known, KnownService, KnownTool, Purpose},
     parameters,
     scope::{Item, Knowledge, Output, Scope},
     service::{Listener, check_listener},
 };
 use crate::{
+    automation::DEEPEST_CALLS,
     automation::definition::{
         Action, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
         steps::{AwaitedEvent, Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
         trigger::Trigger,
     },
-    injection::LLM_AGENT,
+    injection::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT},
+    models::AutomationId,
 };
 
 /// No zone is further from UTC.
@@ -109,6 +111,9 @@ impl<'a> Checks<'a, '_> {
         let place = child(&action.pointer, action.parameters_field);
         if action.tool.as_deref() == Some(LLM_AGENT) {
             check_agent(action, &place, diagnostics);
+        }
+        if action.tool.as_deref() == Some(CALL_AUTOMATION) {
+            check_called(action, &place, known, diagnostics);
         }
         let tool = action.tool.as_deref().and_then(|name| Some((name, known.tools.get(name)?)));
         let usable = match tool {
@@ -268,6 +273,53 @@ fn add_output<'a>(name: Option<&'a str>, returns: Option<&'a Value>, scope: &mut
     if scope.outputs.iter().all(|output| output.name != name) {
         scope.outputs.push(Output { name, returns });
     }
+}
+
+/// The automation that an action runs must be a literal id, so that circles are found before they run.
+fn check_called(action: &Action, place: &str, known: &Known, diagnostics: &mut Diagnostics) {
+    // A missing parameter has its own diagnostic.
+    let Some(written) = action.parameters.get(AUTOMATION_ID) else { return };
+    let place = child(place, AUTOMATION_ID);
+    let read: Option<AutomationId> = written.as_str().and_then(|id| id.trim().parse().ok());
+    let Some(id) = read else {
+        let message = "The other automation must be a literal id, so that it can be checked.";
+        let hint = "Write the id of an automation out; list_automations lists them.";
+        diagnostics.push(Diagnostic::error(Code::TemplateNotAllowed, place, message, hint).found(written));
+        return;
+    };
+    let diagnostic = match known.called.get(&id) {
+        None | Some(CalledAutomation::Here) => return,
+        Some(CalledAutomation::NotFound) => {
+            let message = "The organization has no automation with this id.";
+            let hint = "Use the id of one of its automations; list_automations lists them.";
+            Diagnostic::error(Code::UnknownAutomation, place, message, hint)
+        }
+        Some(CalledAutomation::Inactive { name }) => {
+            let message = format!("The automation \"{name}\" is not active, so this action would fail.");
+            let hint = "Activate that automation first.";
+            match known.purpose {
+                Purpose::Saving => Diagnostic::warning(Code::InactiveAutomation, place, message, hint),
+                Purpose::Activation | Purpose::Resumption => {
+                    Diagnostic::error(Code::InactiveAutomation, place, message, hint)
+                }
+            }
+        }
+        Some(CalledAutomation::InCircle { names }) => {
+            let message = format!("Automations would run each other without end: {}.", in_order(names));
+            let hint = "Leave one of these actions out, or move the shared actions to an automation of their own.";
+            Diagnostic::error(Code::CircularRun, place, message, hint)
+        }
+        Some(CalledAutomation::TooDeep { names }) => {
+            let message = format!("More than {DEEPEST_CALLS} automations would run each other: {}.", in_order(names));
+            let hint = "Move actions of an inner automation into the one that runs it.";
+            Diagnostic::error(Code::TooLarge, place, message, hint)
+        }
+    };
+    diagnostics.push(diagnostic.found(written));
+}
+
+fn in_order(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(" runs ")
 }
 
 /// An agent's tools must be literal, so that they can be checked, and must not include another agent.

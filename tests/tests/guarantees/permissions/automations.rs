@@ -92,6 +92,7 @@ pub(super) async fn automations(asked: &mut Permissions, world: &mut World, tool
     automation_runs(asked, world).await;
     memory(asked, world).await;
     long_pause(asked, world).await;
+    called_automation(asked, world).await;
     awaited_event(asked, world).await;
     chat(asked, world, tools).await;
     Box::pin(streams::stream(asked, world, tools)).await;
@@ -105,6 +106,24 @@ async fn long_pause(asked: &mut Permissions, world: &mut World) {
     world.restart();
     world.aws.clear_operations();
     assert_eq!(world.run_loop(AMPLE).await, 0);
+    note(asked, "run-loop", world);
+}
+
+/// A run starts a run of another automation.
+async fn called_automation(asked: &mut Permissions, world: &mut World) {
+    let inner =
+        world.manual(&json!([{"id": "read", "tool": "recall", "parameters": {"key": "k"}, "output_as": "read"}]));
+    let inner = world.activate(&inner).await;
+    world.restart();
+    world.aws.clear_operations();
+    let call = json!([{"id": "call", "tool": "call_automation", "parameters": {"automation_id": inner.id}}]);
+    let outer = world.activate(&world.manual(&call)).await;
+    note(asked, "deploy", world);
+    let run = world.start_automation(&outer, "calls", &json!({})).await;
+    world.restart();
+    world.aws.clear_operations();
+    assert_eq!(world.run_loop(AMPLE).await, 0);
+    assert_eq!(whole(world, run.id).await.run.status, RunStatus::Completed);
     note(asked, "run-loop", world);
 }
 

@@ -1,7 +1,7 @@
-//! `llm_agent`: an automation's action that runs a prompt with tools.
+//! `llm_agent` and `call_automation`: actions of an automation that are runs of their own.
 //!
-//! Each is a run of its own, which `run-loop` starts and waits for. Here is only its description, so that it can be found,
-//! checked and pinned like any tool.
+//! `run-loop` starts these runs and waits for them. Here are only their descriptions, so that they can be found, checked and
+//! pinned like any tool.
 
 use std::sync::Arc;
 
@@ -14,12 +14,46 @@ use crate::{
     tool::{CallContext, CallableTool, Parameters, ToolOutcome, ToolSpec},
 };
 
+/// Runs a prompt with tools.
 pub const LLM_AGENT: &str = "llm_agent";
+/// Runs another automation of the organization.
+pub const CALL_AUTOMATION: &str = "call_automation";
 
-struct LlmAgent(ToolSpec);
+/// The argument of [`CALL_AUTOMATION`] that names the automation.
+pub const AUTOMATION_ID: &str = "automation_id";
+
+struct ChildRun(ToolSpec);
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+pub(super) fn call_automation() -> Arc<dyn CallableTool> {
+    let data = json!({"type": "object", "description": "What the other automation sees as trigger_data"});
+    let parameters = Parameters::new([
+        (AUTOMATION_ID, text("The id of the other automation, written out; it must be active"), true),
+        ("data", data, false),
+    ]);
+    Arc::new(ChildRun(ToolSpec {
+        name: CALL_AUTOMATION.to_owned(),
+        description: "Runs another automation of the organization, waits for its end, and gives back its outputs by their names, or \
+                      the result of its prompt. Works as an action of an automation only."
+            .to_owned(),
+        parameters,
+        // The other automation decides.
+        returns: json!({}),
+        own_examples: vec![
+            r#"call_automation("0192f0c1-7a3e-7c4d-9d52-3f1c8f0a1b2c")"#.to_owned(),
+            r#"call_automation("0192f0c1-7a3e-7c4d-9d52-3f1c8f0a1b2c", {customer: "C-17"})"#.to_owned(),
+            r#"call_automation({automation_id: "0192f0c1-7a3e-7c4d-9d52-3f1c8f0a1b2c", data: {order: 42, lines: []}})"#.to_owned(),
+        ],
+        // Its actions may have effects.
+        effect: ToolEffect::Other,
+        repeatable: false,
+    }))
+}
 
 pub(super) fn llm_agent() -> Arc<dyn CallableTool> {
-    let text = |description: &str| json!({"type": "string", "description": description});
     let tools = json!({
         "type": "array", "items": {"type": ["string", "object"]},
         "description": "Names of the tools that it may call, written out, each with its fingerprint in the automation; without this \
@@ -37,7 +71,7 @@ pub(super) fn llm_agent() -> Arc<dyn CallableTool> {
             false,
         ),
     ]);
-    Arc::new(LlmAgent(ToolSpec {
+    Arc::new(ChildRun(ToolSpec {
         name: LLM_AGENT.to_owned(),
         description: "Lets a model work on a task with tools until it has a result: look things up, decide what to do, do it. The run \
                       waits for it. Works as an action of an automation only."
@@ -56,12 +90,12 @@ pub(super) fn llm_agent() -> Arc<dyn CallableTool> {
     }))
 }
 
-impl CallableTool for LlmAgent {
+impl CallableTool for ChildRun {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
 
     fn call<'a>(&'a self, _: Map<String, Value>, _: &'a CallContext<'a>) -> BoxFuture<'a, Result<ToolOutcome>> {
-        async { Ok(ToolOutcome::failed("llm_agent works as an action of an automation only.")) }.boxed()
+        async { Ok(ToolOutcome::failed(format!("{} works as an action of an automation only.", self.0.name))) }.boxed()
     }
 }
