@@ -297,7 +297,7 @@ fn measure_stays(
             compared.push(format!("{ours}: CPU of a warm request {cpu} of Node's, peak memory {peak}"));
         }
     }
-    let title = format!("requests {warm} to {requests} of one process each, in turn: least / median / most");
+    let title = format!("Requests {warm} to {requests} of one process each, in turn: least / median / most");
     Ok(Measured { title, table, compared, bars: Vec::new() })
 }
 
