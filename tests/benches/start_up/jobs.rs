@@ -70,9 +70,7 @@ impl<'a> Job<'a> {
         let is_the_tool = move |response: &Value| {
             let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
             response["statusCode"] == 200
-                && ["id", "name", "static_config", "function_schema", "created_at"]
-                    .iter()
-                    .all(|it| body[it] == tool[it])
+                && ["id", "name", "static_config", "created_at"].iter().all(|it| body[it] == tool[it])
                 && response["headers"]["etag"].is_string()
         };
         Self { check: Box::new(is_the_tool), ..Self::new(function, "one tool", 200, move |_| event.clone()) }
