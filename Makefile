@@ -11,6 +11,8 @@ ARGS ?=
 TEST_THREADS ?= 5
 # make bench ALL=1 measures every function.
 ALL ?=
+# make bench REPORT=1 writes its figures into docs/performance.md.
+REPORT ?=
 # Of make fuzz, for each target.
 export SECONDS ?= 60
 
@@ -31,6 +33,7 @@ test: ## every test, the end-to-end test on the local stack included; every benc
 	infra/local/make-venv
 	tests/mcp_client/install
 	tests/chat_clients/install
+	tests/benches/node/install
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --test '*' --bench '*'
 
 lint: ## formatting, clippy, documentation, template, licences, advisories, and the plainness of comments and pages
@@ -49,9 +52,10 @@ claims: ## how well a real model finds the claims of agents that no tool proves:
 
 # The functions are measured in their release build; the measuring program has the profile of the tests. ALL=1 leaves out two benchmarks:
 # cargo bench -p tests --bench query --bench call_start.
-bench: ## the parser's speed; CPU, memory and size of execute, call-start and run-loop (8 minutes; ALL=1: of every function, the shared crate and streams, 30)
+bench: ## the parser's speed; CPU, memory and size of execute, call-start, list-tools and run-loop, beside Node (8 minutes; ALL=1: of every function, the shared crate and streams, 30; REPORT=1: into docs/performance.md)
+	tests/benches/node/install
 	cargo bench -p tool-calls --bench parser
-	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all)
+	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all) $(if $(REPORT),--report)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 	$(if $(ALL),cargo bench -p tests --bench stream)
 
@@ -99,4 +103,5 @@ catalogue-import: ## print a draft of a file with the components of an app at Pi
 
 clean: ## remove what was built, the tools and the local state
 	cargo clean
-	rm -rf .venv .venv-lint tests/mcp_client/node_modules tests/chat_clients/node_modules
+	rm -rf .venv .venv-lint tests/mcp_client/node_modules tests/chat_clients/node_modules \
+		tests/benches/node/node_modules tests/benches/node/built

@@ -22,11 +22,15 @@ use crate::{
 pub(crate) const ECHO: &str = "--echo";
 /// Mode of the same program that only makes the calls of a run of `execute`.
 pub(crate) const CALLS: &str = "--calls";
+/// The programs of `tests/benches/node`.
+pub(crate) const NODE_EXECUTE: &str = "node execute";
+pub(crate) const NODE_LIST_TOOLS: &str = "node list-tools";
 
 /// An address that can be saved but not called: the guard refuses it before it sends anything.
 const REFUSED: &str = "127.0.0.1:9";
 
 const PATH: &str = "/customers/1";
+const GET_OF_AN_API: &str = "GET of an API";
 
 pub(crate) struct Job<'a> {
     pub(crate) function: &'static str,
@@ -48,16 +52,38 @@ impl<'a> Job<'a> {
     }
 
     /// A run of a tool whose outcome is in the answer.
-    fn run_of_tool(name: &'static str, success: bool, event: impl Fn(u32) -> Event + 'a) -> Self {
+    fn run_of_tool(
+        function: &'static str,
+        name: &'static str,
+        success: bool,
+        event: impl Fn(u32) -> Event + 'a,
+    ) -> Self {
         let outcome = move |response: &Value| {
             let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
             response["statusCode"] == 200 && body["success"] == success
         };
-        Self { check: Box::new(outcome), ..Self::new("execute", name, 200, event) }
+        Self { check: Box::new(outcome), ..Self::new(function, name, 200, event) }
     }
 
-    pub(crate) fn is_reference(&self) -> bool {
-        self.function == CALLS || self.function == ECHO
+    /// A reading of `tool`, which is in the answer.
+    fn reading_of(tool: &'a Value, function: &'static str, event: Event) -> Self {
+        let is_the_tool = move |response: &Value| {
+            let body: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
+            response["statusCode"] == 200
+                && ["id", "name", "static_config", "created_at"].iter().all(|it| body[it] == tool[it])
+                && response["headers"]["etag"].is_string()
+        };
+        Self { check: Box::new(is_the_tool), ..Self::new(function, "one tool", 200, move |_| event.clone()) }
+    }
+
+    /// Whether it is a request to a function of the project.
+    pub(crate) fn is_ours(&self) -> bool {
+        ![CALLS, ECHO, NODE_EXECUTE, NODE_LIST_TOOLS].contains(&self.function)
+    }
+
+    /// In tables.
+    pub(crate) fn shown_function(&self) -> &'static str {
+        self.function.trim_start_matches('-')
     }
 
     /// The `number`th request, as Lambda passes it on.
@@ -124,9 +150,7 @@ impl Setting {
         let (tools, user) = (format!("/api/{}/tools", home.slug), home.user_id.clone());
         let attach = format!("/api/{}/agents/{}/tools/attach", home.slug, home.agent_id);
         let tool_id = json!({"tool_id": self.looked_up["id"]});
-        let run = |tool: &Value| self.world.vapi_event(&self.world.call(tool, json!({})));
-        let (look_up, refused) = (run(&self.looked_up), run(&self.refused));
-        let list = Event::get(&format!("{tools}/{}", self.looked_up["id"].as_str().unwrap_or_default())).user(&user);
+        let (look_up, refused) = (self.run_of(&self.looked_up), self.run_of(&self.refused));
         let attach = Event::post(&attach, &tool_id).user(&user);
         let create = move |number| {
             let mut tool = ai_sms();
@@ -174,9 +198,9 @@ impl Setting {
             }),
             Job::new("attach", "a tool that is there", 200, move |_| attach.clone()),
             Job::new("create-tool", "an SMS tool, at VAPI too", 201, create),
-            Job::run_of_tool("GET of an API", true, move |_| look_up.clone()),
-            Job::run_of_tool("GET the guard refuses", false, move |_| refused.clone()),
-            Job::new("list-tools", "one tool", 200, move |_| list.clone()),
+            Job::run_of_tool("execute", GET_OF_AN_API, true, move |_| look_up.clone()),
+            Job::run_of_tool("execute", "GET the guard refuses", false, move |_| refused.clone()),
+            Job::reading_of(&self.looked_up, "list-tools", self.reading()),
             Job {
                 function: "run-loop",
                 name: "a run of two answers, to its end",
@@ -187,6 +211,36 @@ impl Setting {
                 }),
             },
         ]
+    }
+
+    /// The requests of `execute` and `list-tools`, to the functions on Node.
+    pub(crate) fn node_jobs(&self) -> [Job<'_>; 2] {
+        let look_up = self.run_of(&self.looked_up);
+        [
+            Job::run_of_tool(NODE_EXECUTE, GET_OF_AN_API, true, move |_| look_up.clone()),
+            Job::reading_of(&self.looked_up, NODE_LIST_TOOLS, self.reading()),
+        ]
+    }
+
+    fn run_of(&self, tool: &Value) -> Event {
+        self.world.vapi_event(&self.world.call(tool, json!({})))
+    }
+
+    fn reading(&self) -> Event {
+        let home = &self.world.home;
+        let tool = self.looked_up["id"].as_str().unwrap_or_default();
+        Event::get(&format!("/api/{}/tools/{tool}", home.slug)).user(&home.user_id)
+    }
+
+    /// The requests to AWS since the last [`Setting::forget`], sorted: the action, and the table or secret.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let operations = self.world.aws.operations();
+        let mut requests: Vec<String> = operations
+            .into_iter()
+            .map(|operation| format!("{} {}", operation.action, operation.on.join(" ")))
+            .collect();
+        requests.sort();
+        requests
     }
 
     /// SQS's event for a new run; the model has its answers ready.

@@ -11,36 +11,41 @@
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::indexing_slicing, reason = "of JSON, where a member that is not there is null")]
 
+mod chart;
 mod function;
 mod http_server;
 mod jobs;
 #[path = "../../../shared/benches/measuring/mod.rs"]
 mod measuring;
+mod page;
+mod programs;
 mod report;
 mod runtime_api;
 
 use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    path::Path,
+    process::{Command, ExitCode},
     time::Instant,
 };
 
 use lambda_http::Error;
-use serde_json::Value;
 
 use crate::{
+    chart::Bar,
     function::Function,
-    jobs::{CALLS, ECHO, Job, Setting},
+    jobs::{CALLS, ECHO, Job, NODE_EXECUTE, NODE_LIST_TOOLS, Setting},
     measuring::measures,
+    page::Page,
+    programs::{Programs, every_function},
     report::{Spread, Table},
 };
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// The default functions without `--all`: somebody waits for the first two, and the third does the most work.
-const FUNCTIONS: [&str; 3] = ["call-start", "execute", "run-loop"];
+/// The default functions without `--all`: somebody waits for the first three, and the fourth does the most work.
+const FUNCTIONS: [&str; 4] = ["call-start", "execute", "list-tools", "run-loop"];
+/// Functions, each with the same one on Node.
+const COMPARED: [(&str, &str); 2] = [("execute", NODE_EXECUTE), ("list-tools", NODE_LIST_TOOLS)];
 
 /// The size of the measurement.
 #[derive(Clone, Copy)]
@@ -71,11 +76,11 @@ const OWN_SHARE: f64 = 0.5;
 const GROWTH: f64 = 0.3;
 
 const ALL: &str = "--all";
+/// Writes the figures into `docs/performance.md`.
+const REPORT: &str = "--report";
 /// Precedes a directory of binaries to measure instead of building them:
 /// `cargo bench --workspace --bench start_up --profile dev -- --binaries /path`.
 const BINARIES: &str = "--binaries";
-/// The reference program, with the modes [`ECHO`] and [`CALLS`].
-const REFERENCE: &str = "reference";
 
 fn main() -> ExitCode {
     match measure() {
@@ -89,33 +94,72 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
+    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let extent = if measures() { MEASURED } else { ONCE };
-    let all = arguments.iter().any(|argument| argument == ALL) || !measures();
-    let functions = if all { functions()? } else { FUNCTIONS.map(str::to_owned).to_vec() };
+    let functions = if given(ALL) || !measures() { every_function()? } else { FUNCTIONS.map(str::to_owned).to_vec() };
     let begun = Instant::now();
-    let given = arguments.iter().skip_while(|argument| *argument != BINARIES).nth(1);
-    let programs = Programs::build(&functions, given.map(Path::new))?;
+    let binaries = arguments.iter().skip_while(|argument| *argument != BINARIES).nth(1);
+    let programs = Programs::build(&functions, binaries.map(Path::new))?;
     println!("built in {:.0} s", begun.elapsed().as_secs_f64());
 
     let begun = Instant::now();
     let setting = Setting::start()?;
-    let jobs: Vec<Job> =
+    let mut jobs: Vec<Job> =
         setting.jobs().into_iter().filter(|job| programs.functions.contains_key(job.function)).collect();
+    jobs.extend(setting.references());
+    if programs.node.is_some() {
+        jobs.extend(setting.node_jobs());
+        for (ours, nodes) in COMPARED {
+            check_same_requests(&programs, job_of(&jobs, ours)?, job_of(&jobs, nodes)?, &setting)?;
+        }
+    }
     let mut over = Vec::new();
-    measure_starts(extent, &programs, &jobs, &setting, &mut over)?;
-    measure_stays(extent, &programs, &jobs, &setting, &mut over)?;
+    let starts = measure_starts(extent, &programs, &jobs, &setting, &mut over)?;
+    println!("\n{}\n{}", starts.title, starts.table);
+    println!("{}", starts.compared.join("\n"));
+    let stays = measure_stays(extent, &programs, &jobs, &setting, &mut over)?;
+    println!("\n{}\n{}", stays.title, stays.table);
+    println!("{}", stays.compared.join("\n"));
     println!("measured in {:.0} s", begun.elapsed().as_secs_f64());
-    if !measures() {
-        // A single request of unoptimized programs yields no meaningful figures.
+    if measures() {
+        if over.is_empty() {
+            over.push("all within budget".to_owned());
+        }
+        println!("{}", over.join("\n"));
+    }
+    // A single request of unoptimized programs yields no meaningful figures; the page is made all the same, to see that it can be.
+    let page = Page { starts, stays, over, node: programs.node.map(|node| node.version) };
+    page.put(measures() && given(REPORT))
+}
+
+/// A table of figures with the sentences below it.
+struct Measured {
+    title: String,
+    table: Table,
+    /// Sentences.
+    compared: Vec<String>,
+    bars: Vec<Bar>,
+}
+
+fn job_of<'a, 'b>(jobs: &'a [Job<'b>], function: &str) -> Result<&'a Job<'b>> {
+    Ok(jobs.iter().find(|job| job.function == function).ok_or_else(|| format!("there is no request to {function}"))?)
+}
+
+/// # Errors
+/// If one of the two asks AWS for more than the other: their figures could not be compared.
+fn check_same_requests(programs: &Programs, ours: &Job, nodes: &Job, setting: &Setting) -> Result<()> {
+    let requests = |job: &Job| -> Result<Vec<String>> {
+        setting.forget();
+        let mut function = Function::start(&mut programs.command(job), &setting.environment())?;
+        job.check(&function.ask(job.event(0))?.response)?;
+        function.idle()?;
+        Ok(setting.requests())
+    };
+    let (ours_asked, nodes_asked) = (requests(ours)?, requests(nodes)?);
+    if ours_asked == nodes_asked {
         return Ok(());
     }
-    if over.is_empty() {
-        println!("all within budget");
-    }
-    for line in over {
-        println!("over budget: {line}");
-    }
-    Ok(())
+    Err(format!("{} asks {ours_asked:?}, but {} asks {nodes_asked:?}", ours.function, nodes.function).into())
 }
 
 fn measure_starts(
@@ -124,15 +168,16 @@ fn measure_starts(
     jobs: &[Job],
     setting: &Setting,
     over: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<Measured> {
     let starts_of_each = extent.starts;
-    let references = setting.references();
-    let measured: Vec<&Job> = programs
-        .functions
-        .keys()
-        .filter_map(|function| jobs.iter().find(|job| job.function == function))
-        .chain(&references)
-        .collect();
+    // The first job of each program.
+    let mut measured: Vec<&Job> = Vec::new();
+    for job in jobs {
+        if measured.iter().all(|other| other.function != job.function) {
+            measured.push(job);
+        }
+    }
+    measured.sort_by_key(|job| (!job.is_ours(), job.is_ours().then_some(job.function)));
     let mut starts: Vec<Start> = measured.iter().map(|_| Start::default()).collect();
     for number in 0..starts_of_each {
         for (job, start) in measured.iter().zip(&mut starts) {
@@ -140,37 +185,51 @@ fn measure_starts(
         }
     }
     setting.forget();
-    let alone = measured.iter().position(|job| job.function == ECHO).ok_or("the runtime alone was not measured")?;
-    let alone = starts[alone].cpu.clone();
+    let of = |function: &str| measured.iter().position(|job| job.function == function).and_then(|at| starts.get(at));
+    let alone = of(ECHO).ok_or("the runtime alone was not measured")?;
 
-    let mut table =
-        Table::new(["start", "size", "CPU to the first answer", "of it, to ready", "in the runtime's", "peak"]);
-    table.row(["", "MB", "ms", "ms", "times", "MB"].map(str::to_owned));
-    for (job, start) in measured.iter().zip(starts) {
-        let times = Spread::of(start.cpu.iter().zip(&alone).map(|(its, alone)| its / alone))?.median;
-        let peak = Spread::of(start.peak)?.median;
-        let size = if job.is_reference() { String::new() } else { format!("{:.2}", programs.size(job.function)?) };
-        if !job.is_reference() {
+    let mut table = Table::new([
+        ("start", ""),
+        ("size", "MB"),
+        ("CPU to the first answer", "ms"),
+        ("of it, to ready", "ms"),
+        ("in the runtime's", "times"),
+        ("peak", "MB"),
+    ]);
+    let mut bars = Vec::new();
+    for (job, start) in measured.iter().zip(&starts) {
+        let times = ratio(&start.cpu, &alone.cpu)?;
+        let (cpu, peak) = (Spread::of(start.cpu.iter().copied())?, Spread::of(start.peak.iter().copied())?.median);
+        let size = programs.size(job.function)?;
+        if let Some(size) = size.filter(|_| job.is_ours()) {
             let (most, size_most) =
                 if somebody_waits(job.function) { (START, SIZE) } else { (START_OF_A_RUN, SIZE_WHERE_NOBODY_WAITS) };
-            budget(over, job.function, "size", programs.size(job.function)?, size_most, "MB");
+            budget(over, job.function, "size", size, size_most, "MB");
             budget(over, job.function, "CPU to the first answer (median)", times, most, "times the runtime's");
         }
+        bars.push(Bar { function: job.function, cpu: cpu.median, peak });
         table.row([
-            job.function.trim_start_matches('-').to_owned(),
-            size,
-            Spread::of(start.cpu)?.to_string(),
-            Spread::of(start.ready_cpu)?.to_string(),
+            job.shown_function().to_owned(),
+            size.map(|size| format!("{size:.2}")).unwrap_or_default(),
+            cpu.to_string(),
+            Spread::of(start.ready_cpu.iter().copied())?.to_string(),
             format!("{times:.2}"),
             format!("{peak:.2}"),
         ]);
     }
     for function in programs.functions.keys().filter(|name| !measured.iter().any(|job| job.function == *name)) {
-        let size = format!("{:.2}", programs.size(function)?);
+        let size = programs.size(function)?.map(|size| format!("{size:.2}")).unwrap_or_default();
         table.row([function, &size, "no request known for it", "", "", ""].map(str::to_owned));
     }
-    println!("\n{starts_of_each} starts of each, in turn: least / median / most\n{table}");
-    Ok(())
+    let mut compared = Vec::new();
+    for (ours, nodes) in COMPARED {
+        if let (Some(its), Some(nodes)) = (of(ours), of(nodes)) {
+            let (cpu, peak) = (part(&its.cpu, &nodes.cpu)?, part(&its.peak, &nodes.peak)?);
+            compared.push(format!("{ours}: CPU to the first answer {cpu} of Node's, peak memory {peak}"));
+        }
+    }
+    let title = format!("{starts_of_each} starts of each, in turn: least / median / most");
+    Ok(Measured { title, table, compared, bars })
 }
 
 fn measure_stays(
@@ -179,11 +238,10 @@ fn measure_stays(
     jobs: &[Job],
     setting: &Setting,
     over: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<Measured> {
     let Extent { requests, warm, .. } = extent;
-    let references = setting.references();
     let mut stays = Vec::new();
-    for job in jobs.iter().chain(&references) {
+    for job in jobs {
         stays.push(Stay::begin(programs.command(job), job, setting, extent)?);
     }
     for number in 1..=requests {
@@ -192,145 +250,71 @@ fn measure_stays(
         }
         setting.forget();
     }
-    let calls = stays.iter().find(|stay| stay.job.function == CALLS).ok_or("the calls alone were not measured")?;
-    let calls = calls.cpu.clone();
+    let of = |function: &str| stays.iter().find(|stay| stay.job.function == function);
+    let calls = &of(CALLS).ok_or("the calls alone were not measured")?.cpu;
 
     let mut table = Table::new([
-        "warm",
-        "job",
-        "CPU to the answer",
-        "in the calls'",
-        "CPU in all",
-        "peak at 10",
-        "at 1000",
-        "resident",
+        ("warm", ""),
+        ("job", ""),
+        ("CPU to the answer", "ms a request"),
+        ("in the calls'", "times"),
+        ("CPU in all", "ms"),
+        ("peak at 10", "MB"),
+        ("at 1000", "MB"),
+        ("resident", "MB"),
     ]);
-    table.row(["", "", "ms a request", "times", "ms", "MB", "MB", "MB"].map(str::to_owned));
-    let mut own = None;
-    for stay in stays {
+    for stay in &stays {
         let Stay { job, cpu, whole_cpu, peak_warm, peak_last, resident, .. } = stay;
-        if job.function == "execute" && own.is_none() {
-            own = Some(Spread::of(cpu.iter().zip(&calls).map(|(its, calls)| its - calls))?.median);
-        }
-        if !job.is_reference() {
+        if job.is_ours() {
             let what = format!("{} ({})", job.function, job.name);
             let most = if somebody_waits(job.function) { PEAK } else { PEAK_WHERE_NOBODY_WAITS };
-            budget(over, &what, "peak memory at the 1000th request", peak_last, most, "MB");
+            budget(over, &what, "peak memory at the 1000th request", *peak_last, most, "MB");
             budget(over, &what, "growth from the 10th to the 1000th request", peak_last - peak_warm, GROWTH, "MB");
         }
         table.row([
-            job.function.trim_start_matches('-').to_owned(),
+            job.shown_function().to_owned(),
             job.name.to_owned(),
             Spread::of(cpu.iter().copied())?.to_string(),
-            format!("{:.2}", Spread::of(cpu.iter().zip(&calls).map(|(its, calls)| its / calls))?.median),
-            Spread::of(whole_cpu)?.to_string(),
+            format!("{:.2}", ratio(cpu, calls)?),
+            Spread::of(whole_cpu.iter().copied())?.to_string(),
             format!("{peak_warm:.2}"),
             format!("{peak_last:.2}"),
             format!("{resident:.2}"),
         ]);
     }
-    println!("requests {warm} to {requests} of one process each, in turn: least / median / most\n{table}");
-    if let Some(own) = own {
-        let calls = Spread::of(calls)?.median;
-        println!(
-            "execute's own time, without the runtime, DynamoDB and the API: {own:.2} ms CPU, {:.2} of its calls'",
-            own / calls
-        );
-        budget(over, "execute", "own time (median)", own / calls, OWN_SHARE, "of its calls'");
+    let mut compared = Vec::new();
+    if let Some(execute) = of("execute") {
+        let own = Spread::of(execute.cpu.iter().zip(calls).map(|(its, calls)| its - calls))?.median;
+        let share = own / Spread::of(calls.iter().copied())?.median;
+        compared.push(format!(
+            "execute's own time, without the runtime, DynamoDB and the API: {own:.2} ms CPU, {share:.2} of its calls'"
+        ));
+        budget(over, "execute", "own time (median)", share, OWN_SHARE, "of its calls'");
     }
-    Ok(())
+    for (ours, nodes) in COMPARED {
+        if let (Some(its), Some(nodes)) = (of(ours), of(nodes)) {
+            let (cpu, peak) = (part(&its.whole_cpu, &nodes.whole_cpu)?, part(&[its.peak_last], &[nodes.peak_last])?);
+            compared.push(format!("{ours}: CPU of a warm request {cpu} of Node's, peak memory {peak}"));
+        }
+    }
+    let title = format!("Requests {warm} to {requests} of one process each, in turn: least / median / most");
+    Ok(Measured { title, table, compared, bars: Vec::new() })
+}
+
+/// The median of the ratios of figures from the same turns.
+fn ratio(figures: &[f64], others: &[f64]) -> Result<f64> {
+    Ok(Spread::of(figures.iter().zip(others).map(|(figure, other)| figure / other))?.median)
+}
+
+/// `1/30`: the part that our figures are of Node's.
+fn part(ours: &[f64], nodes: &[f64]) -> Result<String> {
+    let times = ratio(nodes, ours)?;
+    Ok(if times < 10.0 { format!("1/{times:.1}") } else { format!("1/{times:.0}") })
 }
 
 /// Whether a caller or a dashboard waits for the function.
 fn somebody_waits(function: &str) -> bool {
     !matches!(function, "run-loop" | "runs" | "settle")
-}
-
-fn functions() -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"))? {
-        let entry = entry?;
-        if entry.path().join("Cargo.toml").exists() {
-            names.push(entry.file_name().into_string().map_err(|name| format!("{} is no name", name.display()))?);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// The binaries; release builds if they are measured.
-struct Programs {
-    functions: BTreeMap<String, PathBuf>,
-    reference: PathBuf,
-}
-
-impl Programs {
-    /// Builds the functions as for a deployment, and the reference program; or takes all of them from a directory.
-    fn build(functions: &[String], given: Option<&Path>) -> Result<Self> {
-        if let Some(directory) = given {
-            let functions = functions.iter().map(|name| (name.clone(), directory.join(name))).collect();
-            return Ok(Self { functions, reference: directory.join(REFERENCE) });
-        }
-        println!("building the binaries of {} …", functions.join(", "));
-        let (mut built, reference) = if measures() {
-            let packages = functions.iter().map(|name| format!("--package={name}"));
-            let built = cargo("build", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?;
-            // Built separately: otherwise the tests' dependencies change the features of the functions' dependencies.
-            let alone = ["--release".to_owned(), "--package=execute".to_owned(), format!("--bench={REFERENCE}")];
-            (built, cargo("build", alone)?.remove(REFERENCE))
-        } else {
-            // The same build as for the local stack and the tests, so that nothing is compiled twice.
-            let built = cargo("build", ["--workspace", "--bins"].map(str::to_owned))?;
-            let tests = ["--workspace", "--no-run", "--lib", "--test=*", "--bench=*"].map(str::to_owned);
-            (built, cargo("test", tests)?.remove(REFERENCE))
-        };
-        built.retain(|name, _| functions.contains(name));
-        if built.len() != functions.len() {
-            return Err("not every function has a binary of its name".into());
-        }
-        Ok(Self { functions: built, reference: reference.ok_or("there is no program to compare with")? })
-    }
-
-    fn command(&self, job: &Job) -> Command {
-        if let Some(binary) = self.functions.get(job.function) {
-            return Command::new(binary);
-        }
-        let mut command = Command::new(&self.reference);
-        command.arg(job.function);
-        command
-    }
-
-    /// In MB.
-    fn size(&self, function: &str) -> Result<f64> {
-        let binary = &self.functions[function];
-        let file = fs::metadata(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-        Ok(megabytes(file.len()))
-    }
-}
-
-/// Builds; returns the programs by name.
-fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
-    let mut command = Command::new(env!("CARGO"));
-    // Cargo sets these variables for programs it starts; build scripts that watch them would run again.
-    for (name, _) in
-        std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-    {
-        command.env_remove(name);
-    }
-    let output = command
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .args([what, "--message-format=json-render-diagnostics"])
-        .args(arguments)
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err("it does not build".into());
-    }
-    let messages = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    let program = |message: Value| {
-        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)))
-    };
-    Ok(messages.filter_map(program).collect())
 }
 
 #[derive(Default)]
@@ -395,7 +379,7 @@ impl<'a> Stay<'a> {
 
 fn budget(over: &mut Vec<String>, what: &str, figure: &str, value: f64, most: f64, unit: &str) {
     if value > most {
-        over.push(format!("{what}: {figure} {value:.2} {unit}, budget {most} {unit}"));
+        over.push(format!("over budget: {what}: {figure} {value:.2} {unit}, budget {most} {unit}"));
     }
 }
 

@@ -31,12 +31,29 @@ impl fmt::Display for Spread {
 
 /// A table: the first column left-aligned, the others right-aligned.
 pub(crate) struct Table {
+    /// The first has the names of the columns, the second their units.
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
-        Self { rows: vec![header.map(str::to_owned).to_vec()] }
+    /// `header`: name and unit of each column.
+    pub(crate) fn new<const N: usize>(header: [(&str, &str); N]) -> Self {
+        let (names, units) = (header.map(|(name, _)| name.to_owned()), header.map(|(_, unit)| unit.to_owned()));
+        Self { rows: vec![names.into(), units.into()] }
+    }
+
+    /// As a table of Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let Some(([names, units], rows)) = self.rows.split_first_chunk() else { return String::new() };
+        let heads: Vec<String> = names
+            .iter()
+            .zip(units)
+            .map(|(name, unit)| if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") })
+            .collect();
+        let rule: String = (0..heads.len()).map(|column| if column == 0 { "|---|" } else { "---:|" }).collect();
+        let rows: String = rows.iter().map(|row| line(row)).collect();
+        format!("{}{rule}\n{rows}", line(&heads))
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
