@@ -95,9 +95,10 @@ impl Actions<'_> {
     async fn act(&self, planned: &PlannedAction<'_>, first: bool, spent: &mut Spent) -> Result<Came> {
         let Held { deps, run, deadline, .. } = self.held;
         let asking = Asking { approvals: &deps.approvals, run, rules: &self.definition.approvals };
-        let started = match is_child_run(planned.tool) {
-            true => Started::by(self.held, planned, self.claimed_by(planned)).await?,
-            false => None,
+        let started = if is_child_run(planned.tool) {
+            Started::by(self.held, planned, self.claimed_by(planned)).await?
+        } else {
+            None
         };
         // The result of a finished child is taken even after the end of this run's time.
         if Timestamp::now() >= ends_at(run) {
