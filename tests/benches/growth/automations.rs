@@ -1,0 +1,164 @@
+//! Automations of an organization and their versions, and the events that they listen to.
+
+use serde_json::{Value, json};
+use tests::World;
+use uuid::Uuid;
+
+use crate::{
+    curve::{
+        Cost,
+        Expected::{Flat, Linear},
+        Scenario, measured,
+    },
+    rows::{PAGE, copy, earlier, full, world},
+};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        grows: "automations of an organization",
+        most: 1_000,
+        operations: &[
+            ("a page of the automations", Flat),
+            ("an automation is saved", Linear("a name that others have is told, so all names are read: a request for each megabyte")),
+            ("an automation is activated", Flat),
+        ],
+        measure: |size| Box::pin(automations(size)),
+    },
+    Scenario {
+        grows: "versions of an automation",
+        most: 1_000,
+        operations: &[
+            ("a page of the versions", Flat),
+            ("a version is activated", Flat),
+            ("a version is added", Linear("content that an earlier version has is not stored again, so all are read: a request for each megabyte")),
+        ],
+        measure: |size| Box::pin(versions(size)),
+    },
+    Scenario {
+        grows: "automations on an event",
+        most: 10_000,
+        operations: &[
+            ("an event for none of them", Linear("each filter is read and evaluated: a request for each megabyte")),
+            ("an event for one of them", Linear("each filter is read and evaluated: a request for each megabyte")),
+        ],
+        measure: |size| Box::pin(listening(size)),
+    },
+    Scenario {
+        grows: "automations that an event starts",
+        most: 1_000,
+        operations: &[("the event", Linear("each automation has a run of its own"))],
+        measure: |size| Box::pin(started(size)),
+    },
+];
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
+}
+
+/// Copies an automation with its versions until there are `size` of them.
+fn copied(world: &World, automation: &str, size: usize) {
+    let row = world.aws.row("automations", automation).unwrap();
+    let of = |version: &Value| version["automation_id"] == automation;
+    let versions: Vec<Value> = world.aws.rows("automation_versions").into_iter().filter(of).collect();
+    for number in 1..size {
+        let named = json!({"name": format!("{} {number}", text(&row["name"]))});
+        let row = copy(&row, number, &named);
+        for version in &versions {
+            let mut version = version.clone();
+            version["automation_id"] = row["id"].clone();
+            world.aws.put("automation_versions", &version);
+        }
+        world.aws.put("automations", &row);
+    }
+}
+
+async fn automations(size: usize) -> Vec<Cost> {
+    let world = world().await;
+    world.slack_service();
+    let mut definition = world.urgent_messages();
+    let first = world.active(&definition).await;
+    copied(&world, &first, size);
+    let page = format!("?limit={PAGE}");
+    let page = measured(&world, 3, async |_| full(&world.automation("GET", &page, &Value::Null).await.expect(200))).await;
+    let mut saved = Vec::new();
+    let save = measured(&world, 3, async |time| {
+        definition["name"] = json!(format!("New {time}"));
+        let answer = world.deploy(&definition).await.expect(201);
+        saved.push(text(&answer["automation"]["id"]).to_owned());
+    })
+    .await;
+    let activate = measured(&world, 3, async |time| {
+        world.automation("POST", &format!("/{}/activate", saved[time]), &json!({"version": 1})).await.expect(200);
+    })
+    .await;
+    vec![page, save, activate]
+}
+
+async fn versions(size: usize) -> Vec<Cost> {
+    let world = world().await;
+    world.slack_service();
+    let mut definition = world.urgent_messages();
+    let automation = world.active(&definition).await;
+    let version = world.aws.rows("automation_versions").remove(0);
+    for number in 2..=size {
+        let hash = format!("{:064x}", Uuid::now_v7().as_u128());
+        let changes = json!({"version": number, "content_hash": hash, "created_at": earlier(number)});
+        let mut row = copy(&version, number, &changes);
+        row.as_object_mut().unwrap().remove("id");
+        world.aws.put("automation_versions", &row);
+    }
+    world.aws.change("automations", &automation, json!({"version": size}));
+    let page = format!("/{automation}/versions?limit={PAGE}");
+    let page = measured(&world, 3, async |_| full(&world.automation("GET", &page, &Value::Null).await.expect(200))).await;
+    let activate = measured(&world, 3, async |time| {
+        let version = json!({"version": size - time % 3});
+        world.automation("POST", &format!("/{automation}/activate"), &version).await.expect(200);
+    })
+    .await;
+    let add = measured(&world, 3, async |time| {
+        definition["description"] = json!(format!("Tells the team, number {time}."));
+        let shown = world.automation("GET", &format!("/{automation}"), &Value::Null).await;
+        let etag = shown.headers["etag"].clone();
+        shown.expect(200);
+        world.put_automation(&automation, &etag, &definition).await.expect(200);
+    })
+    .await;
+    vec![page, activate, add]
+}
+
+async fn listening(size: usize) -> Vec<Cost> {
+    let world = world().await;
+    world.slack_service();
+    let all = world.active(&world.urgent_messages()).await;
+    let mut one = world.urgent_messages();
+    one["trigger_config"]["filters"]["value"] = json!("solo");
+    let one = world.active(&one).await;
+    copied(&world, &all, size);
+    let hook = world.slack_hook().await;
+    let none = measured(&world, 3, async |time| {
+        world.slack_says(&hook, &format!("None {time}"), "lunch?").await.expect(200);
+    })
+    .await;
+    let alone = measured(&world, 3, async |time| {
+        world.slack_says(&hook, &format!("One {time}"), "Solo").await.expect(200);
+    })
+    .await;
+    assert_eq!(world.runs_of(&one).len(), 4);
+    vec![none, alone]
+}
+
+async fn started(size: usize) -> Vec<Cost> {
+    let world = world().await;
+    world.slack_service();
+    let all = world.active(&world.urgent_messages()).await;
+    copied(&world, &all, size);
+    let hook = world.slack_hook().await;
+    let event = measured(&world, 1, async |time| {
+        world.slack_says(&hook, &format!("All {time}"), "Urgent: pump 3 leaks").await.expect(200);
+    })
+    .await;
+    let runs = world.aws.rows("automation_runs").iter().filter(|row| row["part"] == "run").count();
+    assert_eq!(runs, 2 * size, "two events");
+    vec![event]
+}
+

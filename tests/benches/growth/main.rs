@@ -1,0 +1,84 @@
+//! `make growth`: what an operation costs while the things it works on become many.
+//!
+//! Real handlers run over DynamoDB's emulator and the vendors' stand-ins, at sizes of three powers of ten. The counts of
+//! requests, bytes and capacity units are the same on every machine, and an unexpected growth of one of them fails. CPU time
+//! is shown beside them. `--report <file>` writes the table into a page, and its chart beside it; `--only <words>` measures
+//! the curves with these words in their names.
+
+#![expect(clippy::print_stdout, reason = "the report is what this is for")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::large_futures,
+    reason = "a bench stops at what is wrong"
+)]
+
+mod automations;
+mod chart;
+mod chat;
+mod cpu;
+mod curve;
+#[path = "../../../shared/benches/measuring/mod.rs"]
+mod measuring;
+mod organization;
+mod report;
+mod rows;
+mod runs;
+mod tools;
+
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+use crate::{
+    curve::{Curve, Scenario},
+    measuring::measures,
+};
+
+const SMALL: [usize; 2] = [4, 32];
+const FULL: [usize; 4] = [10, 100, 1_000, 10_000];
+
+fn main() -> ExitCode {
+    // One thread: its CPU time is that of the functions.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let asked = argument("--only");
+    let all = [tools::SCENARIOS, organization::SCENARIOS, automations::SCENARIOS, runs::SCENARIOS, chat::SCENARIOS];
+    let scenarios = all.into_iter().flatten();
+    let scenarios = scenarios.filter(|scenario| asked.as_ref().is_none_or(|words| scenario.grows.contains(words.as_str())));
+    let curves: Vec<Curve> = scenarios.flat_map(|scenario| runtime.block_on(curves_of(scenario))).collect();
+    println!("\n{}", report::table(&curves));
+    println!("{}", report::of_items(&curves));
+    if let Some(page) = argument("--report") {
+        report::write(&PathBuf::from(page), &curves);
+    }
+    let mistakes: Vec<String> = curves.iter().filter_map(Curve::mistake).collect();
+    for mistake in &mistakes {
+        println!("{mistake}");
+    }
+    if mistakes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn argument(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
+}
+
+async fn curves_of(scenario: &Scenario) -> Vec<Curve> {
+    let sizes: &[usize] = if measures() { &FULL } else { &SMALL };
+    let begin = |(operation, expected): &(&'static str, _)| Curve {
+        grows: scenario.grows,
+        operation,
+        expected: *expected,
+        points: Vec::new(),
+    };
+    let mut curves: Vec<Curve> = scenario.operations.iter().map(begin).collect();
+    for &size in sizes.iter().filter(|size| **size <= scenario.most) {
+        let started = Instant::now();
+        let costs = (scenario.measure)(size).await;
+        println!("{size} {}: {:.1} s", scenario.grows, started.elapsed().as_secs_f64());
+        assert_eq!(costs.len(), curves.len(), "a cost for each operation");
+        for (curve, cost) in curves.iter_mut().zip(costs) {
+            curve.points.push((size, cost));
+        }
+    }
+    curves
+}
