@@ -21,7 +21,9 @@ const STEP: f64 = 15.0;
 
 pub(crate) fn of_requests(curves: &[Curve]) -> String {
     let mut svg = vec![
-        format!(r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">"#),
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">"#
+        ),
         "<title>Requests of an operation by the size of what it works on</title>".to_owned(),
         format!(r#"<g stroke="{GREY}" stroke-opacity="0.35" fill="{GREY}">"#),
     ];
@@ -71,10 +73,14 @@ fn grows(curve: &Curve) -> bool {
 }
 
 fn line(curve: &Curve, colour: &str, opacity: f64) -> String {
-    let points: Vec<String> = curve.points.iter().map(|point| place(point)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points: Vec<String> =
+        curve.points.iter().map(|point| place(point)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let (operation, grows) = (curve.operation, curve.grows);
-    let shown: Vec<String> =
-        curve.points.iter().map(|(size, cost)| format!("{} at {}", thousands(cost.requests), thousands(*size))).collect();
+    let shown: Vec<String> = curve
+        .points
+        .iter()
+        .map(|(size, cost)| format!("{} at {}", thousands(cost.requests), thousands(*size)))
+        .collect();
     format!(
         r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-opacity="{opacity}"><title>{operation}, {grows}: {}</title></polyline>"#,
         points.join(" "),

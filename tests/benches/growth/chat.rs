@@ -5,17 +5,15 @@ use shared::models::{OrganizationId, ThreadId, UserId};
 use tests::{World, standins::llm::Turn};
 
 use crate::{
-    curve::{
-        Cost,
-        Expected::Flat,
-        Scenario, measured,
-    },
+    SMALL,
+    curve::{Cost, Expected::Flat, Scenario, measured},
     rows::{PAGE, full, world},
 };
 
 pub(crate) const SCENARIOS: &[Scenario] = &[Scenario {
     grows: "messages of a conversation",
     most: 1_000,
+    small: SMALL,
     operations: &[("a turn", Flat), ("a page of the messages", Flat)],
     measure: |size| Box::pin(conversation(size)),
 }];
@@ -25,10 +23,10 @@ async fn conversation(size: usize) -> Vec<Cost> {
     say(&world, "Hello").await;
     lengthen(&world, size);
     // The first turn summarizes a long conversation.
-    let turn = measured(&world, 3, async |_| say(&world, "Do you remember?").await).await;
+    let turn = measured(&world, async |_| say(&world, "Do you remember?").await).await;
     let page = format!("/long?limit={PAGE}");
     let user = world.home.user_id.clone();
-    let page = measured(&world, 3, async |_| full(&world.threads(&user, "GET", &page).await.expect(200))).await;
+    let page = measured(&world, async |_| full(&world.threads(&user, "GET", &page).await.expect(200))).await;
     vec![turn, page]
 }
 
@@ -56,6 +54,7 @@ fn lengthen(world: &World, size: usize) {
     }
     thread["messages"] = json!(size);
     thread["turns"] = json!(size / 2);
-    thread["summary"] = json!({"text": "They spoke of many things.", "until": size - VERBATIM, "at": thread["created_at"]});
+    thread["summary"] =
+        json!({"text": "They spoke of many things.", "until": size - VERBATIM, "at": thread["created_at"]});
     world.aws.put("threads", &thread);
 }

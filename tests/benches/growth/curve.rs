@@ -1,10 +1,10 @@
 //! A curve: the cost of an operation at growing sizes, and the growth that is expected of it.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{collections::BTreeMap, future::Future, pin::Pin, time::Duration};
 
-use tests::World;
+use tests::{World, aws::Operation};
 
-use crate::cpu;
+use crate::{cpu, measuring::measures};
 
 /// Steps of the exponent that rounding and the digits of a number explain.
 const FLAT: f64 = 0.1;
@@ -24,6 +24,8 @@ pub(crate) struct Scenario {
     pub(crate) grows: &'static str,
     /// The largest size of a full measurement.
     pub(crate) most: usize,
+    /// The sizes under `cargo test`: large enough that pages are full.
+    pub(crate) small: [usize; 2],
     pub(crate) operations: &'static [(&'static str, Expected)],
     /// Fills a world and measures the operations, in their order.
     pub(crate) measure: fn(usize) -> Measuring,
@@ -32,12 +34,12 @@ pub(crate) struct Scenario {
 pub(crate) type Measuring = Pin<Box<dyn Future<Output = Vec<Cost>>>>;
 
 /// The cost of one operation.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
     /// To AWS and to vendors.
     pub(crate) requests: usize,
-    /// Writes of DynamoDB, each action of a transaction counted.
-    pub(crate) writes: usize,
+    /// Those to AWS, by action and table.
+    pub(crate) kinds: BTreeMap<String, usize>,
     /// Bodies of requests to AWS and of their answers.
     pub(crate) bytes: usize,
     /// Capacity units of DynamoDB, also for rows that were read and filtered out.
@@ -90,17 +92,19 @@ impl Curve {
         let found = [("requests", requests), ("bytes", bytes), ("units", units)];
         let (what, exponent) = found.into_iter().find(|(_, exponent)| *exponent > most)?;
         let Self { grows, operation, points, .. } = self;
-        Some(format!("{operation}, {grows}: {what} grow with the power {exponent:.2} of the size: {points:?}"))
+        Some(format!("{operation}, {grows}: {what} grow with the power {exponent:.2} of the size: {points:#?}"))
     }
 }
 
-/// Carries the operation out `times` times after once in vain: counts are of the last time, and the CPU time is the median.
-pub(crate) async fn measured(world: &World, times: usize, mut operation: impl AsyncFnMut(usize)) -> Cost {
-    world.aws.meter();
+/// How often an operation is carried out, the first time in vain.
+pub(crate) const TIMES: usize = 6;
+
+/// Carries the operation out: counts are of the last time, and the CPU time is the median.
+pub(crate) async fn measured(world: &World, mut operation: impl AsyncFnMut(usize)) -> Cost {
     operation(0).await;
     let mut took = Vec::new();
     let mut cost = Cost::default();
-    for time in 1..=times {
+    for time in 1..if measures() { TIMES } else { 2 } {
         (cost, ()) = once(world, operation(time)).await;
         took.push(cost.cpu);
     }
@@ -117,14 +121,13 @@ pub(crate) async fn once<T>(world: &World, operation: impl Future<Output = T>) -
     let outcome = operation.await;
     let cpu = cpu::of_this_thread().saturating_sub(started);
     let operations = world.aws.operations();
-    let writes = operations.iter().map(|operation| match operation.action.as_str() {
-        "PutItem" | "UpdateItem" | "DeleteItem" => 1,
-        "TransactWriteItems" => operation.body["TransactItems"].as_array().map_or(0, Vec::len),
-        _ => 0,
-    });
+    let mut kinds = BTreeMap::new();
+    for Operation { action, on, .. } in &operations {
+        *kinds.entry(format!("{action} {}", on.join(", "))).or_default() += 1;
+    }
     let cost = Cost {
         requests: operations.len() + at_vendors(world) - before,
-        writes: writes.sum(),
+        kinds,
         bytes: operations.iter().map(|operation| operation.bytes).sum(),
         units: operations.iter().map(|operation| operation.units).sum(),
         cpu,

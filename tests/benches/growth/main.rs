@@ -35,7 +35,7 @@ use crate::{
     measuring::measures,
 };
 
-const SMALL: [usize; 2] = [4, 32];
+const SMALL: [usize; 2] = [8, 32];
 const FULL: [usize; 4] = [10, 100, 1_000, 10_000];
 
 fn main() -> ExitCode {
@@ -44,7 +44,8 @@ fn main() -> ExitCode {
     let asked = argument("--only");
     let all = [tools::SCENARIOS, organization::SCENARIOS, automations::SCENARIOS, runs::SCENARIOS, chat::SCENARIOS];
     let scenarios = all.into_iter().flatten();
-    let scenarios = scenarios.filter(|scenario| asked.as_ref().is_none_or(|words| scenario.grows.contains(words.as_str())));
+    let scenarios =
+        scenarios.filter(|scenario| asked.as_ref().is_none_or(|words| scenario.grows.contains(words.as_str())));
     let curves: Vec<Curve> = scenarios.flat_map(|scenario| runtime.block_on(curves_of(scenario))).collect();
     println!("\n{}", report::table(&curves));
     println!("{}", report::of_items(&curves));
@@ -63,7 +64,7 @@ fn argument(name: &str) -> Option<String> {
 }
 
 async fn curves_of(scenario: &Scenario) -> Vec<Curve> {
-    let sizes: &[usize] = if measures() { &FULL } else { &SMALL };
+    let sizes: &[usize] = if measures() { &FULL } else { &scenario.small };
     let begin = |(operation, expected): &(&'static str, _)| Curve {
         grows: scenario.grows,
         operation,
@@ -71,7 +72,7 @@ async fn curves_of(scenario: &Scenario) -> Vec<Curve> {
         points: Vec::new(),
     };
     let mut curves: Vec<Curve> = scenario.operations.iter().map(begin).collect();
-    for &size in sizes.iter().filter(|size| **size <= scenario.most) {
+    for &size in sizes.iter().filter(|size| **size <= scenario.most || !measures()) {
         let started = Instant::now();
         let costs = (scenario.measure)(size).await;
         println!("{size} {}: {:.1} s", scenario.grows, started.elapsed().as_secs_f64());

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use tests::Event;
 
 use crate::{
+    SMALL,
     curve::{
         Cost,
         Expected::{Flat, Linear},
-        Scenario, measured, once,
+        Scenario, TIMES, measured, once,
     },
     rows::{PAGE, earlier, fill, full, id, world},
     runs::{AMPLE, ledger},
@@ -17,6 +18,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "members of an organization",
         most: 10_000,
+        small: SMALL,
         operations: &[
             ("a page of the members", Flat),
             ("a member is added", Flat),
@@ -28,16 +30,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "open approvals",
         most: 10_000,
+        small: SMALL,
         operations: &[("a page of the open ones", Flat), ("a decision", Flat)],
         measure: |size| Box::pin(approvals(size)),
     },
     Scenario {
         grows: "tools in the catalogue",
         most: 1_000,
+        small: [40, 80],
         operations: &[
             ("the first search of a process", Linear("it reads the catalogue once and makes the index")),
-            ("a search", Flat),
-            ("a tool's description", Flat),
+            ("a search", Linear("it reads when each service was loaded")),
+            ("a tool's description", Linear("it reads when each service was loaded")),
         ],
         measure: |size| Box::pin(catalogue(size)),
     },
@@ -59,19 +63,19 @@ async fn members(size: usize) -> Vec<Cost> {
         world.send("members", &event).await
     };
     let page = format!("/members?limit={PAGE}");
-    let page = measured(&world, 3, async |_| {
+    let page = measured(&world, async |_| {
         full(&world.get_as("members", &world.home, &page).await.expect(200));
     })
     .await;
-    let added = measured(&world, 3, async |time| {
+    let added = measured(&world, async |time| {
         send("POST", "", &json!({"user_id": format!("new|{time}"), "role": "member"})).await.expect(201);
     })
     .await;
-    let changed = measured(&world, 3, async |time| {
+    let changed = measured(&world, async |time| {
         send("PATCH", &format!("/new%7C{time}"), &json!({"role": "admin"})).await.expect(200);
     })
     .await;
-    let read = measured(&world, 3, async |_| drop(world.list("/tools").await.expect(200))).await;
+    let read = measured(&world, async |_| drop(world.list("/tools").await.expect(200))).await;
     vec![page, added, changed, read]
 }
 
@@ -79,17 +83,21 @@ async fn approvals(size: usize) -> Vec<Cost> {
     let (world, _crm) = ledger().await;
     let asks = json!({"id": "a", "tool": "ledger_post", "parameters": {"entry": "e"}, "approval": true});
     let automation = world.activate(&world.manual(&json!([asks]))).await;
-    for number in 0..=3 {
+    for number in 0..TIMES {
         world.start_automation(&automation, &format!("run {number}"), &json!({})).await;
     }
     assert_eq!(world.run_loop(AMPLE).await, 0);
     let real = world.aws.rows("approvals");
-    fill(&world, "approvals", &real[0], size.saturating_sub(real.len()) + 1, |number| {
-        json!({"run_id": uuid::Uuid::now_v7(), "arguments_hash": format!("{number:064}")})
-    });
+    fill(
+        &world,
+        "approvals",
+        &real[0],
+        size.saturating_sub(real.len()) + 1,
+        |number| json!({"run_id": uuid::Uuid::now_v7(), "arguments_hash": format!("{number:064}")}),
+    );
     let page = format!("?status=pending&limit={PAGE}");
-    let page = measured(&world, 3, async |_| full(&world.approvals("GET", &page, &Value::Null).await.expect(200))).await;
-    let decided = measured(&world, 3, async |time| {
+    let page = measured(&world, async |_| full(&world.approvals("GET", &page, &Value::Null).await.expect(200))).await;
+    let decided = measured(&world, async |time| {
         let path = format!("/{}/approve", id(&real[time]));
         world.approvals("POST", &path, &Value::Null).await.expect(200);
     })
@@ -114,8 +122,8 @@ async fn catalogue(size: usize) -> Vec<Cost> {
     let search = path("search").query("q", "work%20orders").query("limit", "3");
     let (first, answer) = once(&world, world.send("discover", &search)).await;
     full(&answer.expect(200));
-    let later = measured(&world, 5, async |_| full(&world.send("discover", &search).await.expect(200))).await;
+    let later = measured(&world, async |_| full(&world.send("discover", &search).await.expect(200))).await;
     let describe = path("fetch_tool_data").query("name", "tool_1");
-    let described = measured(&world, 3, async |_| drop(world.send("discover", &describe).await.expect(200))).await;
+    let described = measured(&world, async |_| drop(world.send("discover", &describe).await.expect(200))).await;
     vec![first, later, described]
 }

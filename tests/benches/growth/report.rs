@@ -20,7 +20,9 @@ pub(crate) fn table(curves: &[Curve]) -> String {
             grows = curve.grows;
             let sizes = joined(curve, |size, _| thousands(size));
             lines.push(format!("\n### {grows}: {sizes}\n"));
-            lines.push("| operation | requests | KB | units | CPU | exponents: requests, bytes, CPU | verdict |".to_owned());
+            lines.push(
+                "| operation | requests | KB | units | CPU | exponents: requests, bytes, CPU | verdict |".to_owned(),
+            );
             lines.push("|---|---|---|---|---|---|---|".to_owned());
         }
         let Exponents { requests, bytes, cpu, .. } = curve.exponents();
@@ -48,19 +50,21 @@ pub(crate) fn table(curves: &[Curve]) -> String {
 /// The share of one item in the loops that were measured.
 pub(crate) fn of_items(curves: &[Curve]) -> String {
     let mut lines = vec![
-        "| items of a loop | own CPU time an item, ms | requests an item | writes an item |".to_owned(),
+        "| run | items | own CPU time an item | requests to AWS an item |".to_owned(),
         "|---|---|---|---|".to_owned(),
     ];
     for curve in curves.iter().filter(|curve| curve.grows == LOOP) {
         for (size, cost) in &curve.points {
             let each = |total: f64| total / figure(*size);
+            let kinds = cost.kinds.iter().map(|(kind, count)| (kind, each(figure(*count))));
+            let kinds: Vec<String> =
+                kinds.filter(|(_, each)| *each >= 0.5).map(|(kind, each)| format!("{each:.2} `{kind}`")).collect();
             lines.push(format!(
-                "| {}: {} | {:.2} | {:.2} | {:.2} |",
-                thousands(*size),
+                "| {} | {} | {:.2} ms | {} |",
                 curve.operation,
+                thousands(*size),
                 each(cost.cpu.as_secs_f64() * 1e3),
-                each(figure(cost.requests)),
-                each(figure(cost.writes)),
+                kinds.join(", "),
             ));
         }
     }

@@ -10,6 +10,7 @@ use tests::{
 };
 
 use crate::{
+    SMALL,
     curve::{
         Cost,
         Expected::{Flat, Linear},
@@ -26,6 +27,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: LOOP,
         most: 1_000,
+        small: [4, 16],
         operations: &[
             ("a run, each item one call that only reads", Linear("each item is called and its result stored")),
             ("a run, each item one effect", Linear("each item is claimed, carried out and its result stored")),
@@ -35,7 +37,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "runs in the history",
         most: 10_000,
-        operations: &[("a page of all", Flat), ("a page of one automation's", Flat), ("a run is started by hand", Flat)],
+        small: SMALL,
+        operations: &[
+            ("a page of all", Flat),
+            ("a page of one automation's", Flat),
+            ("a run is started by hand", Flat),
+        ],
         measure: |size| Box::pin(history(size)),
     },
 ];
@@ -87,10 +94,10 @@ async fn history(size: usize) -> Vec<Cost> {
     let row = world.aws.rows("automation_runs").into_iter().find(|row| row["part"] == "run").unwrap();
     fill(&world, "automation_runs", &row, size, |_| json!({}));
     let all = format!("?limit={PAGE}");
-    let all = measured(&world, 3, async |_| full(&world.runs(&all).await.expect(200))).await;
+    let all = measured(&world, async |_| full(&world.runs(&all).await.expect(200))).await;
     let own = format!("/{}/runs?limit={PAGE}", automation.id);
-    let own = measured(&world, 3, async |_| full(&world.automation("GET", &own, &Value::Null).await.expect(200))).await;
-    let by_hand = measured(&world, 3, async |_| {
+    let own = measured(&world, async |_| full(&world.automation("GET", &own, &Value::Null).await.expect(200))).await;
+    let by_hand = measured(&world, async |_| {
         let answer = world.run_by_hand(&automation.id.to_string(), &json!({})).await;
         assert!(matches!(answer.status, 201 | 202), "{}", answer.body);
     })

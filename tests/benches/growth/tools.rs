@@ -1,14 +1,15 @@
 //! Tools, the agents that have them, and the history of their executions.
 
 use serde_json::{Value, json};
-use tests::{World, ai_sms, standins::llm::Turn, sms_without_call};
+use tests::{World, ai_sms, sms_without_call, standins::llm::Turn};
 use uuid::Uuid;
 
 use crate::{
+    SMALL,
     curve::{
         Cost,
         Expected::{Flat, Linear},
-        Scenario, measured, once,
+        Scenario, TIMES, measured, once,
     },
     rows::{PAGE, copy, fill, full, id, world},
 };
@@ -17,30 +18,30 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "tools of an organization",
         most: 10_000,
+        small: SMALL,
         operations: &[
             ("a page of the tools", Flat),
             ("a tool is made", Flat),
             ("a tool is attached", Flat),
             ("a call of a tool", Flat),
-            ("a turn of a chat", Linear("the planner reads all tools to choose those that it offers the model")),
+            ("a turn of a chat", Linear("the search for tools that fit the question reads all of them")),
         ],
         measure: |size| Box::pin(tools_of_an_organization(size)),
     },
     Scenario {
         grows: "tools of an agent",
         most: 100,
-        operations: &[
-            ("a tool is attached", Linear("VAPI takes the list of an assistant's tools whole")),
-            ("a call of a tool", Flat),
-        ],
+        small: [4, 12],
+        operations: &[("a tool is attached", Flat), ("a call of a tool", Flat)],
         measure: |size| Box::pin(tools_of_an_agent(size)),
     },
     Scenario {
         grows: "agents of a tool",
         most: 1_000,
+        small: [4, 12],
         operations: &[
             ("an edit that keeps the agents", Flat),
-            ("a page of its agents", Flat),
+            ("its agents are listed", Linear("the list has all of them")),
             ("an edit that changes each agent", Linear("each agent is changed at VAPI")),
         ],
         measure: |size| Box::pin(agents_of_a_tool(size)),
@@ -48,6 +49,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "executions in the history",
         most: 10_000,
+        small: [40, 80],
         operations: &[
             ("a page of all", Flat),
             ("a page of one tool's", Flat),
@@ -75,14 +77,14 @@ async fn tools_of_an_organization(size: usize) -> Vec<Cost> {
             "function_schema": schema(row["function_schema"].clone(), &name),
         })
     });
-    let page = measured(&world, 3, async |_| full(&world.list(&format!("/tools?limit={PAGE}")).await.expect(200))).await;
-    let made = measured(&world, 3, async |_| drop(world.tool(&ai_sms()).await)).await;
+    let page = measured(&world, async |_| full(&world.list(&format!("/tools?limit={PAGE}")).await.expect(200))).await;
+    let made = measured(&world, async |_| drop(world.tool(&ai_sms()).await)).await;
     let mut spare = Vec::new();
-    for _ in 0..=3 {
+    for _ in 0..TIMES {
         spare.push(world.tool(&ai_sms()).await);
     }
-    let attached = measured(&world, 3, async |time| drop(world.attach(id(&spare[time])).await.expect(201))).await;
-    let chat = measured(&world, 3, async |_| {
+    let attached = measured(&world, async |time| drop(world.attach(id(&spare[time])).await.expect(201))).await;
+    let chat = measured(&world, async |_| {
         let plan = r#"{"tool": "none", "reason": "a greeting", "arguments": {}}"#;
         world.llm.script([Turn::text(plan), Turn::text("Hello!")]);
         world.chat("Hi").await.expect(200);
@@ -93,8 +95,11 @@ async fn tools_of_an_organization(size: usize) -> Vec<Cost> {
 
 async fn called(world: &World, tool: &Value) -> Cost {
     let call = |time: usize| world.vapi_event(&world.call(tool, json!({"text": format!("Message {time}")})));
-    let events: Vec<_> = (0..=5).map(call).collect();
-    measured(world, 5, async |time| drop(world.send("execute", &events[time]).await.result())).await
+    let events: Vec<_> = (0..TIMES).map(call).collect();
+    measured(world, async |time| {
+        world.send("execute", &events[time]).await.result();
+    })
+    .await
 }
 
 async fn tools_of_an_agent(size: usize) -> Vec<Cost> {
@@ -104,10 +109,10 @@ async fn tools_of_an_agent(size: usize) -> Vec<Cost> {
         world.attached(&ai_sms()).await;
     }
     let mut spare = Vec::new();
-    for _ in 0..=3 {
+    for _ in 0..TIMES {
         spare.push(world.tool(&ai_sms()).await);
     }
-    let attached = measured(&world, 3, async |time| drop(world.attach(id(&spare[time])).await.expect(201))).await;
+    let attached = measured(&world, async |time| drop(world.attach(id(&spare[time])).await.expect(201))).await;
     vec![attached, called(&world, &tool).await]
 }
 
@@ -124,16 +129,16 @@ async fn agents_of_a_tool(size: usize) -> Vec<Cost> {
         world.at_vapi("PATCH", &path, &json!({"model": model})).await;
         world.prove(&world.home, assistant.as_str().unwrap()).await;
     }
-    let edit = measured(&world, 3, async |time| {
+    let edit = measured(&world, async |time| {
         let changes = json!({"description": format!("Sends the caller a text message, number {time}.")});
         world.update(&tool, &changes).await.expect(200);
     })
     .await;
-    let page = format!("/tools/{}/agents?limit={PAGE}", id(&tool));
-    let page = measured(&world, 3, async |_| full(&world.list(&page).await.expect(200))).await;
+    let path = format!("/tools/{}/agents", id(&tool));
+    let list = measured(&world, async |_| drop(world.list(&path).await.expect(200))).await;
     let (each, answer) = once(&world, world.update(&tool, &json!({"attach_to_agent": false, "execute_on_call_start": true, "text": {"mode": "fixed", "value": "Welcome"}}))).await;
     assert!(matches!(answer.status, 200 | 202), "{}", answer.body);
-    vec![edit, page, each]
+    vec![edit, list, each]
 }
 
 async fn executions(size: usize) -> Vec<Cost> {
@@ -142,16 +147,13 @@ async fn executions(size: usize) -> Vec<Cost> {
     world.call_tool(&world.call(&tool, json!({"text": "Hello"}))).await.result();
     let row = world.executions().remove(0);
     fill(&world, "executions", &row, size, |_| json!({}));
-    let pages = [
-        format!("/executions?limit={PAGE}"),
-        format!("/tools/{}/executions?limit={PAGE}", id(&tool)),
-    ];
+    let pages = [format!("/executions?limit={PAGE}"), format!("/tools/{}/executions?limit={PAGE}", id(&tool))];
     let mut costs = Vec::new();
     for page in &pages {
-        costs.push(measured(&world, 3, async |_| full(&world.list(page).await.expect(200))).await);
+        costs.push(measured(&world, async |_| full(&world.list(page).await.expect(200))).await);
     }
     let of_call = format!("{}?limit={PAGE}", row["call_id"].as_str().unwrap());
-    costs.push(measured(&world, 3, async |_| full(&world.executions_of_call(&of_call).await.expect(200))).await);
+    costs.push(measured(&world, async |_| full(&world.executions_of_call(&of_call).await.expect(200))).await);
     costs.push(called(&world, &tool).await);
     costs
 }
