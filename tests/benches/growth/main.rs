@@ -30,6 +30,8 @@ mod tools;
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
+use tests::metrics::Metrics;
+
 use crate::{
     curve::{Curve, Scenario},
     measuring::measures,
@@ -41,6 +43,8 @@ const FULL: [usize; 4] = [10, 100, 1_000, 10_000];
 fn main() -> ExitCode {
     // One thread: its CPU time is that of the functions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Kept, so that they are not printed.
+    let _metrics = Metrics::capture();
     let asked = argument("--only");
     let all = [tools::SCENARIOS, organization::SCENARIOS, automations::SCENARIOS, runs::SCENARIOS, chat::SCENARIOS];
     let scenarios = all.into_iter().flatten();
@@ -75,7 +79,7 @@ async fn curves_of(scenario: &Scenario) -> Vec<Curve> {
     for &size in sizes.iter().filter(|size| **size <= scenario.most || !measures()) {
         let started = Instant::now();
         let costs = (scenario.measure)(size).await;
-        println!("{size} {}: {:.1} s", scenario.grows, started.elapsed().as_secs_f64());
+        eprintln!("{size} {}: {:.1} s", scenario.grows, started.elapsed().as_secs_f64());
         assert_eq!(costs.len(), curves.len(), "a cost for each operation");
         for (curve, cost) in curves.iter_mut().zip(costs) {
             curve.points.push((size, cost));
