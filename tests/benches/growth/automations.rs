@@ -47,7 +47,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         grows: "automations on an event",
-        most: 10_000,
+        most: 1_000,
         small: SMALL,
         operations: &[
             ("an event for none of them", Linear("each filter is read and evaluated: a request for each megabyte")),
@@ -148,16 +148,23 @@ async fn listening(size: usize) -> Vec<Cost> {
     let one = world.active(&one).await;
     copied(&world, &all, size);
     let hook = world.slack_hook().await;
-    let none = measured(&world, async |time| {
-        world.slack_says(&hook, &format!("None {time}"), "lunch?").await.expect(200);
-    })
-    .await;
-    let alone = measured(&world, async |time| {
-        world.slack_says(&hook, &format!("One {time}"), "Solo").await.expect(200);
-    })
-    .await;
-    assert!(world.runs_of(&one).len() > 1);
+    let none = told(&world, &hook, "lunch?").await;
+    let alone = told(&world, &hook, "Solo").await;
+    assert!(!world.runs_of(&one).is_empty());
     vec![none, alone]
+}
+
+/// The cost of an event. A busy machine may take longer for it than a service waits: then another event follows.
+async fn told(world: &World, hook: &Value, words: &str) -> Cost {
+    for number in 0..8 {
+        let id = format!("{words} {number}");
+        let (cost, answer) = once(world, world.slack_says(hook, &id, words)).await;
+        // The first one reads what is read once a process.
+        if number > 0 && answer.status == 200 {
+            return cost;
+        }
+    }
+    panic!("no event was taken");
 }
 
 async fn started(size: usize) -> Vec<Cost> {

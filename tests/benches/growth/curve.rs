@@ -97,7 +97,7 @@ impl Curve {
 }
 
 /// How often an operation is carried out, the first time in vain.
-pub(crate) const TIMES: usize = 6;
+pub(crate) const TIMES: usize = 4;
 
 /// Carries the operation out: counts are of the last time, and the CPU time is the median.
 pub(crate) async fn measured(world: &World, mut operation: impl AsyncFnMut(usize)) -> Cost {

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         grows: "members of an organization",
-        most: 10_000,
+        most: 1_000,
         small: SMALL,
         operations: &[
             ("a page of the members", Flat),
@@ -29,7 +29,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         grows: "open approvals",
-        most: 10_000,
+        most: 1_000,
         small: SMALL,
         operations: &[("a page of the open ones", Flat), ("a decision", Flat)],
         measure: |size| Box::pin(approvals(size)),

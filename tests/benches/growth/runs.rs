@@ -36,7 +36,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         grows: "runs in the history",
-        most: 10_000,
+        most: 1_000,
         small: SMALL,
         operations: &[
             ("a page of all", Flat),

@@ -51,7 +51,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         grows: "executions in the history",
-        most: 10_000,
+        most: 1_000,
         small: [40, 80],
         operations: &[
             ("a page of all", Flat),
