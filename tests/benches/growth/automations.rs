@@ -57,7 +57,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         grows: "automations that an event starts",
-        most: 1_000,
+        most: 100,
         small: [4, 16],
         operations: &[("the event", Linear("each automation has a run of its own"))],
         measure: |size| Box::pin(started(size)),
