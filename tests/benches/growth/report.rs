@@ -28,7 +28,8 @@ pub(crate) fn table(curves: &[Curve]) -> String {
         let Exponents { requests, bytes, cpu, .. } = curve.exponents();
         let smallest = curve.points.first().map_or(Duration::ZERO, |(_, cost)| cost.cpu);
         let verdict = match (curve.mistake(), curve.expected) {
-            (Some(_), _) => "grows faster than expected".to_owned(),
+            (Some(_), Expected::Flat) => "grows faster than expected".to_owned(),
+            (Some(_), Expected::Linear(reason)) => format!("grows faster than expected: {reason}"),
             (None, Expected::Flat) => "flat".to_owned(),
             (None, Expected::Linear(reason)) => format!("at most 1: {reason}"),
         };
