@@ -14,8 +14,7 @@ use crate::{
     rows::{PAGE, copy, earlier, full, world},
 };
 
-const FILTERS: &str = "each filter is read and evaluated, a request for each megabyte; a process remembers the variables of 500 automations and \
-    forgets all when there are more, so with more each event reads the version of each automation";
+const FILTERS: &str = "each filter is read and evaluated: a request for each megabyte";
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
