@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
+.PHONY: help run test lint bench growth claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
@@ -58,6 +58,12 @@ bench: ## the parser's speed; CPU, memory and size of execute, call-start, list-
 	cargo bench --workspace --bench start_up --profile dev -- $(if $(ALL),--all) $(if $(REPORT),--report)
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 	$(if $(ALL),cargo bench -p tests --bench stream)
+	$(if $(ALL),$(GROWTH))
+
+GROWTH = cargo bench --workspace --bench growth --profile dev
+
+growth: ## what each operation costs while the things it works on become many: writes docs/growth.md
+	$(GROWTH) -- --report "$(CURDIR)/docs/growth.md"
 
 faults: ## each request of each flow fails in every way, then two of them in each of many plays (FAULT_PAIRS=60 of each flow; FAULT_SEED=number repeats a run)
 	FAULT_WAYS=all FAULT_PAIRS=$(or $(FAULT_PAIRS),60) FAULT_SEED=$(or $(FAULT_SEED),$(shell date +%s)) cargo test --workspace --test guarantees -- fault_walk

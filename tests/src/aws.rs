@@ -41,6 +41,8 @@ pub struct Operation {
     pub body: Value,
     /// DynamoDB's capacity units; measured since [`Aws::meter`].
     pub units: f64,
+    /// The bodies of request and answer.
+    pub bytes: usize,
     pub started: Instant,
     pub ended: Instant,
     /// Wall clock of `started` and `ended`, comparable with the stand-ins' records.

@@ -165,7 +165,7 @@ impl Executions {
             .table
             .query_index("by_tool", "#tool_id = :tool AND #id BETWEEN :since AND :until")
             .with([(":tool", text(tool))]);
-        let (found, next_cursor) = page(organization, query, ("tool_id", text(tool)), wanted).await?;
+        let (found, next_cursor) = page(organization, query, ("tool_id", text(tool)), wanted, false).await?;
         Ok(Page { items: rows(found), next_cursor })
     }
 
@@ -180,7 +180,7 @@ impl Executions {
             .table
             .query_index("by_call", "#organization_call = :call AND #id BETWEEN :since AND :until")
             .with([(":call", call.clone())]);
-        let (found, next_cursor) = page(organization, query, ("organization_call", call), wanted).await?;
+        let (found, next_cursor) = page(organization, query, ("organization_call", call), wanted, false).await?;
         Ok(Page { items: rows(found), next_cursor })
     }
 
@@ -202,7 +202,9 @@ impl Executions {
         if let Some(fault) = more.fault {
             query = query.filter("#fault = :fault").with([(":fault", text(fault.as_str()))]);
         }
-        let (found, next_cursor) = page(organization, query, ("history_of", text(organization)), wanted).await?;
+        let filtered = more.tool.is_some() || more.trigger.is_some() || more.fault.is_some();
+        let of_organization = ("history_of", text(organization));
+        let (found, next_cursor) = page(organization, query, of_organization, wanted, filtered).await?;
         let keys = found.iter().filter_map(|entry| Some(id(entry.get("id")?.as_s().ok()?))).collect();
         let mut items: Vec<Execution> = rows(self.table.batch_get(keys, None, deadline).await?);
         items.sort_by_key(|execution| std::cmp::Reverse(execution.id));
@@ -313,12 +315,13 @@ fn organization_run(organization: OrganizationId, run: RunId) -> String {
     format!("{organization}#run:{run}")
 }
 
-/// The items of a page of `query`, newest first, and the next cursor.
+/// The items of a page of `query`, newest first, and the next cursor. `filtered`: the query has filters of its own.
 async fn page(
     organization: OrganizationId,
     query: Query,
     (partition, value): (&str, AttributeValue),
     wanted: &ExecutionFilter,
+    filtered: bool,
 ) -> Result<(Vec<Item>, Option<String>)> {
     const EARLIEST: &str = "00000000";
     const LATEST: &str = "g";
@@ -347,7 +350,7 @@ async fn page(
             (":limited", limited),
         ]);
     }
-    let filtered = wanted.status.is_some() || wanted.failed || partition == "history_of";
+    let filtered = filtered || wanted.status.is_some() || wanted.failed;
     let start = wanted.after.as_ref().map(|Cursor(after)| key([(partition, value), ("id", text(after))]));
     let (items, last) = query.filled(start, wanted.limit, filtered).await?;
     let last = last.as_ref().and_then(|item| item.get("id")?.as_s().ok());

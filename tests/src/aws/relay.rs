@@ -79,7 +79,8 @@ async fn connection(mut front: TcpStream, backend: SocketAddr, shared: Arc<Share
             }
         };
         let (ended, to) = (Instant::now(), Timestamp::now());
-        shared.log.lock().unwrap().push(Operation { action, on, body, units, started, ended, from, to });
+        let bytes = request.bytes.len() - request.body_at + answer.as_deref().map_or(0, body_length);
+        shared.log.lock().unwrap().push(Operation { action, on, body, units, bytes, started, ended, from, to });
         if let Some(Trouble::StallBefore | Trouble::StallAfter) = trouble {
             shared.stalled.notify_one();
             // Waits until the caller is gone.
@@ -261,6 +262,10 @@ impl Message {
         }
         response(200, &body)
     }
+}
+
+fn body_length(answer: &[u8]) -> usize {
+    answer.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |end| answer.len() - end - 4)
 }
 
 fn header(head: &str, name: &str) -> Option<String> {

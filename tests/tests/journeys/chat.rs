@@ -105,6 +105,33 @@ async fn a_question_without_a_tool_is_two_requests_and_one_answer() {
     }
 }
 
+/// However many tools there are, a turn reads no more of them than it could offer, besides the search.
+#[tokio::test]
+async fn forty_tools_are_all_offered_and_of_more_those_that_fit() {
+    for count in [40, 41] {
+        let world = Way::Functions.world().await;
+        let tool = send(&world).await;
+        let row = world.aws.row("tools", text(&tool["id"])).unwrap();
+        for number in 1..count {
+            let mut row = row.clone();
+            row["id"] = json!(uuid::Uuid::now_v7());
+            row["name"] = json!(format!("send_{number}"));
+            row["function_schema"]["name"] = row["name"].clone();
+            row["created_at"] = json!(format!("2026-01-01T00:00:00.{number:03}Z"));
+            world.aws.put("tools", &row);
+        }
+        world.aws.clear_operations();
+        world.llm.script([Way::Functions.none(), Turn::text("Hello!")]);
+        world.chat("Hi").await.expect(200);
+        let offered = world.asked_of_model()[0]["tools"].clone();
+        let names = offered.as_array().unwrap().iter().map(|tool| text(&tool["function"]["name"]));
+        let own = names.filter(|name| name.starts_with("send_")).count();
+        assert_eq!(own, if count == 40 { 40 } else { 0 }, "a greeting fits none of them: {offered}");
+        let reads = world.aws.dynamodb().into_iter().filter(|read| read.action == "Query" && read.on == ["tools"]);
+        assert_eq!(reads.filter(|read| read.body["Limit"] == 41).count(), 1);
+    }
+}
+
 #[tokio::test]
 async fn a_plan_in_any_clothes_costs_no_more() {
     let plan = r#"{"tool": "find", "reason": "r", "arguments": {"query": "sales"}}"#;

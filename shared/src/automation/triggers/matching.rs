@@ -21,10 +21,17 @@ use crate::{
     store::{Automations, OrganizationMembers},
 };
 
-/// Cached versions; versions never change.
-const MOST_REMEMBERED: usize = 500;
+/// Bytes of cached variables; versions never change.
+const MOST_REMEMBERED: usize = 8 << 20;
+/// Bytes of an entry besides its variables, about.
+const OF_AN_ENTRY: usize = 200;
 
-type Remembered = HashMap<(AutomationId, u64), Arc<Map<String, Value>>>;
+/// The variables of versions, and their bytes.
+#[derive(Debug, Default)]
+struct Remembered {
+    variables: HashMap<(AutomationId, u64), Arc<Map<String, Value>>>,
+    bytes: usize,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Matched {
@@ -95,7 +102,7 @@ impl EventFilters {
         let gone = |why| Ok(Err(why));
         let Some(version) = automation.active_version else { return gone("No version of it was activated.") };
         let key = (automation.id, version);
-        if let Some(known) = self.remembered().get(&key) {
+        if let Some(known) = self.remembered().variables.get(&key) {
             return Ok(Ok(known.clone()));
         }
         let stored = match self.automations.version(automation.organization_id, automation.id, version).await {
@@ -107,11 +114,13 @@ impl EventFilters {
             return gone("Its definition cannot be read, so nothing was run. Save the automation again.");
         };
         let variables = Arc::new(definition.get("variables").and_then(Value::as_object).cloned().unwrap_or_default());
+        let bytes = OF_AN_ENTRY + serde_json::to_string(&variables).map_or(0, |text| text.len());
         let mut remembered = self.remembered();
-        if remembered.len() >= MOST_REMEMBERED {
-            remembered.clear();
+        if remembered.bytes + bytes > MOST_REMEMBERED {
+            *remembered = Remembered::default();
         }
-        remembered.insert(key, variables.clone());
+        remembered.bytes += bytes;
+        remembered.variables.insert(key, variables.clone());
         Ok(Ok(variables))
     }
 

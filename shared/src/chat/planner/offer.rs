@@ -15,6 +15,8 @@ use crate::{
 /// The most tools of an organization and of services that are described: the best matches for the question.
 const MOST_OWN: usize = 40;
 const MOST_OF_SERVICES: usize = 12;
+/// One more says that there are too many.
+const READ_OF_OWN: i32 = 41;
 /// The most search results, which is also the search's limit.
 const SEARCHED: u32 = 60;
 
@@ -42,7 +44,7 @@ impl Offer<'_> {
             ..ToolSearch::default()
         };
         let (own, found) = join!(
-            self.catalogue.tools.all(organization),
+            self.catalogue.tools.page(organization, None, READ_OF_OWN),
             Box::pin(self.discovery.search(organization, &search, deadline)),
         );
         let found = match found {
@@ -54,10 +56,12 @@ impl Offer<'_> {
             }
         };
         let own = own?;
+        // Unreadable rows are not in the page.
+        let all = own.next_cursor.is_none();
         let mut references: Vec<ToolRef> =
             self.catalogue.built_in.names().map(|name| ToolRef::BuiltIn(name.to_owned())).collect();
-        if own.len() <= MOST_OWN {
-            references.extend(own.iter().map(|tool| ToolRef::Organization { id: tool.id, version: None }));
+        if all && own.items.len() <= MOST_OWN {
+            references.extend(own.items.iter().rev().map(|tool| ToolRef::Organization { id: tool.id, version: None }));
         } else {
             let ids = found.iter().filter_map(|found| found.tool.id).take(MOST_OWN);
             references.extend(ids.map(|id| ToolRef::Organization { id, version: None }));
