@@ -73,8 +73,7 @@ fn grows(curve: &Curve) -> bool {
 }
 
 fn line(curve: &Curve, colour: &str, opacity: f64) -> String {
-    let points: Vec<String> =
-        curve.points.iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points: Vec<String> = curve.points.iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let (operation, grows) = (curve.operation, curve.grows);
     let shown: Vec<String> = curve
         .points
