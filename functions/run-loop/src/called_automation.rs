@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use shared::{
     Error, Result,
     automation::{DEEPEST_CALLS, PlannedAction, RunCause, ancestors, outputs_of_run},
+    fields::kind,
     models::{
         ActionResult, Automation, AutomationStatus, RunStatus, RunTrigger, Spent, Timestamp, ToolEffect, WholeRun,
     },
@@ -33,6 +34,9 @@ impl CalledAutomations<'_> {
             Child::Over(whole) => return Ok(Came::Continue(Box::new(self.result(planned, &whole).await?))),
             Child::Instead(instead) => return Ok(instead),
             Child::NotStarted => {}
+        }
+        if let Some(data) = planned.arguments.get("data").filter(|data| !data.is_object()) {
+            return failed(format!("data must be an object, not {}.", kind(data)));
         }
         let automation = match self.startable().await? {
             Ok(automation) => automation,

@@ -1,4 +1,4 @@
-//! Reads the automations that a definition runs, and those that they run in turn.
+//! Looks up the automations that a definition runs, at every depth.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,13 +13,13 @@ use crate::{
 /// Automations that one check reads.
 const MOST_READ: usize = 100;
 
-/// The automations on the way to the one that is looked at, with their names.
+/// Ids and names from the checked automation down to the current one.
 type Way = Vec<(AutomationId, String)>;
 
-/// An automation, and the ids of those that it runs; `None` if the organization has none with this id.
+/// An automation and the ids that its actions run; `None` if the organization has no such automation.
 type ReadAutomation = Option<(Automation, BTreeSet<AutomationId>)>;
 
-/// One look at everything that an automation runs; each row is read once.
+/// The look-up of one check: each row is read once.
 struct Look<'a> {
     deployment: &'a Deployment,
     organization: OrganizationId,

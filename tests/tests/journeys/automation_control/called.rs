@@ -9,13 +9,13 @@ fn run_other(id: &str, more: Value) -> Value {
     and(json!({"id": "invoice", "tool": "call_automation", "parameters": {"automation_id": id}}), more)
 }
 
-/// Enters `{{trigger_data.customer}}`, and gives back what was entered as `number`.
+/// Enters `{{trigger_data.customer}}`; the output is `number`.
 async fn inner(world: &World) -> String {
     let action = and(post("enter", "{{trigger_data.customer}}"), json!({"output_as": "number"}));
     active(world, &and(world.manual(&json!([action])), json!({"name": "Invoice"}))).await
 }
 
-/// Runs `inner` for a customer, and enters what it gives back.
+/// Runs `inner` for a customer, and enters its output.
 async fn outer(world: &World, inner: &str, more: Value) -> String {
     let parameters = json!({"automation_id": inner, "data": {"customer": "{{trigger_data.who}}"}});
     let call = run_other(inner, json!({"parameters": parameters, "output_as": "invoice", "on_error": "stop"}));
@@ -230,6 +230,64 @@ async fn circles_unknown_ids_and_depth_are_refused_before_they_run() {
     let activate = format!("/{}/activate", text(&saved.body["automation"]["id"]));
     let refused = world.automation("POST", &activate, &json!({"version": 1})).await.expect(422);
     assert_eq!(told(&refused), [format!("{place} inactive_automation")]);
+}
+
+/// The called run acts, then pauses; its caller is cancelled.
+#[tokio::test]
+async fn a_retry_asks_before_a_called_run_that_may_have_acted_is_run_again() {
+    let (world, books) = books().await;
+    let pause = json!({"id": "pause", "wait": {"minutes": 600}});
+    let actions = json!([post("enter", "{{trigger_data.customer}}"), pause]);
+    let inner = active(&world, &and(world.manual(&actions), json!({"name": "Invoice"}))).await;
+    let outer = outer(&world, &inner, json!({})).await;
+    let run = carried_out(&world, &outer, &ADA()).await;
+    assert_eq!((&run["status"], entered(&books)), (&json!("running"), vec!["ada".to_owned()]), "{run:#}");
+    world.cancel_run(text(&run["id"])).await;
+    world.deliver_runs().await;
+    let children = runs_of(&world, &inner).await;
+    assert_eq!((children.len(), &children[0]["status"]), (1, &json!("cancelled")), "{children:#?}");
+
+    let path = format!("/api/{}/runs/{}/retry", world.home.slug, text(&run["id"]));
+    let retry = async |body: Value| world.send("runs", &Event::post(&path, &body).user(&world.home.user_id)).await;
+    let refused = retry(json!({"dry_run": false})).await.expect(422);
+    assert!(text(&refused["detail"]).contains("to act again: invoice"), "{refused}");
+    world.deliver_runs().await;
+    assert_eq!((entered(&books), runs_of(&world, &inner).await.len()), (vec!["ada".to_owned()], 1));
+    // A person says yes to that.
+    retry(json!({"dry_run": false, "confirm_unknown": ["invoice"]})).await.expect(202);
+    world.deliver_runs().await;
+    assert_eq!((entered(&books).len(), runs_of(&world, &inner).await.len()), (2, 2));
+}
+
+#[tokio::test]
+async fn outputs_with_hidden_fields_are_hidden_in_the_caller() {
+    let (world, books) = books().await;
+    let inner = inner(&world).await;
+    let outer = outer(&world, &inner, json!({})).await;
+    let begun = world.run_by_hand(&outer, &ADA()).await.expect(202);
+    for _ in 0..2 {
+        let batch = world.aws.receive("runs", 0).unwrap();
+        assert_eq!(world.run_loop_batch(batch, AMPLE).await, 0);
+    }
+    // As if the author of the tool had marked a field.
+    let rows = world.aws.rows("automation_runs");
+    let done = rows.iter().find(|row| row["action_id"] == "enter").unwrap();
+    world.aws.put("automation_runs", &and(done.clone(), json!({"redact": ["result.entered"]})));
+    world.deliver_runs().await;
+    let run = world.run(text(&begun["id"])).await.expect(200);
+    assert_eq!((&run["status"], &run["actions"][0]["output"]), (&json!("completed"), &json!("[redacted]")), "{run:#}");
+    assert_eq!(entered(&books), ["ada", "after-ada"], "the caller goes on with the value");
+}
+
+#[tokio::test]
+async fn data_that_is_no_object_starts_nothing() {
+    let (world, _books) = books().await;
+    let inner = inner(&world).await;
+    let parameters = json!({"automation_id": inner, "data": "{{trigger_data.who}}"});
+    let outer = active(&world, &world.manual(&json!([run_other(&inner, json!({"parameters": parameters}))]))).await;
+    let run = carried_out(&world, &outer, &ADA()).await;
+    assert!(text(&run["actions"][0]["error"]).contains("data must be an object, not text"), "{run:#}");
+    assert_eq!(runs_of(&world, &inner).await.len(), 0);
 }
 
 /// Definitions that changed after their check: the run itself refuses the circle.

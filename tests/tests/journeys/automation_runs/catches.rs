@@ -1,4 +1,4 @@
-//! Actions after a failure: once, with the reason in words, whatever happens to the process.
+//! Actions after a failure: once, with the reason in words; a crash changes neither.
 
 use serde_json::{Value, json};
 use shared::models::{AutomationRun, RunStatus};
