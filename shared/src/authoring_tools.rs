@@ -334,6 +334,10 @@ fn names(arguments: &Map<String, Value>, name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        clients::Outbound,
+        injection::{built_in_tools, described_read_feed, tools_of_runs, well_described},
+    };
 
     #[test]
     fn a_large_answer_is_shortened_and_says_how_to_get_the_rest() {
@@ -368,5 +372,14 @@ mod tests {
         assert_eq!(refused.text, "The arguments are wrong:\n- limit: must be a whole number from 1 to 100");
         assert_eq!(AgentToolAnswer::refused(Error::NotFound("organization")).unwrap().text, "Organization not found.");
         assert!(AgentToolAnswer::refused(Error::internal("x")).is_err());
+    }
+
+    #[test]
+    fn every_built_in_tool_is_described_and_has_a_name_of_its_own() {
+        let usual = built_in_tools(&Outbound::new(Vec::new()).unwrap());
+        assert_eq!(usual.names().collect::<Vec<_>>(), ["current_time", "wget"]);
+        let usual = usual.names().map(|name| usual.get(name).unwrap().clone());
+        let by_name = tools_of_runs(None, None).into_iter().chain([described_read_feed()]).chain(super::described());
+        well_described(usual.chain(by_name).collect()).unwrap();
     }
 }

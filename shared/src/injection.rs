@@ -21,7 +21,9 @@ mod signature;
 mod testing;
 mod wget;
 
-pub use built_in::{BadTool, built_in_tools, tools_of_runs, well_described};
+#[cfg(test)]
+pub(crate) use built_in::well_described;
+pub use built_in::{built_in_tools, tools_of_runs};
 pub use child_runs::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT};
 pub use current_time::CurrentTime;
 pub use dialogue::Dialogue;

@@ -5,7 +5,7 @@ mod definition_schema;
 #[cfg(test)]
 mod schema_and_reader;
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
@@ -26,8 +26,6 @@ pub struct AgentTool {
     pub(super) kind: Kind,
     /// Arguments are checked against its parameters.
     pub spec: ToolSpec,
-    /// A schema for models that is more detailed than the checked one.
-    shown: Option<Value>,
     pub title: &'static str,
     pub hints: Hints,
     /// The remedy for a shortened answer, to follow a colon.
@@ -66,7 +64,7 @@ impl Kind {
 impl AgentTool {
     /// JSON schema of the arguments, as shown to models.
     pub fn schema(&self) -> &Value {
-        self.shown.as_ref().unwrap_or_else(|| self.spec.parameters.schema())
+        WITH_DEFINITION.get(&self.spec.name).unwrap_or_else(|| self.spec.parameters.schema())
     }
 }
 
@@ -110,7 +108,6 @@ fn initial_md_fetch() -> AgentTool {
     AgentTool {
         kind: Kind::InitialMdFetch,
         title: "List what services offer",
-        shown: None,
         spec: ToolSpec {
             name: "initial_md_fetch".into(),
             description: "Lists the tools of services, each in one line, and what the services can do: which webhook events \
@@ -141,7 +138,6 @@ fn fetch_tool_data() -> AgentTool {
     AgentTool {
         kind: Kind::FetchToolData,
         title: "Read tools' schemas",
-        shown: None,
         spec: ToolSpec {
             name: "fetch_tool_data".into(),
             description: "Gives tools in full: parameters as a JSON schema, what they return, their fingerprint, whether their \
@@ -176,7 +172,6 @@ fn search_tools() -> AgentTool {
     AgentTool {
         kind: Kind::SearchTools,
         title: "Search tools",
-        shown: None,
         spec: ToolSpec {
             name: "search_tools".into(),
             description: "Finds tools by what they can do, best first: the services' and the organization's own. Without q it \
@@ -219,13 +214,16 @@ fn definition() -> Value {
     })
 }
 
-fn with_definition_schema(parameters: &Parameters) -> Value {
-    let mut shown = parameters.schema().clone();
-    if let Some(place) = shown.pointer_mut("/properties/automation") {
-        *place = definition_schema();
-    }
-    shown
-}
+/// The schemas of the tools that take a definition, by tool, with the definition described in full. They are made when a tool is first
+/// shown: they are a fifth of the start of a run, which shows none.
+static WITH_DEFINITION: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let with_definition = |tool: &AgentTool| {
+        let mut schema = tool.spec.parameters.schema().clone();
+        *schema.pointer_mut("/properties/automation")? = definition_schema();
+        Some((tool.spec.name.clone(), schema))
+    };
+    AGENT_TOOLS.iter().filter_map(with_definition).collect()
+});
 
 fn deploy_automation() -> AgentTool {
     let dry_run = json!({"type": "boolean", "description": "Only check it and save nothing"});
@@ -233,7 +231,6 @@ fn deploy_automation() -> AgentTool {
     AgentTool {
         kind: Kind::DeployAutomation,
         title: "Deploy an automation",
-        shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "deploy_automation".into(),
             description: "Checks the definition of a new automation and saves it as pending_review; a person activates it. When \
@@ -263,7 +260,6 @@ fn call_tool() -> AgentTool {
     AgentTool {
         kind: Kind::CallTool,
         title: "Call a tool",
-        shown: None,
         spec: ToolSpec {
             name: "call_tool".into(),
             description: "Calls one of the tools that search_tools and initial_md_fetch list, as the organization. Read it with \

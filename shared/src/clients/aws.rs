@@ -3,7 +3,10 @@
 //! One TLS stack in the binary, with its roots compiled in, and HTTP/1.1, which suffices for DynamoDB and Secrets Manager
 //! (docs/adr/0002-lean-aws-client.md).
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_dynamodb::{
@@ -55,8 +58,11 @@ pub fn sdk_config(
     config.build()
 }
 
-/// The address of a service in our region. The SDK's own resolver first reads a list of all partitions and regions, a fifth of a
-/// cold start.
+/// A client of the SDK, made at its first use. Making one parses the SDK's list of all partitions: each costs a twelfth of a start of
+/// `execute`, which seldom sends a message.
+pub(super) type LazyClient<C> = Arc<LazyLock<C, Box<dyn FnOnce() -> C + Send>>>;
+
+/// The address of a service in our region, without the rules of the SDK's own resolver.
 pub(crate) fn aws_endpoint(aws: &SdkConfig, service: &str) -> SharedEndpointResolver {
     let region = aws.region().map(Region::as_ref).unwrap_or_default();
     let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };

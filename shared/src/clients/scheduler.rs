@@ -3,6 +3,8 @@
 //! Every schedule is one-time, in UTC, and deletes itself after firing: we compute rules with time zones, and the handler of an
 //! occurrence creates the next one. Past times are never requested; Scheduler's behaviour for them is undocumented.
 
+use std::sync::{Arc, LazyLock};
+
 use aws_config::SdkConfig;
 use aws_sdk_scheduler::{
     Client,
@@ -12,7 +14,11 @@ use aws_sdk_scheduler::{
 };
 use serde::Serialize;
 
-use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
+use super::{
+    Error, Failure, UpstreamService,
+    aws::{LazyClient, aws_failed},
+    aws_endpoint,
+};
 use crate::models::Timestamp;
 
 /// Retries of a delivery to the queue before the dead letters. Our own sweep acts earlier.
@@ -29,7 +35,7 @@ pub struct SchedulerTarget {
 
 #[derive(Clone)]
 pub struct Scheduler {
-    client: Client,
+    client: LazyClient<Client>,
     target: SchedulerTarget,
 }
 
@@ -37,7 +43,7 @@ impl Scheduler {
     pub fn new(aws: &SdkConfig, target: SchedulerTarget) -> Self {
         let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "scheduler")));
-        Self { client: Client::from_conf(config.build()), target }
+        Self { client: Arc::new(LazyLock::new(Box::new(|| Client::from_conf(config.build())))), target }
     }
 
     /// Puts `message` on the queue at a future time, in seconds; Scheduler has minute precision. `name` (1 to 64 of

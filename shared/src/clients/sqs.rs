@@ -1,13 +1,21 @@
 //! SQS: sends messages. Lambda receives them (`crate::queue`).
 
-use std::{marker::PhantomData, time::Duration};
+use std::{
+    marker::PhantomData,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::{Client, config::Builder, types::SendMessageBatchRequestEntry};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use super::{Error, Failure, UpstreamService, aws::aws_failed, aws_endpoint};
+use super::{
+    Error, Failure, UpstreamService,
+    aws::{LazyClient, aws_failed},
+    aws_endpoint,
+};
 use crate::models::{
     AnsweredCall, EndedCall, FailedTool, Occurrence, OrganizationId, Queued, QueuedReplay, QueuedRun, WaitingEvent,
 };
@@ -78,7 +86,7 @@ impl QueueMessage for Queued {
 
 /// A queue of JSON messages of type `T`. Delivery is at least once.
 pub struct Queue<T> {
-    client: Client,
+    client: LazyClient<Client>,
     url: String,
     messages: PhantomData<fn(&T)>,
 }
@@ -93,7 +101,8 @@ impl<T: QueueMessage> Queue<T> {
     pub fn new(aws: &SdkConfig, url: impl Into<String>) -> Self {
         let mut config = Builder::from(aws);
         config.set_endpoint_resolver(Some(aws_endpoint(aws, "sqs")));
-        Self { client: Client::from_conf(config.build()), url: url.into(), messages: PhantomData }
+        let client: LazyClient<Client> = Arc::new(LazyLock::new(Box::new(|| Client::from_conf(config.build()))));
+        Self { client, url: url.into(), messages: PhantomData }
     }
 
     pub async fn send(&self, message: &T) -> Result<(), Error> {

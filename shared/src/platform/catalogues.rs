@@ -6,7 +6,7 @@ use super::{Platform, Result};
 use crate::{
     authoring_tools,
     catalogue::Catalogue,
-    injection::{LlmAccess, built_in_tools, described_read_feed, read_feed, tools_of_runs, well_described},
+    injection::{LlmAccess, built_in_tools, described_read_feed, read_feed, tools_of_runs},
     store::{AutomationMemory, Services, Tools},
     tool::CallableTool,
 };
@@ -35,7 +35,7 @@ impl Platform {
     ) -> Result<Catalogue> {
         others.extend(more);
         let catalogue = self.catalogue()?;
-        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(well_described(others)?), ..catalogue })
+        Ok(Catalogue { built_in: catalogue.built_in.and_by_name(others.into_iter().collect()), ..catalogue })
     }
 
     /// The tools offered to runs. Tools that ask a model or read feeds are described only.
@@ -47,7 +47,7 @@ impl Platform {
         let mut by_name = tools_of_runs(None, None);
         by_name.push(of_feeds);
         Ok(Catalogue {
-            built_in: built_in_tools(self.outbound()?)?.and_by_name(well_described(by_name)?),
+            built_in: built_in_tools(self.outbound()?).and_by_name(by_name.into_iter().collect()),
             tools: Tools::new(self.database()?),
             services: Services::new(self.database()?),
             connections: self.connections()?.clone(),

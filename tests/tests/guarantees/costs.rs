@@ -218,7 +218,7 @@ fn the_sums_of_the_page_for_operators_are_those_of_its_figures() {
         ("a million tool calls with an effect", 1e6, vec![(1.0, "`execute`, with an effect")]),
         ("a thousand phone calls", 1e3, PHONE_CALL.to_vec()),
     ];
-    let said = table(&page, "### What it comes to");
+    let said = table(&page, "### Cost of a call");
     let mut wrong = Vec::new();
     for (what, times, parts) in sums {
         let mut columns = [0.0; 5];
@@ -233,5 +233,5 @@ fn the_sums_of_the_page_for_operators_are_those_of_its_figures() {
             wrong.push(format!("| {what} | {} |", cells.join(" | ")));
         }
     }
-    assert!(wrong.is_empty(), "docs/operations.md, \"What it comes to\", must say:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/operations.md, \"Cost of a call\", must say:\n{}", wrong.join("\n"));
 }

@@ -226,7 +226,7 @@ fn the_page_has_the_figures_of_the_simulation() {
     let resources = resources(&input, &busiest);
     let day = input.assumed["calls a day"];
     let expected: Vec<String> = resources.iter().map(|resource| resource.line(day)).collect();
-    says(&scale, "### What is full first", &expected);
+    says(&scale, "### The first bottleneck", &expected);
     says(
         &scale,
         "### The queue of `run-tool`",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AgentTool, Hints, IDEMPOTENCY_KEY, Kind, definition, examples, idempotency_key, with_definition_schema};
+use super::{AgentTool, Hints, IDEMPOTENCY_KEY, Kind, definition, examples, idempotency_key};
 use crate::models::ToolEffect;
 use crate::tool::{Parameters, ToolSpec};
 
@@ -21,7 +21,6 @@ pub(super) fn list_automations() -> AgentTool {
     AgentTool {
         kind: Kind::ListAutomations,
         title: "List automations",
-        shown: None,
         spec: ToolSpec {
             name: "list_automations".into(),
             description: "Lists the organization's automations, newest first: id, name, what starts them, status, versions and \
@@ -51,7 +50,6 @@ pub(super) fn get_automation() -> AgentTool {
     AgentTool {
         kind: Kind::GetAutomation,
         title: "Read an automation",
-        shown: None,
         spec: ToolSpec {
             name: "get_automation".into(),
             description: "Gives an automation with the definition of its newest version, its revision, when it runs next, and what \
@@ -87,7 +85,6 @@ pub(super) fn update_automation() -> AgentTool {
     AgentTool {
         kind: Kind::UpdateAutomation,
         title: "Change an automation",
-        shown: Some(with_definition_schema(&parameters)),
         spec: ToolSpec {
             name: "update_automation".into(),
             description: "Checks a whole definition and saves it as the next version of an existing automation; the version that \
@@ -119,7 +116,6 @@ pub(super) fn run_automation() -> AgentTool {
     AgentTool {
         kind: Kind::RunAutomation,
         title: "Run an automation",
-        shown: None,
         spec: ToolSpec {
             name: "run_automation".into(),
             description: "Starts a run of an automation now, whatever its trigger is, and answers at once; get_run gives its outcome. Its actions happen. Try it with dry_run first. With an idempotency_key the same call again \
@@ -151,7 +147,6 @@ pub(super) fn get_run() -> AgentTool {
     AgentTool {
         kind: Kind::GetRun,
         title: "Read a run",
-        shown: None,
         spec: ToolSpec {
             name: "get_run".into(),
             description: "Gives a run: its status, what it waits for, the input and output of each action, its error and its result. A run that is queued or running is worth another look in some seconds."

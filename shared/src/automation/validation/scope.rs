@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use serde_json::{Map, Value};
 
 use crate::automation::{
-    definition::diagnostics::{Code, Diagnostic, Severity},
+    definition::{
+        diagnostics::{Code, Diagnostic, Severity},
+        steps::{Step, outputs_of},
+    },
     expressions::{
         data::{date_names, is_date},
         path::{Path, PathStep},
@@ -92,8 +95,8 @@ pub(super) struct Output<'a> {
 pub(super) struct Scope<'a> {
     pub(super) variables: &'a Map<String, Value>,
     pub(super) outputs: Vec<Output<'a>>,
-    /// Outputs of this and later actions, with the actions' ids.
-    pub(super) later: Vec<(&'a str, &'a str)>,
+    /// This step with those after it, of each level; the innermost is the last.
+    pub(super) later: Vec<&'a [Step]>,
     /// Id of this action, if the place is in one.
     pub(super) action: Option<&'a str>,
     /// Variables or outputs could not be parsed, so an unknown name may be one of them.
@@ -204,8 +207,9 @@ impl<'a> Scope<'a> {
         if self.has_field(name) {
             return self.in_trigger(path, path.steps(), false);
         }
-        if let Some((_, action)) = self.later.iter().find(|(later, _)| *later == name) {
-            if self.action == Some(*action) {
+        let mut later = self.later.iter().rev().flat_map(|steps| outputs_of(steps));
+        if let Some((_, action)) = later.find(|(later, _)| *later == name) {
+            if self.action == Some(action) {
                 let message = format!("{name} is the output of this action itself, which has not run by then.");
                 let hint = "Use an output of an earlier action, or a field of the trigger.";
                 return Err(Box::new(WrongPath::new(Code::OutputNotYet, message, hint)));

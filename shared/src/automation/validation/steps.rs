@@ -17,7 +17,7 @@ use crate::{
     automation::definition::{
         Action, Definition,
         diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
-        steps::{AwaitedEvent, Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment, outputs_of},
+        steps::{AwaitedEvent, Choose, ERROR, ForEach, Step, Wait, WaitUntil, moment},
         trigger::Trigger,
     },
     injection::{AUTOMATION_ID, CALL_AUTOMATION, LLM_AGENT},
@@ -82,11 +82,8 @@ pub(super) fn may_hold_steps(place: &str) -> bool {
 impl<'a> Checks<'a, '_> {
     /// Checks the steps in order, and adds their outputs to the scope.
     fn steps(&mut self, steps: &'a [Step], scope: &mut Scope<'a>) {
-        let after = std::mem::take(&mut scope.later);
         for (index, step) in steps.iter().enumerate() {
-            scope.later = outputs_of(steps.get(index..).unwrap_or_default());
-            scope.later.extend(after.iter().copied());
-            scope.later.retain(|(name, _)| scope.outputs.iter().all(|output| output.name != *name));
+            scope.later.push(steps.get(index..).unwrap_or_default());
             scope.action = step.id();
             if let Some(name) = step.output_as()
                 && scope.has_field(name)
@@ -99,8 +96,8 @@ impl<'a> Checks<'a, '_> {
                 Step::Choose(choose) => self.choose(choose, scope),
                 Step::Wait(wait) => self.wait(wait, scope),
             }
+            scope.later.pop();
         }
-        scope.later = after;
     }
 
     fn action(&mut self, action: &'a Action, scope: &mut Scope<'a>) {
