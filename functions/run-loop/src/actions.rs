@@ -134,7 +134,7 @@ impl Actions<'_> {
         if let Some(instead) = asking.stops(planned, asked.as_ref(), &redact).await? {
             return Ok(instead);
         }
-        let quota = EffectQuota::of_run(&deps.executor.quotas, run, self.definition.quotas);
+        let quota = EffectQuota::of_actions(&deps.executor.quotas, run, self.definition.quotas);
         if let (Some(effect), Some(quota)) = (effect.filter(|_| callable && !run.dry_run), quota) {
             let name = format!("{} {}", run.id, planned.id);
             if let Some(why) = quota.take(effect, Some(&name), deadline).await? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use shared::{
     Error, Result,
-    automation::{LONGEST_WAIT, PlannedAction},
+    automation::PlannedAction,
     injection::{AUTOMATION_ID, CALL_AUTOMATION, Ended, LLM_AGENT},
     models::{ActionResult, AutomationId, AutomationRun, QueuedRun, RunId, RunStatus, Spent, Timestamp, WholeRun},
     store::Waits,
@@ -13,9 +13,12 @@ use shared::{
 };
 
 use crate::{
-    deps::Held,
+    deps::{Deps, Held},
     journal::{Came, Stop},
 };
+
+/// Added to the time limit of a called automation; the end of the wait is moved while it pauses longer.
+const PAUSES: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether the action is a run of its own.
 pub(crate) fn is_child_run(tool: &str) -> bool {
@@ -117,10 +120,23 @@ pub(crate) async fn wait_for(held: Held<'_>, child: &AutomationRun) -> Result<Ca
         let message = QueuedRun { organization_id: child.organization_id, run_id: child.id };
         held.deps.queue.send(&message).await?;
     }
-    // Waiting takes no time from later actions. An agent has no pauses.
-    let pauses = if child.automation_id == held.run.automation_id { 0 } else { 60 * LONGEST_WAIT };
-    let until = Timestamp::now().plus(Duration::from_secs(child.limits.seconds + pauses));
-    Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, until)))))
+    Ok(Came::Break(Ended::Stopped(Stop::Waits(Waits::ForRun(child.id, end_of_wait(held.run, child))))))
+}
+
+/// Waiting takes no time from later actions. A called automation may pause, which an agent does not: see [`keep_waiting`].
+fn end_of_wait(run: &AutomationRun, child: &AutomationRun) -> Timestamp {
+    let pauses = if child.automation_id == run.automation_id { Duration::ZERO } else { PAUSES };
+    Timestamp::now().plus(Duration::from_secs(child.limits.seconds) + pauses)
+}
+
+/// Moves the end of a wait for a called automation that pauses longer.
+pub(crate) async fn keep_waiting(deps: &Deps, run: &AutomationRun, child: &AutomationRun) -> Result<()> {
+    let until = end_of_wait(run, child);
+    let near = run.time_from.is_none_or(|end| end.plus(PAUSES / 2) < until);
+    if child.automation_id == run.automation_id || !near {
+        return Ok(());
+    }
+    deps.runs.extend_wait(run, child.id, until).await
 }
 
 /// The result of an action whose run is over. `outcome`: its output, or why there is none.

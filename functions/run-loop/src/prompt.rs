@@ -89,5 +89,5 @@ async fn quota(deps: &Deps, run: &AutomationRun) -> Result<Option<EffectQuota>> 
         Err(Error::NotFound(_)) => AutomationQuotas::default(),
         Err(error) => return Err(error),
     };
-    Ok(EffectQuota::of_run(&deps.executor.quotas, run, limits))
+    Ok(EffectQuota::of_agent(&deps.executor.quotas, run, limits))
 }

@@ -14,6 +14,7 @@ use shared::{
 };
 
 use crate::{
+    child_run::keep_waiting,
     deps::Deps,
     ending::{end, report_lost},
     verdict::{LONGEST_PAUSE, Verdict, cancelled},
@@ -92,8 +93,8 @@ pub(crate) async fn begin_to_await(
         created_at: Timestamp::now(),
         expires_at: pause.until.plus(KEPT_BEYOND).as_seconds(),
     };
-    deps.runs.waits.begin(&wait).await?;
-    Ok(RunPause { trigger_key: Some(trigger_key), ..pause })
+    let begun = deps.runs.waits.begin(wait).await?;
+    Ok(RunPause { trigger_key: Some(trigger_key), since: begun.created_at, until: begun.until, ..pause })
 }
 
 async fn event_came(deps: &Deps, run: &AutomationRun) -> Result<bool> {
@@ -154,14 +155,15 @@ pub(crate) async fn is_over(deps: &Deps, run: &AutomationRun, message: &QueuedRu
         };
     }
     let Some(child) = run.waits_for_run else { return Ok(true) };
-    let over = match deps.runs.get(organization, child).await {
-        Ok(child) => child.status.is_over(),
-        Err(Error::NotFound(_)) => true,
-        Err(error) => return Err(error),
-    };
-    if !over {
-        // The agent's end wakes this run; this message covers the agent's crash just then. The agent ends within hours.
-        deps.queue.send_later(message, LONGEST_PAUSE).await?;
+    match deps.runs.get(organization, child).await {
+        Ok(child) if child.status.is_over() => Ok(true),
+        Ok(child) => {
+            // Its end wakes this run; this message covers a crash just then.
+            deps.queue.send_later(message, LONGEST_PAUSE).await?;
+            keep_waiting(deps, run, &child).await?;
+            Ok(false)
+        }
+        Err(Error::NotFound(_)) => Ok(true),
+        Err(error) => Err(error),
     }
-    Ok(over)
 }

@@ -6,7 +6,7 @@ mod start;
 use std::time::Duration;
 
 use shared::{
-    Platform, Result,
+    Error, Platform, Result,
     automation::{
         LARGEST_RUN_VIEW, RunQueue, RunStarter, RunView, WholeRunView, end_pending_work, report_end, whole_run_view,
     },
@@ -142,7 +142,18 @@ async fn delete_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Gon
 #[operation(POST "/api/{slug}/runs/{id}/cancel", Member, also(409))]
 async fn cancel_run(deps: &Deps, asked: &Asked<'_>, id: Id<RunId>) -> Result<Shown<RunView>> {
     let (organization, by) = (asked.organization(), Some(&asked.member.user_id));
-    let run = deps.runs.cancel(organization, id.0, by).await?;
+    let run = match deps.runs.cancel(organization, id.0, by).await {
+        Ok(run) => run,
+        Err(conflict @ Error::Conflict(_)) => {
+            // An earlier cancellation may have left work open.
+            let run = deps.runs.get(organization, id.0).await?;
+            if run.status == RunStatus::Cancelled {
+                end_pending_work(&deps.runs, &deps.approvals, &run, by).await?;
+            }
+            return Err(conflict);
+        }
+        Err(error) => return Err(error),
+    };
     end_pending_work(&deps.runs, &deps.approvals, &run, by).await?;
     if run.status.is_over() {
         report_end(&run, run.status);

@@ -14,8 +14,10 @@ use shared::{
 
 use crate::Deps;
 
-/// Actions that one request may confirm.
-const MOST_CONFIRMED: usize = 50;
+/// Actions that one request may confirm: the items of a loop.
+const MOST_CONFIRMED: usize = 1_000;
+/// Bytes of their ids, which the run's plan keeps.
+const LONGEST_CONFIRMED: usize = 64 * 1024;
 
 /// `{"version"?, "dry_run"?, "confirm_unknown"?}`
 pub(crate) struct RunRetry;
@@ -83,16 +85,21 @@ fn read(body: &Value) -> Result<RetryRequest> {
         let dry_run = fields.boolean("dry_run", true);
         let confirmed = match fields.get("confirm_unknown") {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(ids)) if ids.len() <= MOST_CONFIRMED && ids.iter().all(Value::is_string) => {
-                ids.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-            }
-            Some(_) => {
-                fields.problem("confirm_unknown", format!("must be a list of at most {MOST_CONFIRMED} ids of actions"));
+            Some(ids) => confirmed(ids).unwrap_or_else(|| {
+                let kilobytes = LONGEST_CONFIRMED / 1024;
+                let why = format!("must be a list of at most {MOST_CONFIRMED} ids of actions, of {kilobytes} KB together");
+                fields.problem("confirm_unknown", why);
                 Vec::new()
-            }
+            }),
         };
         fields.finish();
         RetryRequest { active, dry_run, confirmed }
     });
     problems.into_result(request)
+}
+
+fn confirmed(ids: &Value) -> Option<Vec<String>> {
+    let ids = ids.as_array().filter(|ids| ids.len() <= MOST_CONFIRMED)?;
+    let ids: Vec<String> = ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    (ids.iter().map(String::len).sum::<usize>() <= LONGEST_CONFIRMED).then_some(ids)
 }

@@ -259,16 +259,15 @@ impl AutomationRuns {
             lease.release().await?;
             return Ok(AcquiredRun::Over);
         }
+        let now = Timestamp::now();
+        // A wait that ended early: the run's time goes on from here.
+        let early = if run.time_from.is_some_and(|until| until > now) { ", #time_from = :now" } else { "" };
         let begun = lease
-            .update_in_transaction(
+            .update_in_transaction(format!(
                 "SET #status = :running, #attempts = #attempts + :one, #updated_at = :now, \
-                 #started_at = if_not_exists(#started_at, :now)",
-            )
-            .with([
-                (":running", text(RunStatus::Running.as_str())),
-                (":one", number(1)),
-                (":now", text(Timestamp::now())),
-            ]);
+                 #started_at = if_not_exists(#started_at, :now){early}"
+            ))
+            .with([(":running", text(RunStatus::Running.as_str())), (":one", number(1)), (":now", text(now))]);
         let begun = begun.updated().await?;
         Ok(begun.map_or(AcquiredRun::Busy, |run| AcquiredRun::Ours(Box::new(run), lease)))
     }
@@ -299,16 +298,13 @@ impl AutomationRuns {
             Waits::ForRun(..) => (of_run, of_approval.to_owned()),
             Waits::ForTime(_) => ("#pause", format!("{of_approval}, {of_run}")),
         };
-        let kept = until.plus(KEPT_BEYOND).as_seconds();
-        if kept > run.expires_at {
-            self.keep_parts(run.id, kept).await?;
-        }
+        let kept = self.keep_beyond(run, until).await?;
         let waiting = lease
             .update_in_transaction(format!(
                 "SET #status = :status, {name} = :what, #time_from = :until, #attempts = :none, #updated_at = :now, \
                  #expires_at = :kept REMOVE #lease_token, #lease_until, {others}"
             ))
-            .with([(":until", text(until)), (":kept", number(kept.max(run.expires_at)))]);
+            .with([(":until", text(until)), (":kept", number(kept))]);
         let waiting = waiting.when("#lease_token = :token AND attribute_not_exists(#cancel_requested_at)").with([
             (":status", text(status.as_str())),
             (":what", what),
@@ -320,6 +316,27 @@ impl AutomationRuns {
         }
         let now = self.get(run.organization_id, run.id).await?;
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
+    }
+
+    /// Moves the end of the wait for a run that is not over. A run that has gone on is left alone.
+    pub async fn extend_wait(&self, run: &AutomationRun, child: RunId, until: Timestamp) -> Result<()> {
+        let kept = self.keep_beyond(run, until).await?;
+        let extended = self
+            .update(run.organization_id, run.id, "SET #time_from = :until, #expires_at = :kept")
+            .when("#organization_id = :organization AND #waits_for_run = :child AND attribute_not_exists(#lease_until)")
+            .with([(":child", text(child)), (":until", text(until)), (":kept", number(kept))]);
+        extended.unless_refused().await.map(drop)
+    }
+
+    /// Keeps a run's parts beyond the end of a wait. Returns the time for the row, in seconds since 1970. Half of the reserve is
+    /// slack, so that one wait after another does not write the parts each time.
+    async fn keep_beyond(&self, run: &AutomationRun, until: Timestamp) -> Result<i64> {
+        if until.plus(KEPT_BEYOND / 2).as_seconds() <= run.expires_at {
+            return Ok(run.expires_at);
+        }
+        let kept = until.plus(KEPT_BEYOND).as_seconds();
+        self.keep_parts(run.id, kept).await?;
+        Ok(kept)
     }
 
     async fn parts(&self, id: RunId) -> Result<Vec<Item>> {

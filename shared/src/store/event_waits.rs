@@ -37,9 +37,13 @@ impl EventWaits {
         format!("{run}#{}", digest_of(place))
     }
 
-    /// Keeps the row if it exists: an event may have come already.
-    pub async fn begin(&self, wait: &EventWait) -> Result<()> {
-        self.table.put(wait)?.when("attribute_not_exists(#place)").unless_refused().await.map(drop)
+    /// Keeps and returns the row of an earlier attempt, if there is one: an event may have come already.
+    pub async fn begin(&self, wait: EventWait) -> Result<EventWait> {
+        if self.table.put(&wait)?.when("attribute_not_exists(#place)").unless_refused().await? {
+            return Ok(wait);
+        }
+        let earlier: Option<EventWait> = self.table.get_consistent(key_of(&wait.trigger_key, &wait.place)).await?;
+        Ok(earlier.unwrap_or(wait))
     }
 
     /// The waits for events with this key that are not over, read consistently.

@@ -20,19 +20,28 @@ pub struct EffectQuota {
     quotas: Quotas,
     organization: OrganizationId,
     automation: AutomationId,
-    /// The root run: runs started by its actions share its quota.
+    /// The run whose quota counts.
     run: RunId,
     limits: AutomationQuotas,
 }
 
 impl EffectQuota {
-    /// `None` for a prompt run without an automation.
-    pub fn of_run(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
+    /// The quota of a run's actions, which its agents share. `None` for a prompt run without an automation.
+    pub fn of_actions(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
+        Self::counted_for(run.id, quotas, run, limits)
+    }
+
+    /// The quota of an agent's run: that of the run which started the agent.
+    pub fn of_agent(quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
+        Self::counted_for(run.parent_run_id.unwrap_or(run.id), quotas, run, limits)
+    }
+
+    fn counted_for(counted: RunId, quotas: &Quotas, run: &AutomationRun, limits: AutomationQuotas) -> Option<Self> {
         Some(Self {
             quotas: quotas.clone(),
             organization: run.organization_id,
             automation: run.automation_id?,
-            run: run.parent_run_id.unwrap_or(run.id),
+            run: counted,
             limits,
         })
     }

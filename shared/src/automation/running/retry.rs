@@ -250,7 +250,9 @@ fn unrecorded(
     data: &RunData,
     results: &BTreeMap<u32, ActionResult>,
 ) -> Result<Option<u32>> {
-    let recorded: Vec<ActionResult> = results.values().cloned().collect();
+    // Kept results may stand after the action at which the run ended.
+    let in_sequence = |(place, result): (usize, &ActionResult)| (result.index as usize == place).then(|| result.clone());
+    let recorded: Vec<ActionResult> = results.values().enumerate().map_while(in_sequence).collect();
     let run = ActionRun::resume((earlier, &[]), &definition.variables, data, &recorded)?;
     let is_over = matches!(run.next(Timestamp::now()), Next::Over(_));
     Ok((!is_over).then(|| u32::try_from(recorded.len()).unwrap_or(u32::MAX)))

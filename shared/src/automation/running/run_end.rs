@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{
     Error, Result,
-    models::{ApprovalStatus, AutomationRun, RunStatus, Timestamp, UserId},
+    models::{ApprovalStatus, AutomationRun, RunId, RunStatus, Timestamp, UserId},
     store::{Approvals, AutomationRuns},
     telemetry,
 };
 
-/// Cancels the approvals that a cancelled run requested, and the run it waits for; its wait for an event ends. `run` is the row from before the cancellation,
-/// since the approval index may lag.
+/// Cancels the approvals that a cancelled run requested, and the run it waits for with everything below it; the wait for an event
+/// ends. `run` is the row from before the cancellation, since the approval index may lag.
 ///
 /// # Errors
 /// If an approval or a run may still be open.
@@ -21,17 +21,41 @@ pub async fn end_pending_work(
     by: Option<&UserId>,
 ) -> Result<()> {
     let organization = run.organization_id;
+    let mut child = end_own_work(runs, approvals, run).await?;
+    while let Some(id) = child {
+        let cancelled = match runs.cancel(organization, id, by).await {
+            // A running one ends the work below it itself.
+            Ok(run) if !run.status.is_over() => return Ok(()),
+            Ok(run) => {
+                report_end(&run, run.status);
+                run
+            }
+            // An earlier attempt may have ended here.
+            Err(Error::Conflict(_)) => match runs.get(organization, id).await {
+                Ok(run) if run.status == RunStatus::Cancelled => run,
+                Ok(run) if run.status.is_over() => return Ok(()),
+                Ok(_) => return Err(Error::Conflict(format!("the run {id} is just being taken up; try again"))),
+                Err(Error::NotFound(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            },
+            Err(Error::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        child = end_own_work(runs, approvals, &cancelled).await?;
+    }
+    Ok(())
+}
+
+/// Returns the run that this one waits for.
+async fn end_own_work(runs: &AutomationRuns, approvals: &Approvals, run: &AutomationRun) -> Result<Option<RunId>> {
+    let organization = run.organization_id;
     let mut asked = approvals.pending_of_run(organization, run.id).await?;
     asked.extend(run.waits_for_approval.filter(|approval| !asked.contains(approval)));
     for approval in asked {
         approvals.end(organization, approval, ApprovalStatus::Cancelled).await?;
     }
     runs.waits.forget(run.id, run.pause.as_ref()).await?;
-    let Some(child) = run.waits_for_run else { return Ok(()) };
-    match runs.cancel(organization, child, by).await {
-        Ok(_) | Err(Error::Conflict(_) | Error::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    Ok(run.waits_for_run)
 }
 
 pub fn report_end(run: &AutomationRun, status: RunStatus) {

@@ -79,7 +79,7 @@ struct WaitsView {
 impl WaitsView {
     fn of(run: &AutomationRun) -> Option<Self> {
         let now = Timestamp::now();
-        let until = run.time_from;
+        let until = run.time_from.filter(|until| *until > now);
         if run.status.is_over() || run.lease_until.is_some_and(|until| until >= now.as_millis()) {
             return None;
         }
