@@ -87,7 +87,8 @@ fn read(body: &Value) -> Result<RetryRequest> {
             None | Some(Value::Null) => Vec::new(),
             Some(ids) => confirmed(ids).unwrap_or_else(|| {
                 let kilobytes = LONGEST_CONFIRMED / 1024;
-                let why = format!("must be a list of at most {MOST_CONFIRMED} ids of actions, of {kilobytes} KB together");
+                let why =
+                    format!("must be a list of at most {MOST_CONFIRMED} ids of actions, of {kilobytes} KB together");
                 fields.problem("confirm_unknown", why);
                 Vec::new()
             }),

@@ -251,7 +251,8 @@ fn unrecorded(
     results: &BTreeMap<u32, ActionResult>,
 ) -> Result<Option<u32>> {
     // Kept results may stand after the action at which the run ended.
-    let in_sequence = |(place, result): (usize, &ActionResult)| (result.index as usize == place).then(|| result.clone());
+    let in_sequence =
+        |(place, result): (usize, &ActionResult)| (result.index as usize == place).then(|| result.clone());
     let recorded: Vec<ActionResult> = results.values().enumerate().map_while(in_sequence).collect();
     let run = ActionRun::resume((earlier, &[]), &definition.variables, data, &recorded)?;
     let is_over = matches!(run.next(Timestamp::now()), Next::Over(_));

@@ -161,6 +161,97 @@ async fn cancelling_a_run_cancels_the_run_that_it_started() {
     assert_eq!((&runs_of(&world, &inner).await[0]["status"], entered(&books).len()), (&json!("cancelled"), 0));
 }
 
+/// Calls `inner` with the caller's data.
+async fn middle(world: &World, inner: &str) -> String {
+    let call = run_other(inner, json!({"parameters": {"automation_id": inner, "data": "{{trigger_data}}"}}));
+    active(world, &and(world.manual(&json!([call])), json!({"name": "Middle"}))).await
+}
+
+#[tokio::test]
+async fn cancelling_a_run_cancels_everything_below_it() {
+    let (world, books) = books().await;
+    let asking =
+        and(world.manual(&json!([post("enter", "x")])), json!({"name": "Asks", "approvals": [{"effect": "any"}]}));
+    let inner = active(&world, &asking).await;
+    let middle = middle(&world, &inner).await;
+    let outer = outer(&world, &middle, json!({})).await;
+    let run = carried_out(&world, &outer, &ADA()).await;
+    let asked = world.asked().await;
+    assert_eq!((&run["status"], asked.len()), (&json!("running"), 1), "{run:#}");
+
+    // The last run cannot be cancelled at first; the same request again ends the rest.
+    world.aws.inject(Fault::throttled("*", "approvals").times(9));
+    assert!(world.cancel_run(text(&run["id"])).await.status >= 500);
+    world.aws.clear_faults();
+    world.cancel_run(text(&run["id"])).await.expect(409);
+    for id in [&middle, &inner] {
+        assert_eq!(runs_of(&world, id).await[0]["status"], "cancelled");
+    }
+    let approval = world.approvals("GET", &format!("/{}", text(&asked[0]["id"])), &Value::Null).await.expect(200);
+    assert_eq!((&approval["status"], entered(&books).len()), (&json!("cancelled"), 0));
+}
+
+#[tokio::test]
+async fn each_run_of_a_called_automation_has_its_own_limit_of_effects() {
+    let (world, books) = books().await;
+    let once = and(
+        world.manual(&json!([post("enter", "{{trigger_data.customer}}")])),
+        json!({"name": "Invoice", "quotas": {"effects_per_run": 1}}),
+    );
+    let inner = active(&world, &once).await;
+    let call = run_other(&inner, json!({"parameters": {"automation_id": inner, "data": {"customer": "{{who}}"}}}));
+    let each = json!([{"id": "all", "for_each": "{{trigger_data.customers}}", "as": "who", "actions": [call]}]);
+    let outer = active(&world, &and(world.manual(&each), json!({"name": "Orders"}))).await;
+    let run = carried_out(&world, &outer, &json!({"trigger_data": {"customers": ["ada", "grace", "mary"]}})).await;
+    assert_eq!(
+        (&run["status"], entered(&books)),
+        (&json!("completed"), vec!["ada".to_owned(), "grace".to_owned(), "mary".to_owned()]),
+        "{run:#}"
+    );
+}
+
+fn run_row(world: &World, id: &Value) -> Value {
+    let rows = world.aws.rows("automation_runs");
+    rows.into_iter().find(|row| row["id"] == *id && row["part"] == "run").unwrap()
+}
+
+#[tokio::test]
+async fn a_caller_is_kept_no_longer_than_its_history_unless_the_called_run_pauses() {
+    let (world, _) = books().await;
+    let slow = json!([{"id": "wait", "wait": {"minutes": 60 * 24 * 20}}, post("enter", "x")]);
+    let inner = active(&world, &and(world.manual(&slow), json!({"name": "Slow"}))).await;
+    let outer = outer(&world, &inner, json!({})).await;
+    let begun = world.run_by_hand(&outer, &ADA()).await.expect(202);
+    let kept = run_row(&world, &begun["id"])["expires_at"].clone();
+    world.deliver_runs().await;
+    let mut waiting = run_row(&world, &begun["id"]);
+    let until = waiting["time_from"].clone();
+    assert_eq!(waiting["expires_at"], kept, "{waiting:#}");
+
+    // Two weeks later, the caller looks whether the called run is over.
+    let day_ago = shared::models::Timestamp::now().as_millis() - 24 * 60 * 60 * 1_000;
+    waiting["time_from"] = json!(shared::models::Timestamp::from_millis(day_ago));
+    waiting["expires_at"] = json!(day_ago / 1_000 + 2 * 24 * 60 * 60);
+    world.aws.put("automation_runs", &waiting);
+    put_back(&world);
+    world.deliver_runs().await;
+    let later = run_row(&world, &begun["id"]);
+    assert!(text(&later["time_from"]) >= text(&until), "{later:#}");
+    assert!(later["expires_at"].as_i64() > waiting["expires_at"].as_i64(), "{later:#}");
+    let parts = world.aws.rows("automation_runs").into_iter().filter(|row| row["id"] == begun["id"]);
+    assert!(parts.map(|row| row["expires_at"].as_i64()).min().unwrap() > waiting["expires_at"].as_i64());
+}
+
+#[tokio::test]
+async fn the_time_of_a_caller_goes_on_when_the_called_run_is_over() {
+    let (world, _) = books().await;
+    let inner = inner(&world).await;
+    let outer = outer(&world, &inner, json!({})).await;
+    let run = carried_out(&world, &outer, &ADA()).await;
+    let row = run_row(&world, &run["id"]);
+    assert!(text(&row["time_from"]) <= text(&row["finished_at"]), "{row:#}");
+}
+
 #[tokio::test]
 async fn a_rule_of_the_caller_asks_before_the_other_automation_runs() {
     let (world, books) = books().await;

@@ -67,6 +67,20 @@ async fn status(world: &World, run: &AutomationRun) -> RunStatus {
 }
 
 #[tokio::test]
+async fn a_wait_that_begins_again_ends_when_its_row_does() {
+    let (world, _, _) = world().await;
+    let automation = world.activate(&world.manual(&awaiting(&payment_of_customer()))).await;
+    let run = world.start_automation(&automation, "Ada", &json!({"customer": "Ada"})).await;
+    assert!(world.kill_run(Fault::new("PutItem", "event_waits", Trouble::StallAfter)).await);
+    world.later();
+    world.aws.post("runs", &json!({"organization_id": run.organization_id, "run_id": run.id}).to_string());
+    world.deliver_runs().await;
+    let wait = world.aws.rows("event_waits").remove(0);
+    let pause = json!(whole(&world, run.id).await.run.pause);
+    assert_eq!((&pause["since"], &pause["until"]), (&wait["created_at"], &wait["until"]), "{pause}");
+}
+
+#[tokio::test]
 async fn a_run_goes_on_with_the_event_that_its_filter_means() {
     let (world, books, hook) = world().await;
     let run = waiting(&world, "Ada").await;

@@ -117,6 +117,45 @@ async fn an_action_without_a_record_acts_again_only_after_its_confirmation_also_
     assert_eq!(steps(&plan)[1..], ["second unknown", "third runs"], "{plan}");
 }
 
+#[tokio::test]
+async fn a_retry_that_ended_before_a_kept_result_can_be_retried() {
+    let (world, books) = books().await;
+    let run = carried_out(&world, &four("refused"), &json!({})).await;
+    let plan = retry(&world, &run.id.to_string(), &json!({})).await.expect(200);
+    let unknown: Vec<&str> =
+        steps(&plan).iter().any(|step| step == "third unknown").then_some("third").into_iter().collect();
+    let begun = retry(&world, &run.id.to_string(), &json!({"dry_run": false, "confirm_unknown": unknown})).await;
+    let next = gone_on(&world, &begun).await;
+    let id = next.id.to_string();
+    // It was cancelled while the third action waited.
+    for part in ["0002#action", "0003#action"] {
+        world.aws.delete_part("automation_runs", &id, part);
+    }
+    let mut row = whole_row(&world, &id);
+    row["status"] = json!("cancelled");
+    world.aws.put("automation_runs", &row);
+    let before = entered(&books).len();
+    let plan = retry(&world, &id, &json!({})).await.expect(200);
+    assert_eq!(steps(&plan), ["read kept", "first kept", "third unknown", "last kept"], "{plan}");
+    let last = retry(&world, &id, &json!({"dry_run": false, "confirm_unknown": ["third"]})).await;
+    assert_eq!(last.status, 202, "{}", last.body);
+    gone_on(&world, &last).await;
+    assert_eq!(entered(&books).len(), before + 1, "only the third action acts again");
+}
+
+#[tokio::test]
+async fn all_items_of_a_loop_can_be_confirmed() {
+    let (world, _) = books().await;
+    let run = carried_out(&world, &json!([post("unclear", "broken")]), &json!({})).await;
+    let confirm = async |count: usize| {
+        let ids: Vec<String> = (0..count).map(|item| format!("each[{item}].send")).collect();
+        let refused = retry(&world, &run.id.to_string(), &json!({"dry_run": false, "confirm_unknown": ids})).await;
+        refused.expect(422)["errors"].to_string()
+    };
+    assert!(!confirm(1_000).await.contains("at most"), "only the ids are wrong");
+    assert!(confirm(1_001).await.contains("at most 1000"));
+}
+
 fn whole_row(world: &World, id: &str) -> Value {
     let rows = world.aws.rows("automation_runs");
     rows.into_iter().find(|row| row["id"] == id && row["part"] == "run").unwrap()
