@@ -35,11 +35,11 @@ pub(crate) struct EventView {
     status: EventStatus,
     /// The runs that it began.
     matched: Vec<MatchedRun>,
-    /// Runs that waited for it and go on.
+    /// Runs that waited for it and go on; at most 100 are listed.
     woke: Vec<MatchedRun>,
     /// Automations that listen to it and did not run, and those of runs that wait for another one.
     unmatched: Vec<Unmatched>,
-    /// Automations that listen to it and are looked at later, for that takes long.
+    /// Automations that listen to it and are tried later: there are many, or their filters are slow.
     waiting: Vec<AutomationId>,
     /// Why it began nothing, if no automation could say so.
     why: Option<&'static str>,
@@ -59,7 +59,7 @@ impl From<Event> for EventView {
         let transcript = Transcript::default();
         let why = match event.status {
             EventStatus::Received if !event.waiting.is_empty() || event.has_waits => Some(
-                "The filters of the automations in waiting compare much, which takes long: they are looked at from a queue.",
+                "Many automations listen to this event, or their filters are slow: those in waiting are tried from a queue.",
             ),
             EventStatus::Received if event.hook_id.is_none() => {
                 Some("It has not been dispatched; that is tried again.")

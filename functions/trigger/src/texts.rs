@@ -104,7 +104,7 @@ async fn dispatch(deps: &Deps, number: &PhoneNumber, message: &InboundEvent, wor
         return Ok(());
     }
     event.data = data.to_string();
-    Box::pin(deps.dispatch.begin(&event, &data, None, work)).await
+    Box::pin(deps.dispatch.begin_sent_once(&event, &data, work)).await
 }
 
 fn id_of(message: &InboundEvent) -> &str {

@@ -30,7 +30,7 @@ use super::{
         too_large_with_tools, too_many_bytes,
         trigger::Trigger,
     },
-    triggers::event_hooks::EventHooks,
+    triggers::{dispatch::MOST_LISTENERS, event_hooks::EventHooks},
     validation::known::{Known, KnownTool, Purpose},
 };
 use crate::{
@@ -428,6 +428,9 @@ impl Deployment {
         if diagnostics.has_errors() {
             return Ok(Deployed::refused(diagnostics, false));
         }
+        if let Some(listens) = &listens {
+            self.one_more_listener(before, listens).await?;
+        }
         let pointed = self.automations.point_to(before, version, status, &by.user_id, quotas, listens.as_ref()).await?;
         let pointed = pointed.ok_or_else(|| Error::Conflict(OVERTAKEN.into()))?;
         tracing::info!(automation.id = %pointed.id, automation.version = version, "a version was made the active one");
@@ -436,6 +439,21 @@ impl Deployment {
             Some(definition) => saved.due(definition),
             None => saved,
         })
+    }
+
+    /// # Errors
+    /// [`Error::Conflict`] if as many automations as an event may start listen to it already.
+    async fn one_more_listener(&self, automation: &Automation, listens: &Listening) -> Result<()> {
+        if automation.trigger_key.as_ref() == Some(&listens.trigger_key) {
+            return Ok(());
+        }
+        let listeners = self.automations.listeners(automation.organization_id, &listens.trigger_key).await?;
+        if listeners.len() < MOST_LISTENERS {
+            return Ok(());
+        }
+        Err(Error::Conflict(format!(
+            "{MOST_LISTENERS} automations listen to this event already, which is the most; delete one, or let one automation tell the cases apart with choose"
+        )))
     }
 
     /// Stops new runs. Pausing twice has no effect.

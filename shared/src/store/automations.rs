@@ -311,6 +311,20 @@ impl Automations {
         kept.with([(":key", text(trigger_key)), (":organization", text(organization))]).collect().await
     }
 
+    /// Ids of the automations that listen to an event or would if they were not paused.
+    pub async fn listeners(&self, organization: OrganizationId, trigger_key: &str) -> Result<Vec<String>> {
+        let of = self.automations.query_index("by_trigger", "#trigger_key = :key").attributes("#id");
+        let kept = of.filter("#organization_id = :organization AND attribute_not_exists(#deleting)");
+        let mut ids = Vec::new();
+        kept.with([(":key", text(trigger_key)), (":organization", text(organization))])
+            .each_page(|page| {
+                ids.extend(page.iter().filter_map(|item| Some(item.get("id")?.as_s().ok()?.clone())));
+                Ok(())
+            })
+            .await?;
+        Ok(ids)
+    }
+
     /// A change of the row at the revision of `read`; `rest` follows the SET clause.
     fn changed(&self, read: &Automation, set: &str, rest: &str) -> Write {
         self.automations

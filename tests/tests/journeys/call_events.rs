@@ -1,5 +1,5 @@
 //! Text messages to the organizations' numbers, and tools that fail in calls: the events `sms.received` and `tool.failed`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test says what is wrong and stops")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test says what is wrong and stops")]
 
 use serde_json::{Value, json};
 use tests::{Answer, Event, Fault, World, ai_sms, aws::Trouble, phone, webhooks::Signer};
@@ -69,6 +69,26 @@ async fn a_text_to_a_number_starts_its_automations_once() {
     post(&world, &token, &delivered).await.expect(200);
     post(&world, &token, &text(&world, "SM2", "Hello?")).await.expect(200);
     assert_eq!(runs(&world, &automation), 2);
+}
+
+#[tokio::test]
+async fn a_text_starts_its_automations_after_a_crash_although_twilio_sends_it_once() {
+    let world = World::start().await;
+    let automation = listener(&world, "sms.received", &Value::Null).await;
+    let token = world.home.twilio_token.clone();
+    world.aws.inject(Fault::new("PutItem", "events", Trouble::StallAfter));
+    let message = text(&world, "SM1", "Can I come at ten?");
+    tokio::select! {
+        _ = post(&world, &token, &message) => panic!("it is not killed"),
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    assert_eq!(runs(&world, &automation), 0);
+    for _twice in 0..2 {
+        assert_eq!(world.run_scheduled_within(60).await, 0);
+    }
+    assert_eq!((runs(&world, &automation), &given(&world)["sms"]["id"]), (1, &json!("SM1")));
+    assert_eq!(world.events("").await.expect(200)["items"][0]["status"], "dispatched");
 }
 
 #[tokio::test]

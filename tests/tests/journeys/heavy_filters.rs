@@ -36,8 +36,12 @@ fn wanted(automations: usize, bytes: usize) -> String {
     format!("{}{wanted}", "Ärger ".repeat((bytes - wanted.len()) / 7))
 }
 
+/// Automations with exactly one run.
 fn started(world: &World, automations: &[String]) -> usize {
-    automations.iter().filter(|id| world.runs_of(id).len() == 1).count()
+    let rows = world.aws.rows("automation_runs");
+    let runs = rows.iter().filter(|row| row["part"] == "run");
+    let of: Vec<&str> = runs.filter_map(|row| row["automation_id"].as_str()).collect();
+    automations.iter().filter(|id| of.iter().filter(|one| *one == id).count() == 1).count()
 }
 
 async fn event(world: &World) -> Value {
@@ -59,7 +63,7 @@ async fn the_service_has_its_answer_and_every_automation_its_run() {
     assert_eq!(at_once, 2);
     let seen = event(&world).await;
     assert_eq!((&seen["status"], seen["waiting"].as_array().unwrap().len()), (&json!("received"), 60 - at_once));
-    assert!(seen["why"].as_str().unwrap().contains("takes long"), "{seen}");
+    assert!(seen["why"].as_str().unwrap().contains("from a queue"), "{seen}");
     assert_eq!(seen["matched"].as_array().unwrap().len(), at_once);
 
     // A repetition meanwhile: no run and no filter happens twice.
@@ -124,4 +128,33 @@ async fn a_fault_is_completed_later_and_starts_each_run_once() {
             "{action}"
         );
     }
+}
+
+#[tokio::test]
+async fn many_automations_of_one_event_start_in_turns() {
+    let mut world = World::start().await;
+    world.process.trigger.answer_within = Some(Duration::from_secs(60));
+    let automations = listeners(&world, 250, 1).await;
+    let hook = world.slack_hook().await;
+    world.slack_says(&hook, "Ev1", &wanted(250, 4_000)).await.expect(200);
+    assert_eq!((started(&world, &automations), event(&world).await["waiting"].as_array().unwrap().len()), (200, 50));
+    assert_eq!(world.run_scheduled().await, 0);
+    assert_eq!(started(&world, &automations), 250);
+    let seen = event(&world).await;
+    assert_eq!((&seen["status"], seen["matched"].as_array().unwrap().len()), (&json!("dispatched"), 250));
+}
+
+#[tokio::test]
+async fn no_more_automations_listen_to_an_event_than_its_row_can_name() {
+    let world = World::start().await;
+    let automations = listeners(&world, 1_000, 1).await;
+    let mut another = world.urgent_messages();
+    another["name"] = json!("One too many");
+    let saved = world.automation("POST", "", &another).await.expect(201);
+    let activate = format!("/{}/activate", saved["automation"]["id"].as_str().unwrap());
+    let refused = world.automation("POST", &activate, &json!({"version": 1})).await.expect(409);
+    assert!(refused["detail"].as_str().unwrap().contains("1000 automations"), "{refused}");
+    // One of them may be paused and activated again.
+    world.automation("POST", &format!("/{}/pause", automations[0]), &Value::Null).await.expect(200);
+    world.automation("POST", &format!("/{}/activate", automations[0]), &json!({"version": 1})).await.expect(200);
 }

@@ -1,5 +1,7 @@
 //! The queue of runs.
 
+use std::time::Duration;
+
 use super::run_end::report_end;
 use crate::{
     Error, Result,
@@ -53,5 +55,10 @@ impl RunQueue {
 impl RunQueue {
     pub async fn wake(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
         self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
+    }
+
+    /// `delay`: at most 15 minutes.
+    pub async fn wake_later(&self, organization_id: OrganizationId, run_id: RunId, delay: Duration) -> Result<()> {
+        self.queue.send_later(&QueuedRun { organization_id, run_id }, delay).await.map_err(Error::from)
     }
 }

@@ -13,6 +13,8 @@ use crate::{
 
 const NOT_COUNTED: &str = "The run could not be counted, so it did not begin; start it again.";
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
+/// By then, a run's message was sent or its process is dead.
+const LOST_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct RunStarter {
@@ -67,6 +69,10 @@ impl RunStarter {
         requested: &Requested,
     ) -> Result<(AutomationRun, bool)> {
         let (run, plan) = self.new_run(automation, cause, requested).await?;
+        if cause.trigger == RunTrigger::Manual && requested.hash.is_none() {
+            // Nobody repeats this request, and the process may die between the row and its message.
+            self.queue.wake_later(run.organization_id, run.id, LOST_AFTER).await?;
+        }
         if self.queue.runs.create_planned(&run, &plan).await? {
             return Ok((self.count_and_put(automation, run).await?, true));
         }

@@ -4,8 +4,11 @@
 //! automation and event, so a retry starts nothing twice. Once all runs are started the row says so, and repeats of the event do
 //! nothing.
 //!
-//! The service waits for an answer, and filters may take long. Automations beyond a bound therefore wait in the event's row; a
-//! message on the occurrence queue has `schedule` process them in batches.
+//! The service waits for an answer, and many automations or slow filters take long. Automations beyond a bound therefore wait in
+//! the event's row; a message on the occurrence queue has `schedule` process them in batches.
+//!
+//! The row stays below DynamoDB's 400 KB: 200 KB of data, 40 KB of reasons, 140 bytes for each of [`MOST_LISTENERS`] automations
+//! and 100 bytes for each of [`MOST_WOKE`] runs.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +30,7 @@ use crate::{
     cut,
     models::{
         Automation, AutomationId, AutomationStatus, Event, EventStatus, MatchedRun, OrganizationId, RunTrigger,
-        Unmatched, WaitingEvent,
+        Timestamp, Unmatched, WaitingEvent,
     },
     store::Events,
 };
@@ -35,9 +38,18 @@ use crate::{
 /// Bytes of JSON: the event's data must fit into the row of the event and of each run.
 pub const LARGEST_DATA: usize = 200_000;
 const BESIDE: usize = 8;
-/// Reasons kept for automations that did not run, and bytes of each.
+/// Automations that may listen to one event of an organization; more are refused at their activation.
+pub(in crate::automation) const MOST_LISTENERS: usize = 1_000;
+/// Automations that are tried before the service gets its answer.
+const AT_THE_START: usize = 200;
+/// Reasons kept for automations that did not run, bytes of each, and of all.
 const MOST_REASONS: usize = 100;
 pub(super) const LONGEST_REASON: usize = 1_000;
+const REASONS: usize = 40_000;
+/// Woken runs that are listed.
+const MOST_WOKE: usize = 100;
+/// By then, a dispatch is over or its process is dead.
+const REPEATED_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
 /// Bytes that filters may compare before the service gets its answer: a fraction of a second on the smallest Lambda.
 const BEFORE_THE_ANSWER: usize = 16 << 20;
 /// Bytes per message of the queue, on which other messages wait.
@@ -98,7 +110,28 @@ impl Dispatch {
                 return Ok(());
             }
         }
-        let (listening, mut waits) = match only {
+        self.dispatch(event, data, only, work, received_before).await
+    }
+
+    /// As [`Dispatch::begin`], for an event that its service sends once: if this process dies, a message begins it again.
+    ///
+    /// # Errors
+    /// If the event was not recorded, or its start failed; the message begins it again.
+    pub async fn begin_sent_once(&self, event: &Event, data: &Value, work: &Work) -> Result<()> {
+        self.waiting.send_later(&WaitingEvent::of(event), REPEATED_AFTER).await?;
+        self.begin(event, data, None, work).await
+    }
+
+    /// Starts the runs of a recorded event. `received_before`: the time of its row, if it was delivered before.
+    async fn dispatch(
+        &self,
+        event: &Event,
+        data: &Value,
+        only: Option<Automation>,
+        work: &Work,
+        received_before: Option<Timestamp>,
+    ) -> Result<()> {
+        let (mut listening, mut waits) = match only {
             Some(automation) => (vec![automation], Vec::new()),
             None => try_join!(self.listening(event.organization_id, event), self.waiting_runs(event))?,
         };
@@ -107,6 +140,7 @@ impl Dispatch {
         let data = Lowered::of(data);
         let held = Held { event, data: &data, size: data.value().to_string().len(), work };
         let mut started: Vec<BoxFuture<'_, Result<Became>>> = Vec::with_capacity(listening.len());
+        let later = listening.split_off(listening.len().min(AT_THE_START));
         for automation in &listening {
             started.push(Box::pin(self.start(&held, automation)));
         }
@@ -121,6 +155,7 @@ impl Dispatch {
         for outcome in outcomes {
             note(&mut done, outcome?);
         }
+        done.waiting.extend(later.iter().map(|automation| automation.id));
         self.save(&done).await
     }
 
@@ -136,6 +171,10 @@ impl Dispatch {
             Err(error) => return Err(error),
         };
         let content: Value = serde_json::from_str(&event.data).map_err(Error::internal)?;
+        if event.waiting.is_empty() && !event.has_waits {
+            // The process that received it died.
+            return self.dispatch(&event, &content, None, &Work::of(AT_ONCE), Some(event.created_at)).await;
+        }
         let (data, work, size) = (Lowered::of(&content), Work::of(AT_ONCE), event.data.len());
         let mut done = Event { waiting: Vec::new(), has_waits: false, ..event.clone() };
         if event.has_waits {
@@ -161,7 +200,7 @@ impl Dispatch {
         if done.waiting.is_empty() && !done.has_waits {
             return self.events.dispatched(done, &done.matched, &done.unmatched).await;
         }
-        tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "slow event filters are queued");
+        tracing::info!(event.id = %done.id, waiting = done.waiting.len(), "automations of an event are queued");
         self.events.waits(done).await?;
         Ok(self.waiting.send(&WaitingEvent::of(done)).await?)
     }
@@ -256,12 +295,21 @@ impl Dispatch {
     }
 }
 
+/// Bytes of the reasons so far.
+fn reasons(event: &Event) -> usize {
+    event.unmatched.iter().map(|unmatched| unmatched.why.len()).sum()
+}
+
 pub(super) fn note(event: &mut Event, became: Became) {
     match became {
         Became::Run(run) => event.matched.push(run),
-        Became::Nothing(unmatched) if event.unmatched.len() < MOST_REASONS => event.unmatched.push(unmatched),
+        Became::Nothing(unmatched)
+            if event.unmatched.len() < MOST_REASONS && reasons(event) + unmatched.why.len() <= REASONS =>
+        {
+            event.unmatched.push(unmatched);
+        }
         Became::Waits(automation) => event.waiting.push(automation),
-        Became::Woke(run) if !event.woke.contains(&run) => event.woke.push(run),
+        Became::Woke(run) if event.woke.len() < MOST_WOKE && !event.woke.contains(&run) => event.woke.push(run),
         Became::Nothing(_) | Became::Woke(_) => {}
         Became::WaitsForTurn => event.has_waits = true,
     }

@@ -28,10 +28,10 @@ pub struct Event {
     /// Listening automations that did not run.
     #[serde(default)]
     pub unmatched: Vec<Unmatched>,
-    /// Listening automations with slow filters, evaluated later.
+    /// Listening automations that are tried later: there are many, or their filters are slow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<AutomationId>,
-    /// Runs that waited for it and go on.
+    /// Runs that waited for it and go on; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub woke: Vec<MatchedRun>,
     /// The filters of waiting runs are evaluated later.

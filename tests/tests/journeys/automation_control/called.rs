@@ -112,6 +112,25 @@ async fn a_crash_at_any_request_neither_loses_nor_doubles_the_called_run() {
 }
 
 #[tokio::test]
+async fn a_run_by_hand_is_carried_out_after_a_crash_before_its_message() {
+    let (world, books) = books().await;
+    let inner = inner(&world).await;
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
+    let asked = json!({"trigger_data": {"customer": "ada"}});
+    tokio::select! {
+        _ = world.run_by_hand(&inner, &asked) => panic!("it is not killed"),
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    assert_eq!(runs_of(&world, &inner).await[0]["status"], "queued");
+    world.deliver_runs().await;
+    assert_eq!(
+        (&runs_of(&world, &inner).await[0]["status"], entered(&books)),
+        (&json!("completed"), vec!["ada".into()])
+    );
+}
+
+#[tokio::test]
 async fn a_dry_run_runs_the_other_automation_dry() {
     let (world, books) = books().await;
     let inner = inner(&world).await;
