@@ -398,6 +398,16 @@ async fn an_answer_of_100_kb_is_compared_as_a_whole() {
 }
 
 #[tokio::test]
+async fn more_items_than_are_compared_are_a_failure_with_the_repair() {
+    let polled = Polled::start(&json!({})).await;
+    // The newest come last.
+    polled.poll(&(1..=1_001).collect::<Vec<u32>>()).await;
+    let error = polled.shown().await["last_error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("more than 1000 items") && error.contains("Ask it for fewer"), "{error}");
+    assert_eq!(polled.titles(), titles([]));
+}
+
+#[tokio::test]
 async fn a_broken_or_an_overlong_answer_is_a_failure_and_not_fewer_items() {
     let polled = Polled::start(&json!({})).await;
     let whole = json!({"page": {"items": [{"id": 3, "title": "Item 3"}, {"id": 4, "title": "Item 4"}]}}).to_string();

@@ -129,6 +129,11 @@ pub fn answered_items(answer: &Value, items: Option<&str>, id: Option<&str>) -> 
     }
 }
 
+/// The number of items that [`answered_items`] chooses from.
+pub(super) fn items_in(answer: &Value, items: Option<&str>) -> usize {
+    list_in(answer, items).as_array().map_or(0, Vec::len)
+}
+
 /// The list within an answer, as described at [`answered_items`].
 pub(in crate::automation) fn list_in<'a>(answer: &'a Value, items: Option<&str>) -> &'a Value {
     match items {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
-use super::polling::{PolledItem, answered_items, hash};
+use super::polling::{MOST_ITEMS, PolledItem, answered_items, hash, items_in};
 use crate::{
     Deadline, Error, Result,
     automation::{
@@ -143,6 +143,12 @@ impl Deployment {
             None => SourceAnswer::Gone(format!("There is no tool {name} any more; use another source tool.")),
             Some(Err(sentence)) => SourceAnswer::Failed(format!("{name}: {sentence}")),
             Some(Ok(AnsweredSource::Unchanged)) => SourceAnswer::Unchanged,
+            // The items cut off would never run where the newest come last.
+            Some(Ok(AnsweredSource::Answer(answer, _))) if items_in(&answer, items) > MOST_ITEMS => {
+                SourceAnswer::Failed(format!(
+                    "{name} gave back more than {MOST_ITEMS} items, which are too many to compare, so nothing was run. Ask it for fewer, the newest of them."
+                ))
+            }
             Some(Ok(AnsweredSource::Answer(answer, validators))) => match answered_items(&answer, items, id) {
                 // What was cut off would count as gone.
                 Some(items) if items.last().is_some_and(|item| cut::is_marker(&item.value)) => SourceAnswer::Failed(
