@@ -8,7 +8,10 @@ VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
 ARGS ?=
 # Tests wait as much as they compute: more threads than cores.
-TEST_THREADS ?= 5
+TEST_THREADS ?= 8
+# .ci/run replaces both, so that lints, pages and tests share one build.
+CLIPPY ?= cargo clippy --workspace --all-targets -- -D warnings
+PAGES ?= cargo doc --workspace --no-deps --document-private-items
 # make bench ALL=1 measures every function.
 ALL ?=
 # make bench REPORT=1 writes its figures into docs/performance.md.
@@ -38,8 +41,8 @@ test: ## every test, the end-to-end test on the local stack included; every benc
 
 lint: ## formatting, clippy, documentation, template, licences, advisories, and the plainness of comments and pages
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items
+	$(CLIPPY)
+	RUSTDOCFLAGS='-D warnings' $(PAGES)
 	infra/local/make-venv
 	$(VENV)/cfn-lint infra/template.yaml
 	infra/local/make-venv .venv-lint infra/lint/requirements.txt
