@@ -59,6 +59,7 @@ impl RunQueue {
 
     /// `delay`: at most 15 minutes.
     pub async fn wake_later(&self, organization_id: OrganizationId, run_id: RunId, delay: Duration) -> Result<()> {
-        self.queue.send_later(&QueuedRun { organization_id, run_id }, delay).await.map_err(Error::from)
+        let sent = self.queue.send_later(&QueuedRun { organization_id, run_id }, delay).await;
+        sent.map_err(|refused| Error::Unavailable("the queue of runs", Box::new(refused)))
     }
 }

@@ -359,7 +359,7 @@ pub(super) async fn deploying(world: &World, query: &Value, lookup: &Value) -> V
     for path in [String::new(), format!("/{id}"), format!("/{id}/versions"), format!("/{id}/diff?from=1&to=2")] {
         world.automation("GET", &path, &Value::Null).await.expect(200);
     }
-    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).times(3));
+    world.aws.inject(tests::Fault::new("SendMessage", "runs", Trouble::Error("ServiceUnavailable")).after(1).times(3));
     assert_eq!(world.run_by_hand(id, &json!({"dry_run": true})).await.status, 503);
     let by_hand = automation_event(&world.home, "POST", &format!("/{id}/run"), &json!({"dry_run": true}));
     let by_hand = by_hand.header("idempotency-key", "once");
