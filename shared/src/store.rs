@@ -50,7 +50,7 @@ pub use audit::{AuditFilter, AuditLog};
 pub use automation_memory::{AutomationMemory, MOST_KEYS, NewValue, Remembering};
 pub use automation_runs::{AcquiredRun, AutomationRuns, RunEnd, RunFilter, Saved, SavedStep, Waits};
 pub use automations::{Automations, ListedVersion, Listening, NamedAutomation, OVERTAKEN};
-pub use calls::{Added, AddedEarly, AddedToCall, CallFilter, Calls, End};
+pub use calls::{Added, AddedEarly, AddedToCall, CallFilter, Calls, End, Interrupted, Telling, ToTell};
 pub use cursor::{CreatedAt, CreatedFilter, Cursor, NotAPlace, Page};
 pub use database::Database;
 pub(crate) use database::unreadable;

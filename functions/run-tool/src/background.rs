@@ -6,8 +6,11 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use shared::{
     Deadline, Result, error,
-    models::{AsyncResult, BackgroundResult, Call, CallId, ExecutionId, ResultToTell, StartedTool, Timestamp, Tool},
-    store::AddedToCall,
+    models::{
+        AsyncResult, BackgroundResult, Call, CallId, ExecutionId, OrganizationId, Queued, ResultToTell, StartedTool,
+        Timestamp, Tool,
+    },
+    store::{AddedToCall, Telling, ToTell},
 };
 
 use crate::{
@@ -17,14 +20,16 @@ use crate::{
 };
 
 const HEADING: &str = "Results of tools that ran in the background:";
+const INTERRUPTED: &str = "the telling was interrupted, and it is not known whether the call was told";
 /// Longer than the attempts to tell one message.
 const LEASE: Duration = Duration::from_secs(40);
+/// The difference of clocks.
+const MARGIN: Duration = Duration::from_secs(5);
 /// Bytes of one message.
 const MESSAGE_BUDGET: usize = 8 * 1024;
 
 /// # Errors
-/// Only if the result could be neither added nor sent after the call: then the message may be redelivered, and the tool answers
-/// from the record.
+/// An outage of ours: the message must be redelivered, and the tool answers from the record.
 pub(crate) async fn tell(
     deps: &Deps,
     tool: &Tool,
@@ -49,26 +54,62 @@ pub(crate) async fn tell(
         }
         AddedToCall::NoCall => return Ok(()),
     }
-    if let Err(error) = tell_all(deps, tool, &call.id, &execution.to_string(), deadline).await {
-        tracing::error!(call.id = %call.id, "results could not all be told to a call: {}", error::chain(&error));
-    }
-    Ok(())
+    tell_waiting(deps, organization, &call.id, deadline).await
 }
 
-async fn tell_all(deps: &Deps, tool: &Tool, call: &CallId, worker: &str, deadline: Deadline) -> Result<()> {
-    let organization = tool.organization_id;
-    while let Some(taken) = deps.calls.take_background(organization, call, worker, LEASE).await? {
-        for some in messages(&taken.to_tell) {
-            let told = tell_message(deps, &taken, some, deadline).await;
-            if let Err(error) = deps.calls.note_background(organization, call, &told).await {
-                tracing::warn!(call.id = %call, "what a call was told could not be recorded: {}", error::chain(&error));
+/// Tells the call the results that wait.
+///
+/// # Errors
+/// An outage of ours: results may wait, so the message must be redelivered. Nothing is told twice.
+pub(crate) async fn tell_waiting(
+    deps: &Deps,
+    organization: OrganizationId,
+    call: &CallId,
+    deadline: Deadline,
+) -> Result<()> {
+    let telling = deps.calls.telling(organization, call, LEASE);
+    loop {
+        match telling.take().await? {
+            ToTell::Nothing => return Ok(()),
+            ToTell::Held => {
+                // The other worker takes these results too, unless it stops before.
+                let due = Queued::ResultsDue { organization_id: organization, call_id: call.clone() };
+                return Ok(deps.executions.send_later(&due, LEASE + MARGIN).await?);
+            }
+            ToTell::Interrupted(interrupted) => {
+                tracing::error!(call.id = %call, "results were interrupted on their way to a call");
+                let unknown = |result| missed(AfterCall::Nothing, result, INTERRUPTED);
+                let outcomes: Vec<_> = interrupted.results.iter().map(unknown).collect();
+                telling.note_interrupted(&interrupted, &outcomes).await?;
+            }
+            ToTell::Taken(taken) => {
+                if !tell_taken(deps, &telling, &taken, deadline).await? || telling.release().await? {
+                    return Ok(());
+                }
             }
         }
-        if deps.calls.release_background(organization, call, worker).await? {
-            break;
+    }
+}
+
+/// False: another worker took over.
+async fn tell_taken(deps: &Deps, telling: &Telling<'_>, call: &Call, deadline: Deadline) -> Result<bool> {
+    let (mut unrecorded, mut rest, mut outage) = (Vec::new(), call.telling.as_slice(), None);
+    for some in messages(&call.telling) {
+        rest = rest.get(some.len()..).unwrap_or_default();
+        unrecorded.extend(tell_message(deps, call, some, deadline).await);
+        match telling.note(&unrecorded, rest).await {
+            Ok(true) => {
+                unrecorded.clear();
+                outage = None;
+            }
+            Ok(false) => {
+                tracing::error!(call.id = %call.id, "a call was told for longer than a worker may");
+                return Ok(false);
+            }
+            Err(error) => outage = Some(error),
         }
     }
-    Ok(())
+    outage.map_or(Ok(true), Err)
 }
 
 async fn tell_message(deps: &Deps, call: &Call, results: &[ResultToTell], deadline: Deadline) -> Vec<BackgroundResult> {

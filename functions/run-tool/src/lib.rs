@@ -38,7 +38,7 @@ pub struct Deps {
     pub tools: Tools,
     pub calls: Calls,
     pub executor: Executor,
-    /// Where tools wait that send results after a call.
+    /// Where tools wait that send results after a call, and results wait for their worker.
     pub executions: Queue<Queued>,
 }
 
@@ -59,6 +59,9 @@ pub async fn handle(deps: &Deps, queued: Queued, deadline: Deadline) -> Result<(
         Queued::Execution(execution) => Box::pin(carry_out(deps, &execution, deadline)).await,
         Queued::ContextDue { organization_id, call_id } => {
             context::send_results(deps, organization_id, &call_id, deadline).await
+        }
+        Queued::ResultsDue { organization_id, call_id } => {
+            background::tell_waiting(deps, organization_id, &call_id, deadline).await
         }
     }
 }

@@ -79,7 +79,7 @@ impl QueueMessage for Queued {
     fn group(&self) -> Option<OrganizationId> {
         Some(match self {
             Self::Execution(execution) => execution.organization_id,
-            Self::ContextDue { organization_id, .. } => *organization_id,
+            Self::ContextDue { organization_id, .. } | Self::ResultsDue { organization_id, .. } => *organization_id,
         })
     }
 }

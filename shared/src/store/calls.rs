@@ -3,8 +3,8 @@
 //! Indexes: `by_organization` (`organization_id`, `created_at`), `by_caller` (`caller_phone_number`, `organization_id`).
 //!
 //! The row joins the results of call-start tools: the write of each result tells whether it was the last, and one conditional
-//! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones and the
-//! control URL.
+//! write decides which invocation tells the model. Told results are dropped, and at the end of the call the untold ones of its start
+//! and the control URL.
 
 mod background;
 mod claim_checks;
@@ -12,7 +12,7 @@ mod read_backs;
 mod starting;
 mod transfers;
 
-pub use background::AddedToCall;
+pub use background::{AddedToCall, Interrupted, Telling, ToTell};
 pub use starting::AddedEarly;
 
 use std::collections::BTreeMap;
@@ -245,7 +245,8 @@ impl Calls {
         change.unless_refused().await
     }
 
-    /// Closes the call with VAPI's report, which replaces only its own fields. Drops data of live calls.
+    /// Closes the call with VAPI's report, which replaces only its own fields. Drops data of live calls, except results of
+    /// background tools: a worker sends them after the call.
     pub async fn close(&self, organization: OrganizationId, call: &CallId, end: &End) -> Result<()> {
         let mut change = self
             .update(organization, call, "SET #status = :ended, #updated_at = :now, #results = :none")
@@ -269,7 +270,7 @@ impl Calls {
         if !end.cost_parts.is_empty() {
             change = change.and(", #cost_parts = :parts").with([(":parts", to_attribute(&end.cost_parts)?)]);
         }
-        let change = change.and(" REMOVE #control_url, #to_tell, #read_back, #preface");
+        let change = change.and(" REMOVE #control_url, #read_back, #preface");
         if change.unless_refused().await? { Ok(()) } else { Err(Error::NotFound("call")) }
     }
 

@@ -8,7 +8,8 @@
 //!
 //! `<what>` is a tool's id, or `runs:<automation>` and the like ([`Counted`]). Hours are fixed, not sliding: one conditional
 //! write per counter, at the price that twice the limit may run around a full hour. Two counters are one transaction, so an
-//! execution refused by one limit does not consume the other. TTL on `expires_at`; keys are not reused after that.
+//! execution refused by one limit does not consume the other. `last` is the last counted execution. TTL on `expires_at`; keys are not reused
+//! after that.
 
 use std::{fmt, time::Duration};
 
@@ -16,7 +17,7 @@ use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::{
-    database::{Database, id, number, text},
+    database::{Database, Item, id, number, text},
     table::Table,
     write::{Refused, Write, WriteResult, transact},
 };
@@ -102,14 +103,17 @@ pub enum Room {
 
 impl Room {
     pub const fn free() -> Self {
-        Self::Taken(Taken(Vec::new()))
+        Self::Taken(Taken { execution: String::new(), counts: Vec::new() })
     }
 }
 
 #[derive(Debug)]
-pub struct Taken(Vec<Count>);
+pub struct Taken {
+    execution: String,
+    counts: Vec<Count>,
+}
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Count {
     id: String,
     limit: Limit,
@@ -176,18 +180,35 @@ impl Quotas {
                 WriteResult::Refused(found) if found.get("last") != Some(&text(&execution)) => Some(count.limit),
                 WriteResult::Refused(_) | WriteResult::Done(_) => None,
             },
-            counts => self.count_all(counts, &execution, now, deadline.reserving(RESERVE)).await?,
+            _ => self.count_all(counts.clone(), &execution, now, deadline.reserving(RESERVE)).await?,
         };
-        Ok(refused.map_or(Room::Taken(Taken(counts)), Room::None))
+        Ok(refused.map_or(Room::Taken(Taken { execution, counts }), Room::None))
     }
 
-    /// Gives back the room of an execution that did not begin.
+    /// Gives back the room of an execution that did not begin. The same execution may take room again.
     pub async fn release(&self, taken: Taken) -> Result<()> {
-        let given = taken.0.iter().map(|count| {
-            let update = self.table.update(id(&count.id), "SET #count = #count - :one").when("#count > :zero");
-            update.with([(":one", number(1)), (":zero", number(0))]).unless_refused()
-        });
-        join_all(given).await.into_iter().try_for_each(|given| given.map(drop))
+        let Taken { execution, counts } = &taken;
+        let given = counts.iter().map(|count| self.release_one(count, execution));
+        join_all(given).await.into_iter().collect()
+    }
+
+    async fn release_one(&self, count: &Count, execution: &str) -> Result<()> {
+        let given = self
+            .less(count, ", #last = :released")
+            .when("#count > :zero AND #last = :execution")
+            .with([(":execution", text(execution)), (":released", text(released(execution)))]);
+        match given.attempt().await? {
+            WriteResult::Done(_) => Ok(()),
+            // The SDK sent the update again after a lost answer.
+            WriteResult::Refused(found) if found.get("last") == Some(&text(released(execution))) => Ok(()),
+            // Others were counted since.
+            WriteResult::Refused(_) => self.less(count, "").when("#count > :zero").unless_refused().await.map(drop),
+        }
+    }
+
+    fn less(&self, count: &Count, change: &str) -> Write {
+        let less = self.table.update(id(&count.id), format!("SET #count = #count - :one{change}"));
+        less.with([(":one", number(1)), (":zero", number(0))])
     }
 
     fn count(&self, count: &Count, execution: &str, now: Timestamp) -> Write {
@@ -196,7 +217,7 @@ impl Quotas {
                 id(&count.id),
                 "SET #count = if_not_exists(#count, :zero) + :one, #last = :execution, #expires_at = :expires_at",
             )
-            // `last` is the last counted execution: when the SDK resends an update after a lost answer, it must not count twice.
+            // When the SDK resends an update after a lost answer, it must not count twice.
             .when("attribute_not_exists(#count) OR (#count < :most AND #last <> :execution)")
             .with([
                 (":zero", number(0)),
@@ -209,7 +230,7 @@ impl Quotas {
 
     async fn count_all(
         &self,
-        counts: &[Count],
+        mut counts: Vec<Count>,
         execution: &str,
         now: Timestamp,
         deadline: Deadline,
@@ -219,10 +240,41 @@ impl Quotas {
             let writes = counts.iter().map(|count| self.count(count, execution, now)).collect();
             match transact(writes).await {
                 Ok(()) => return Ok(None),
-                Err(Refused::Condition(place)) => return Ok(counts.get(place).map(|count| count.limit)),
+                Err(Refused::Condition(place)) => {
+                    let rest = match self.left_to_count(&counts, execution).await? {
+                        Some(rest) if rest.len() < counts.len() => rest,
+                        _ => return Ok(counts.get(place).map(|count| count.limit)),
+                    };
+                    if rest.is_empty() {
+                        return Ok(None);
+                    }
+                    counts = rest;
+                }
                 Err(Refused::Busy(_)) if backoff.pause().await => {}
                 Err(Refused::Busy(error) | Refused::Other(error)) => return Err(error),
             }
         }
     }
+
+    /// The counters at which an execution gave its room back, if it has room at one of the others; else `None`. Room is taken at
+    /// all counters together, but may be given back at some of them only.
+    async fn left_to_count(&self, counts: &[Count], execution: &str) -> Result<Option<Vec<Count>>> {
+        let found = counts.iter().map(|count| self.table.item(id(&count.id), true));
+        let found = join_all(found).await.into_iter().collect::<Result<Vec<_>>>()?;
+        let last = |name: &str| {
+            let name = text(name);
+            move |row: &Option<Item>| row.as_ref().and_then(|row| row.get("last")) == Some(&name)
+        };
+        if !found.iter().any(last(execution)) {
+            return Ok(None);
+        }
+        let gave_back = last(&released(execution));
+        let rest = counts.iter().zip(&found).filter(|(_, row)| gave_back(row)).map(|(count, _)| count.clone());
+        Ok(Some(rest.collect()))
+    }
+}
+
+/// `last` of a counter at which the last counted execution gave its room back.
+fn released(execution: &str) -> String {
+    format!("released {execution}")
 }

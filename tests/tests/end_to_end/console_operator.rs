@@ -1,6 +1,6 @@
 //! The console in a browser, as somebody uses it who sees to calls and automations.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use local::standins::twilio::IncomingCall;
 use reqwest::Method;
@@ -24,6 +24,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     finds_the_failed_request(browser, &call).await;
     sees_the_receipt(user, chat, browser, &call).await;
     allows_what_waits(chat, browser, &run).await;
+    decides_about_the_request_that_was_read(user, chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     filters_stand_in_the_address(chat, browser, &call).await;
     events_are_replayed(chat, browser).await;
@@ -56,6 +57,9 @@ async fn call_with_a_failed_tool(user: &User<'_>) -> String {
 fn look(id: &str, zone: &str, approval: &Value) -> Value {
     json!({"id": id, "tool": "current_time", "parameters": {"timeZone": zone}, "approval": approval})
 }
+
+/// The button, once it acts.
+const ALLOW: &str = "#allow:not([aria-disabled])";
 
 /// Starts a run of a new automation with these actions; its id.
 async fn run_of(user: &User<'_>, name: &str, actions: Value) -> String {
@@ -115,6 +119,7 @@ async fn allows_what_waits(chat: &Chat, browser: &Browser, run: &str) {
     browser.until("document.querySelector('.letter')?.innerText.includes('Europe/Lisbon')").await;
     browser.until("document.title.startsWith('(1) ')").await;
     picture(browser, "approval").await;
+    browser.find(ALLOW).await;
     browser.press("a").await;
     browser.press(ENTER).await;
     browser.find("[data-approval=approved]").await;
@@ -125,6 +130,63 @@ async fn allows_what_waits(chat: &Chat, browser: &Browser, run: &str) {
     picture(browser, "run").await;
     // The address leads another tab to the same run.
     assert!(browser.address().await.ends_with(&format!("#/{}/runs/{run}", chat.at("/slug"))));
+}
+
+/// A decided request stays on the page, whoever decided, and the next one takes no click before it can be read.
+async fn decides_about_the_request_that_was_read(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let about = &user.stack.description;
+    let ask = async |method: Method, path: &str| {
+        let path = format!("/api/{}/approvals{path}", about.slug);
+        let (status, answer) = user.send(method, &path, Some(&about.token), None).await;
+        assert!(status.is_success(), "{path}: {answer}");
+        answer
+    };
+    let reasons = ["The first question.", "The second question.", "The third question."];
+    let mut ids = Vec::new();
+    for reason in reasons {
+        run_of(user, reason, json!([look("look", "Europe/Lisbon", &json!({"reason": reason}))])).await;
+        let id = async || {
+            let pending = ask(Method::GET, "?status=pending").await;
+            let found = pending["items"].as_array().unwrap().iter().find(|asked| asked["reason"] == reason).cloned();
+            found.map(|asked| asked["id"].as_str().unwrap().to_owned())
+        };
+        let found = async {
+            loop {
+                match id().await {
+                    Some(id) => break id,
+                    None => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        ids.push(tokio::time::timeout(Duration::from_secs(30), found).await.expect("an approval"));
+    }
+    let shows = async |reason: &str, status: &str| {
+        let css = format!("document.querySelector('[data-approval={status}] header')?.innerText.includes('{reason}')");
+        browser.until(&css).await;
+    };
+    browser.open(&format!("{}#/{}/approvals", chat.at("/console_url"), chat.at("/slug"))).await;
+    shows(reasons[0], "pending").await;
+    ask(Method::POST, &format!("/{}/approve", ids[0])).await;
+    shows(reasons[0], "approved").await;
+    everybody_can_use(browser).await;
+    browser.open_with(TAB, "[data-following]").await;
+    shows(reasons[1], "pending").await;
+    browser.click(ALLOW).await;
+    shows(reasons[1], "approved").await;
+    // A click at the moment at which the third appears.
+    let click = "new MutationObserver((_, watch) => {
+        const allow = document.querySelector('[data-approval=pending] #allow');
+        if (!allow) return;
+        watch.disconnect();
+        allow.click();
+        window.clicked = true;
+      }).observe(document.body, { childList: true, subtree: true });";
+    browser.run(click, &json!([])).await;
+    browser.open_with(TAB, "[data-following]").await;
+    browser.until("window.clicked").await;
+    shows(reasons[2], "pending").await;
+    browser.click(ALLOW).await;
+    shows(reasons[2], "approved").await;
 }
 
 async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {

@@ -3,7 +3,7 @@
 
 use local::standins::{Fault, Standin, twilio};
 use serde_json::{Value, json};
-use tests::{World, ai_sms, api_request, phone};
+use tests::{Event, World, ai_sms, api_request, phone};
 
 use crate::async_tools::{answers, asked_for, background, crm_world, heard, live_call, moments};
 
@@ -192,4 +192,32 @@ async fn a_wish_that_cannot_be_met_is_refused_when_it_is_saved() {
     // Without arguments: the label and the result.
     let short = world.update(&lookup, &json!({"if_call_over": {"tool": sms["id"]}})).await.expect(200);
     assert_eq!(short["config_metadata"]["if_call_over"], json!({"tool": sms["id"]}));
+}
+
+/// Another worker has its turn when a result comes, the call ends, and that worker tells nothing more.
+#[tokio::test]
+async fn a_result_that_waits_for_another_worker_when_the_call_ends_is_sent_once() {
+    let (world, crm, call, _, lookup) = world().await;
+    world.aws.change("calls", &call, json!({"telling_until": 4_000_000_000_000_u64, "telling_worker": "other"}));
+    asked_for(&world, &lookup, &call).await;
+    answers(&crm, "orders", Fault::body(json!({"state": "shipped"})));
+    assert_eq!(world.run_queued().await, 0);
+    let ended = json!({"message": {"type": "status-update", "status": "ended", "call": {"id": call}}});
+    let bearer = format!("Bearer {}", world.options.webhook_bearer.as_ref().unwrap());
+    let event = Event::post("/api/vapi/events", &ended).header("authorization", &bearer);
+    world.send("calls", &event).await.expect(200);
+    world.vapi.end_call(&call);
+    // The delayed message waits until the other one's turn is over.
+    for until in [4_000_000_000_000_u64, 1] {
+        world.aws.change("calls", &call, json!({"telling_until": until}));
+        let later = world.aws.receive("executions", 60).expect("a message for later");
+        assert_eq!(world.run_batch(later).await, 0);
+    }
+    run(&world).await;
+    assert_eq!(texts(&world), [(phone(1), "Your order is shipped.".to_owned())]);
+    let failed = moments(&world, &call, "result_failed").await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert!(failed[0]["sent_by"].is_string(), "{failed:?}");
+    let row = world.aws.row("calls", &call).unwrap();
+    assert_eq!((&row["to_tell"], row.get("telling")), (&json!([]), None), "{row}");
 }

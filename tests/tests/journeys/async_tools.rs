@@ -408,6 +408,77 @@ async fn a_worker_that_dies_while_telling_releases_its_turn_and_tells_nothing_tw
     assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), false)]);
 }
 
+/// A worker takes the result and stops: before the message to VAPI, or before it records the outcome.
+#[tokio::test]
+async fn a_result_of_a_worker_that_stops_is_told_at_most_once_and_recorded() {
+    for (fault, told) in [
+        (aws::Fault::new("UpdateItem", "calls", aws::Trouble::StallAfter).after(1), 0),
+        (aws::Fault::new("UpdateItem", "calls", aws::Trouble::StallBefore).after(2), 1),
+    ] {
+        let (world, crm) = crm_world().await;
+        let call = live_call(&world).await;
+        let tool = background(&world, &crm, "orders", "note").await;
+        answers(&crm, "orders", Fault::body(json!("A-1")).times(4));
+        asked_for(&world, &tool, &call).await;
+        let message = world.aws.messages("executions").remove(0).to_string();
+        world.aws.inject(fault);
+        tokio::select! {
+            _ = world.run_queued() => panic!("nothing stalled"),
+            () = world.aws.stalled() => {}
+        }
+        // SQS delivers the message again, before and after the end of the stopped worker's turn.
+        world.aws.post("executions", &message);
+        assert_eq!(world.run_queued().await, 0);
+        assert_eq!(moments(&world, &call, "result_failed").await.len(), 0, "the other one may still be telling");
+        world.aws.change("calls", &call, json!({"telling_until": 1}));
+        let later = world.aws.receive("executions", 60).expect("a message for later");
+        assert_eq!(world.run_batch(later).await, 0);
+        world.aws.post("executions", &message);
+        assert_eq!(world.run_queued().await, 0);
+        assert_eq!(heard(&world, &call).len(), told);
+        let failed = moments(&world, &call, "result_failed").await;
+        let [failed] = &failed[..] else { panic!("one result may not have been told: {failed:?}") };
+        assert!(failed["reason"].as_str().unwrap().contains("not known"), "{failed}");
+        // The next result is told as ever.
+        asked_for(&world, &tool, &call).await;
+        assert_eq!(world.run_queued().await, 0);
+        assert_eq!(heard(&world, &call).len(), told + 1);
+    }
+}
+
+/// The SDK repeats an update whose answer is lost.
+#[tokio::test]
+async fn a_lost_answer_of_the_database_tells_a_result_once() {
+    for operation in 0..4 {
+        let (world, crm) = crm_world().await;
+        let call = live_call(&world).await;
+        let tool = background(&world, &crm, "orders", "note").await;
+        answers(&crm, "orders", Fault::body(json!("A-1")));
+        asked_for(&world, &tool, &call).await;
+        world.aws.inject(aws::Fault::new("UpdateItem", "calls", aws::Trouble::DropAfter).after(operation));
+        assert_eq!(world.run_queued().await, 0);
+        assert_eq!(heard(&world, &call).len(), 1, "update {operation}");
+        let row = world.aws.row("calls", &call).unwrap();
+        let recorded = row["background_told"].as_array().unwrap();
+        assert_eq!((recorded.len(), recorded[0].get("error")), (1, None), "update {operation}: {row}");
+        assert!(row.get("telling_until").is_none(), "update {operation}: {row}");
+    }
+}
+
+#[tokio::test]
+async fn an_outage_before_the_telling_has_the_result_told_later() {
+    let (world, crm) = crm_world().await;
+    let call = live_call(&world).await;
+    let tool = background(&world, &crm, "orders", "note").await;
+    answers(&crm, "orders", Fault::body(json!("A-1")).times(2));
+    asked_for(&world, &tool, &call).await;
+    world.aws.inject(aws::Fault::throttled("UpdateItem", "calls").after(1));
+    assert_eq!(world.run_queued().await, 1);
+    assert!(heard(&world, &call).is_empty());
+    assert_eq!(world.run_queued().await, 0);
+    assert_eq!(heard(&world, &call), [(format!("{HEADING}\norders: \"A-1\""), false)]);
+}
+
 #[tokio::test]
 async fn a_call_that_ends_between_two_results_is_told_the_first_alone() {
     let (world, crm) = crm_world().await;

@@ -5,9 +5,15 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use shared::models::Timestamp;
+use shared::{
+    Deadline,
+    models::Timestamp,
+    store::{Counted, Database, Quotas, Room, Taken, Window},
+};
 use tests::{
-    Answer, Fault, Options, Trouble, World, ai_sms, api_request, phone,
+    Answer, Fault, Options, Trouble, World, ai_sms, api_request,
+    aws::{TABLE_PREFIX, sdk_config},
+    phone,
     standins::{self, twilio, vapi::ToolCall},
 };
 
@@ -368,4 +374,94 @@ async fn recipients_of_the_authors_own_must_be_allowed() {
     assert_eq!(wrong.wrong_fields(), ["recipients.fixedValues[0]"]);
     let edited = world.update(&tool, &json!({"allowed_recipients": null})).await.expect(200);
     assert!(edited["config_metadata"].get("allowed_recipients").is_none());
+}
+
+const ROOM: Duration = Duration::from_secs(30);
+
+/// The rooms of a person and a number, of `most` each, as the store counts them.
+struct Rooms {
+    world: World,
+    quotas: Quotas,
+    most: u32,
+}
+
+impl Rooms {
+    async fn of(most: u32) -> Self {
+        let world = World::start().await;
+        let database = Database::connect(&sdk_config(&world.aws.url), TABLE_PREFIX);
+        Self { quotas: Quotas::new(&database), world, most }
+    }
+
+    async fn take(&self, counted: &[Counted], name: &str) -> Option<Taken> {
+        let wanted: Vec<_> = counted.iter().map(|&counted| (counted, Window::Call("ours"), self.most)).collect();
+        let organization = self.world.home.organization_id.parse().unwrap();
+        match self.quotas.take_each(organization, &wanted, Some(name), Deadline::after(ROOM)).await.unwrap() {
+            Room::Taken(taken) => Some(taken),
+            Room::None(_) => None,
+        }
+    }
+
+    fn counts(&self) -> Vec<Value> {
+        counts(&self.world).iter().map(|row| row["count"].clone()).collect()
+    }
+}
+
+#[tokio::test]
+async fn room_that_was_given_back_is_taken_again_under_the_same_name() {
+    for counted in [&[Counted::PlacedCalls][..], &[Counted::PlacedCalls, Counted::ClaimChecks]] {
+        let rooms = Rooms::of(1).await;
+        for _ in 0..3 {
+            let taken = rooms.take(counted, "one").await.expect("room");
+            assert!(rooms.counts().iter().all(|count| count == 1), "{:?}", rooms.counts());
+            rooms.quotas.release(taken).await.unwrap();
+            assert!(rooms.counts().iter().all(|count| count == 0), "{:?}", rooms.counts());
+        }
+        // A repetition takes the same room, and another execution none.
+        let _first = rooms.take(counted, "one").await.expect("room");
+        let _again = rooms.take(counted, "one").await.expect("the same room");
+        assert!(rooms.take(counted, "two").await.is_none());
+        assert!(rooms.counts().iter().all(|count| count == 1), "{:?}", rooms.counts());
+    }
+}
+
+#[tokio::test]
+async fn a_repetition_after_another_execution_in_one_of_two_rooms_is_not_counted_again() {
+    let both = [Counted::PlacedCalls, Counted::ClaimChecks];
+    let rooms = Rooms::of(2).await;
+    let _first = rooms.take(&both, "one").await.expect("room");
+    let _other = rooms.take(&both[..1], "two").await.expect("room");
+    let _again = rooms.take(&both, "one").await.expect("the same room");
+    let mut counts = rooms.counts();
+    counts.sort_by_key(ToString::to_string);
+    assert_eq!(counts, [1, 2]);
+}
+
+/// The release fails at one of two counters.
+#[tokio::test]
+async fn room_that_was_given_back_in_part_is_completed() {
+    for after in [0, 1] {
+        let both = [Counted::PlacedCalls, Counted::ClaimChecks];
+        let rooms = Rooms::of(1).await;
+        let first = rooms.take(&both, "one").await.expect("room");
+        rooms.world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::Error("AccessDenied")).after(after));
+        rooms.quotas.release(first).await.unwrap_err();
+        let _again = rooms.take(&both, "one").await.expect("room");
+        assert_eq!(rooms.counts(), [1, 1]);
+    }
+}
+
+/// The SDK repeats an update whose answer is lost.
+#[tokio::test]
+async fn a_lost_answer_gives_room_back_once() {
+    for names in [["one", "two"], ["two", "one"]] {
+        let rooms = Rooms::of(2).await;
+        let mut taken = Vec::new();
+        for name in names {
+            taken.push((name, rooms.take(&[Counted::PlacedCalls], name).await.expect("room")));
+        }
+        let (_, one) = taken.into_iter().find(|(name, _)| *name == "one").unwrap();
+        rooms.world.aws.inject(Fault::new("UpdateItem", "idempotency", Trouble::DropAfter));
+        rooms.quotas.release(one).await.unwrap();
+        assert_eq!(rooms.counts(), [1], "{names:?}");
+    }
 }

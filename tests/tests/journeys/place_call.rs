@@ -6,7 +6,7 @@ use shared::models::Timestamp;
 use tests::{
     Answer, Event, World,
     automation::AMPLE,
-    distant_weekday,
+    aws, distant_weekday,
     logs::Logs,
     phone,
     standins::{DropAt, Fault, llm::Turn},
@@ -174,6 +174,22 @@ async fn quotas_hold_for_the_number_and_for_the_person() {
     assert_eq!(outbound(&world).len(), 2);
     let rows = world.aws.rows("executions");
     assert!(rows.iter().any(|row| row["status"] == "limited"), "{rows:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_an_outage_postpones_is_placed_and_counted_once() {
+    let world = world().await;
+    let tool = world.attached(&call_back(&world, &json!({"async": true}))).await;
+    world.call_tool(&world.call(&tool, json!({"to": phone(2)}))).await.result();
+    world.aws.inject(aws::Fault::throttled("GetItem", "do_not_call"));
+    assert_eq!(world.run_queued().await, 1);
+    assert_eq!(placed(&world).len(), 0);
+    assert_eq!(world.run_queued().await, 0);
+    let rows = world.aws.rows("executions");
+    assert_eq!((placed(&world).len(), &rows[0]["status"]), (1, &json!("succeeded")), "{rows:?}");
+    let claims = world.aws.rows("idempotency");
+    let counts: Vec<_> = claims.iter().filter_map(|row| row.get("count")).collect();
+    assert_eq!(counts, [&json!(1), &json!(1)]);
 }
 
 #[tokio::test]

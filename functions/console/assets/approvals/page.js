@@ -15,6 +15,8 @@ import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
 
 const EVERY = 1_500;
+/** A request takes no decision before it has been shown for so long: a click or key may be meant for what was there before. */
+const READABLE_AFTER = 700;
 /** Survives a new sign-in, which leaves the page. */
 const DRAFT = 'switchboard.reason.';
 const FILTERS = [['', 'All'], ['pending', 'Pending'], ['approved', 'Allowed'], ['refused', 'Refused'], ['expired', 'Expired']];
@@ -23,12 +25,15 @@ export function View({ api, slug, role, at, refresh }) {
   const { status = '' } = at.query;
   const rows = useRows(`${slug} ${status}`, (cursor) => api.read('approvals', { limit: 50, cursor, status: status || null }));
   const hrefOf = ({ id }) => addressOf({ slug, page: 'approvals', id, query: { status } });
-  const chosen = at.id ?? mostUrgent(rows.items)?.id ?? null;
+  // The first shown stays, whatever is decided meanwhile.
+  const begun = useRef({});
+  const place = `${slug} ${status} ${at.id ?? ''}`;
+  if (begun.current.place !== place) begun.current = { place, id: at.id };
+  const chosen = (begun.current.id ??= mostUrgent(rows.items)?.id ?? null);
+  const following = mostUrgent(rows.items, chosen);
   const onDecided = (approval) => {
-    goesOn = true;
     rows.put(approval);
     refresh();
-    location.hash = hrefOf(mostUrgent(rows.items, approval.id) ?? approval);
   };
   const columns = [
     { head: 'What and to whom', cls: 'wrap', cell: (item) => wordsOf(item.tool), below: (item) => html`<span class="below quiet"><bdi>${recipientsIn(item) || item.reason || item.action_id}</bdi></span>` },
@@ -49,24 +54,26 @@ export function View({ api, slug, role, at, refresh }) {
           groupOf=${(item) => (item.status === 'pending' ? 'Wait for a decision' : 'Decided')} />
         <p class="pagenote"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>r</kbd> refuse · <kbd>Enter</kbd> confirms</p>
       </div>
-      ${chosen ? html`<${Detail} key=${chosen} id=${chosen} api=${api} slug=${slug} role=${role} back=${addressOf({ slug, page: 'approvals', query: { status } })} onDecided=${onDecided} />` : html`<div></div>`}
+      ${chosen ? html`<${Detail} key=${chosen} id=${chosen} api=${api} slug=${slug} role=${role} back=${addressOf({ slug, page: 'approvals', query: { status } })} onDecided=${onDecided} following=${following && html`<a class="btn" data-following href=${hrefOf(following)}>Next: <bdi>${titleOf(following)}</bdi></a>`} />` : html`<div></div>`}
     </div>
   <//>`;
 }
 
-/** After a decision reading goes on at the next approval's heading. */
-let goesOn = false;
-
-function Detail({ id, api, slug, role, back, onDecided }) {
+function Detail({ id, api, slug, role, back, onDecided, following }) {
   const live = useLive(id, () => api.read(`approvals/${id}`), (approval) => (approval === null || approval.status === 'pending' ? EVERY : null));
   const { data: approval, error, at } = live;
   const of = useLive(approval?.automation_id ?? null, () => api.read(`automations/${approval.automation_id}`), () => null);
   const heading = useRef(null);
+  const ours = useRef(false);
+  const decided = (newer) => {
+    ours.current = true;
+    live.put(newer);
+    onDecided(newer);
+  };
   useEffect(() => {
-    if (!goesOn || !heading.current) return;
-    goesOn = false;
-    heading.current.focus();
-  }, [approval]);
+    // The buttons are gone.
+    if (ours.current) heading.current.focus();
+  }, [approval?.status]);
   const failed = error && html`<${Failed} what="The approval" error=${error} at=${at} again=${live.again} />`;
   const close = html`<a class="back" data-close href=${back}><${Icon} name="left" />All approvals</a>`;
   if (!approval) return html`<article class="decide">${close}${failed || html`<${Skeleton} what="The approval" />`}</article>`;
@@ -78,6 +85,7 @@ function Detail({ id, api, slug, role, back, onDecided }) {
       <p><${Status} of=${approval.status}>${pending ? `Waits for a decision, ${left(approval.expires_at)}` : null}<//></p>
       <h2 id="h-ask" tabindex="-1" ref=${heading}><bdi>${titleOf(approval)}</bdi></h2>
       <p class="quiet"><bdi>${name}</bdi> asks${approval.reason ? html`: “<bdi>${approval.reason}</bdi>”` : '.'}</p>
+      ${!pending && following && html`<p>${following}</p>`}
     </header>
     <section aria-labelledby="h-ex"><h3 id="h-ex">Exactly this is sent</h3>
       <div class="letter">
@@ -93,7 +101,7 @@ function Detail({ id, api, slug, role, back, onDecided }) {
       <div><dt>Run</dt><dd><a href=${addressOf({ slug, page: 'runs', id: approval.run_id })}><bdi>${name}</bdi></a>, action <code>${approval.action_id}</code></dd></div>
       <div><dt>Asked</dt><dd>${exact(approval.created_at)}, ${relative(approval.created_at)}</dd></div>
     </dl></section>
-    ${pending && html`<${Verdict} approval=${approval} api=${api} role=${role} onDecided=${onDecided} again=${live.again} />`}
+    ${pending && html`<${Verdict} approval=${approval} api=${api} role=${role} onDecided=${decided} again=${live.again} />`}
   </article>`;
 }
 
@@ -117,10 +125,15 @@ function Followed({ approval }) {
 /** By a button each, or the keys `a` and `r`, which choose a button, and Enter. */
 function Verdict({ approval, api, role, onDecided, again }) {
   const [{ busy, problem }, tell] = useState({});
+  const [readable, show] = useState(false);
   const reason = useRef(null);
   const allow = useRef(null);
   const refuse = useRef(null);
   const refused = whyNot(role, 'admin');
+  useEffect(() => {
+    const timer = setTimeout(() => show(true), READABLE_AFTER);
+    return () => clearTimeout(timer);
+  }, []);
   useEffect(() => {
     const onKeyDown = (event) => {
       if (isField(event.target) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
@@ -132,8 +145,9 @@ function Verdict({ approval, api, role, onDecided, again }) {
     document.addEventListener('keydown', onKeyDown);
     return () => document.removeEventListener('keydown', onKeyDown);
   }, []);
+  const off = refused || busy || !readable ? 'true' : null;
   const decide = async (verdict) => {
-    if (refused || busy) return;
+    if (off) return;
     const said = reason.current.value.trim();
     if (verdict === 'refuse' && said === '') {
       tell({ problem: 'Write why you refuse: the run is told.' });
@@ -154,10 +168,9 @@ function Verdict({ approval, api, role, onDecided, again }) {
     event.preventDefault();
     decide('refuse');
   };
-  const off = refused || busy ? 'true' : null;
   return html`<form class="verdict" aria-label="Your decision" onSubmit=${(event) => event.preventDefault()}>
     <label for="why">Reason <span class="quiet">needed to refuse</span></label>
-    <textarea id="why" rows="2" maxlength="1000" ref=${reason} disabled=${Boolean(refused)} aria-describedby="verdict-problem" onKeyDown=${entered}
+    <textarea id="why" rows="2" maxlength="1000" ref=${reason} disabled=${Boolean(refused)} readonly=${Boolean(busy)} aria-describedby="verdict-problem" onKeyDown=${entered}
       onInput=${({ target }) => sessionStorage.setItem(DRAFT + approval.id, target.value)} defaultValue=${sessionStorage.getItem(DRAFT + approval.id) ?? ''}></textarea>
     <p id="verdict-problem" class="small ${problem ? 'wrong' : 'quiet'}" role=${problem ? 'alert' : null}>${problem ?? refused ?? ''}</p>
     <div class="chips">

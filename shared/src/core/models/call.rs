@@ -139,6 +139,9 @@ pub struct Call {
     /// Results of background tools that wait to be told, in the order of their arrival.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_tell: Vec<ResultToTell>,
+    /// Those that a worker has taken, until their outcome is recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub telling: Vec<ResultToTell>,
     /// The executions of background tools whose results came, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<String>,
@@ -336,6 +339,7 @@ impl Call {
             context_injected_at: None,
             told_later: Vec::new(),
             to_tell: Vec::new(),
+            telling: Vec::new(),
             background: Vec::new(),
             background_told: Vec::new(),
             read_back: None,

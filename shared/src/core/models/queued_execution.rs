@@ -12,6 +12,8 @@ pub enum Queued {
     Execution(QueuedExecution),
     /// The start of a call has waited long enough for its tools: send the results that exist.
     ContextDue { organization_id: OrganizationId, call_id: CallId },
+    /// A worker has had time to tell a call its results of background tools: tell those that still wait.
+    ResultsDue { organization_id: OrganizationId, call_id: CallId },
 }
 
 /// An execution to carry out. Its caller was verified before it was queued.
