@@ -6,6 +6,7 @@ use tests::browser::{Browser, CONTROL, ESCAPE, TAB};
 
 use crate::{
     User,
+    console_forms::{go_on, hold_the_saving},
     console_operator::picture,
     console_page::{complaints, everybody_can_use, sign_in_at},
     conversation::Chat,
@@ -57,7 +58,11 @@ async fn a_mistake_is_repaired_by_its_button(browser: &Browser) {
 
 async fn it_is_saved_and_activated(browser: &Browser) {
     browser.reach(TAB, "#definition").await;
+    hold_the_saving(browser).await;
     browser.press_with(CONTROL, "s").await;
+    browser.until("window.goOn").await;
+    browser.until("document.querySelector('#definition').readOnly").await;
+    go_on(browser).await;
     browser.find("[data-saved='1']").await;
     everybody_can_use(browser).await;
     browser.open_with(TAB, "#activate").await;

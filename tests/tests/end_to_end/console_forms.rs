@@ -22,6 +22,7 @@ pub(crate) async fn are_filled_in(user: &User<'_>, chat: &Chat, browser: &Browse
     it_is_called(user, browser, &tool).await;
     a_table_is_loaded(user, chat, browser).await;
     a_hook_is_made(chat, browser).await;
+    nothing_is_typed_while_a_form_is_saved(chat, browser).await;
     every_page_can_be_used(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -117,6 +118,46 @@ async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     browser.reload().await;
     browser.find("[data-hook=active]").await;
     browser.until("!document.querySelector('#shown-secret')").await;
+}
+
+/// What is typed then would be neither saved nor kept.
+async fn nothing_is_typed_while_a_form_is_saved(chat: &Chat, browser: &Browser) {
+    let numbers = format!("{}#/{}/numbers", chat.at("/console_url"), chat.at("/slug"));
+    browser.open(&numbers).await;
+    browser.click("a[data-row]").await;
+    hold_the_saving(browser).await;
+    browser.enter("#number-label", " of the shop").await;
+    browser.until("window.goOn").await;
+    browser.press(" and more").await;
+    let label = "document.querySelector('#number-label').value.endsWith(' of the shop')";
+    browser
+        .until(&format!("{label} && document.querySelector('form.saved[aria-busy=true] #number-label:disabled')"))
+        .await;
+    go_on(browser).await;
+    browser
+        .until(&format!("{label} && document.querySelector('form.saved:not([aria-busy]) #number-label:enabled')"))
+        .await;
+    browser.until_shown("of the shop").await;
+}
+
+/// Keeps the next request that saves something in the page, as `goOn`.
+pub(crate) async fn hold_the_saving(browser: &Browser) {
+    let hold = "
+        const asks = window.fetch;
+        window.goOn = null;
+        const saves = ({ method, body } = {}) => ['PATCH', 'POST'].includes(method) && !String(body).includes('\"dry_run\":true');
+        window.fetch = (address, asked) => {
+          if (!saves(asked)) return asks(address, asked);
+          window.fetch = asks;
+          return new Promise((go) => { window.goOn = go; }).then(() => asks(address, asked));
+        };
+    ";
+    browser.run(hold, &json!([])).await;
+}
+
+/// Sends the kept request.
+pub(crate) async fn go_on(browser: &Browser) {
+    browser.run("window.goOn()", &json!([])).await;
 }
 
 async fn every_page_can_be_used(chat: &Chat, browser: &Browser) {

@@ -9,7 +9,8 @@ import { begun, cleaned } from './schema.js';
 
 /**
  * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws the part beside
- * the form; `placed` moves a problem to its field. The other properties are the form's.
+ * the form; `placed` moves a problem to its field. The other properties are the form's. Its fields are disabled while it is saved: what was
+ * typed then would be neither saved nor kept.
  */
 export function SavedForm(given) {
   const { schemas, error, again } = useSchemas();
@@ -21,12 +22,18 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save'
   const draft = useDraft(of, () => begin?.(schemas) ?? begun(typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema, schemas), since);
   const [{ busy, problem, fields = [], saved, count = 0 }, tell] = useState({});
   const form = useRef(null);
+  const left = useRef(null);
+  useEffect(() => {
+    // A disabled field loses the focus.
+    if (!busy && left.current?.isConnected && document.activeElement === document.body) left.current.focus();
+  }, [busy]);
   useEffect(() => {
     if (count > 0) (form.current.querySelector('[aria-invalid=true]') ?? form.current.querySelector('[role=alert]'))?.focus();
   }, [count]);
   const submit = async (event) => {
     event.preventDefault();
     if (busy || refused) return;
+    left.current = document.activeElement;
     tell({ busy: true });
     try {
       const answer = await send(cleaned(draft.value));
@@ -43,9 +50,9 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save'
     if (saved) tell({});
   };
   return html`<form class="saved" novalidate ref=${form} onSubmit=${submit} aria-busy=${busy ? 'true' : null}>
-      ${draft.kept && html`<div class="say" data-kept><p>What you typed before is here again.</p><div class="acts"><button type="button" class="btn" onClick=${draft.discard}>Discard it</button></div></div>`}
+      ${draft.kept && html`<div class="say" data-kept><p>What you typed before is here again.</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
       ${problem && html`<div class="say bad" role="alert" tabindex="-1" data-refused><${Icon} name="bad" /><p>${fields.length > 0 ? some : problem}</p></div>`}
-      <${Form} schemas=${schemas} value=${draft.value} onChange=${set} problems=${fields} disabled=${Boolean(refused)} ...${look} />
+      <${Form} schemas=${schemas} value=${draft.value} onChange=${set} problems=${fields} disabled=${Boolean(refused || busy)} ...${look} />
       <div class="chips"><button class="btn main" data-save aria-disabled=${refused || busy ? 'true' : null}>${busy ? 'Saving…' : save}</button>
         <span class="quiet small" role="status">${refused ?? (saved ? 'Saved.' : draft.changed ? 'Not saved yet. It is kept in this tab.' : '')}</span></div>
     </form>
