@@ -94,6 +94,9 @@ pub(crate) async fn start_run(
     let prompt = asked.as_ref().map(|asked| asked.prompt_with(&found, &mut problems));
     let (asked, prompt) = problems.into_result(asked.zip(prompt))?;
     let run = row(deps, organization, by.clone(), keyed.as_ref(), asked);
+    if keyed.is_none() {
+        deps.queue.put_if_lost(organization, run.id).await?;
+    }
     let created = deps.runs.create(&run, &prompt, &deps.budgets, on_own_key, deadline).await;
     match (created, keyed) {
         (Ok(()), _) => Ok(Begun::Now(RunView::from(deps.queue.put(run).await?))),

@@ -158,7 +158,7 @@ async fn decides_about_the_request_that_was_read(user: &User<'_>, chat: &Chat, b
                 }
             }
         };
-        ids.push(tokio::time::timeout(Duration::from_secs(30), found).await.expect("an approval"));
+        ids.push(tokio::time::timeout(Duration::from_secs(30), found).await.unwrap());
     }
     let shows = async |reason: &str, status: &str| {
         let css = format!("document.querySelector('[data-approval={status}] header')?.innerText.includes('{reason}')");

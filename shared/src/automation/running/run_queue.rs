@@ -11,9 +11,11 @@ use crate::{
     store::AutomationRuns,
 };
 
+/// By then, a run's message was sent or its process is dead.
+const LOST_AFTER: Duration = Duration::from_secs(60);
 const NOT_QUEUED: &str = "The run could not be put on the queue; start it again.";
 
-/// Queues runs for `run-loop`. The row is written first, so every message refers to an existing run.
+/// Queues runs for `run-loop`, which drops the message of a run without a row.
 #[derive(Clone)]
 pub struct RunQueue {
     pub runs: AutomationRuns,
@@ -57,9 +59,13 @@ impl RunQueue {
         self.queue.send(&QueuedRun { organization_id, run_id }).await.map_err(Error::from)
     }
 
-    /// `delay`: at most 15 minutes.
-    pub async fn wake_later(&self, organization_id: OrganizationId, run_id: RunId, delay: Duration) -> Result<()> {
-        let sent = self.queue.send_later(&QueuedRun { organization_id, run_id }, delay).await;
+    /// Before the row of a run that nobody starts again: a message in case this process dies between the row and
+    /// [`RunQueue::put`].
+    ///
+    /// # Errors
+    /// If the queue refuses the message; the row must not be written.
+    pub async fn put_if_lost(&self, organization_id: OrganizationId, run_id: RunId) -> Result<()> {
+        let sent = self.queue.send_later(&QueuedRun { organization_id, run_id }, LOST_AFTER).await;
         sent.map_err(|refused| Error::Unavailable("the queue of runs", Box::new(refused)))
     }
 }

@@ -13,8 +13,6 @@ use crate::{
 
 const NOT_COUNTED: &str = "The run could not be counted, so it did not begin; start it again.";
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
-/// By then, a run's message was sent or its process is dead.
-const LOST_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct RunStarter {
@@ -70,8 +68,7 @@ impl RunStarter {
     ) -> Result<(AutomationRun, bool)> {
         let (run, plan) = self.new_run(automation, cause, requested).await?;
         if cause.trigger == RunTrigger::Manual && requested.hash.is_none() {
-            // Nobody repeats this request, and the process may die between the row and its message.
-            self.queue.wake_later(run.organization_id, run.id, LOST_AFTER).await?;
+            self.queue.put_if_lost(run.organization_id, run.id).await?;
         }
         if self.queue.runs.create_planned(&run, &plan).await? {
             return Ok((self.count_and_put(automation, run).await?, true));
