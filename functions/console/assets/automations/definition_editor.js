@@ -84,8 +84,9 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
     } catch (error) {
       if (!base || !(error instanceof Refused) || error.status !== 409) throw error;
       const now = await api.read(path);
-      tell({ newer: now });
-      if (conflictOf(base, now) === 'content') return null;
+      const other = conflictOf(base, now) === 'content';
+      tell({ newer: now, busy: !other });
+      if (other) return null;
       // It was only activated or paused meanwhile.
       return send(text, `"${now.revision}"`);
     }
@@ -118,8 +119,8 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
     }
   };
   const repairs = (mistake) => {
-    const change = read.problem || refused ? null : repairOf(mistake, read, text);
-    const tool = read.problem || refused ? null : unreadTool(mistake, read, text);
+    const change = read.problem || refused || busy ? null : repairOf(mistake, read, text);
+    const tool = read.problem || refused || busy ? null : unreadTool(mistake, read, text);
     return [change && { word: change.word, act: () => replace(area.current, change) }, tool && { word: `Read ${tool} and add its fingerprint`, act: () => addFingerprint(tool) }].filter(Boolean);
   };
   useEffect(() => {
@@ -132,10 +133,10 @@ function DefinitionEditor({ of, begin, automation = null, api, slug, role, look,
   return html`<${Main} ...${look}>
     <div class="beside editing" data-editor=${automation ? 'edit' : 'new'}>
       <div class="body">
-        ${draft.kept && html`<div class="say" data-kept><p>Your text of before is here again.</p><div class="acts"><button type="button" class="btn" onClick=${draft.discard}>Discard it</button></div></div>`}
+        ${draft.kept && html`<div class="say" data-kept><p>Your text of before is here again.</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
         ${conflict && html`<${Conflict} theirs=${conflict} base=${base} value=${read.value} onKeep=${() => draft.set({ text, base: baseOf(conflict) })} onTake=${() => draft.set({ text: textOf(conflict.definition), base: baseOf(conflict) })} />`}
         ${problem && html`<div class="say bad" role="alert" data-refused><${Icon} name="bad" /><p>${problem}</p></div>`}
-        <${TextField} id="definition" label="Definition, as JSON" help="Tab indents. To leave the field press Esc, then Tab. Ctrl+S or ⌘S saves." value=${text} marks=${marks} readOnly=${Boolean(refused)} area=${area} onInput=${write} />
+        <${TextField} id="definition" label="Definition, as JSON" help="Tab indents. To leave the field press Esc, then Tab. Ctrl+S or ⌘S saves." value=${text} marks=${marks} readOnly=${Boolean(refused || busy)} area=${area} onInput=${write} />
         <div class="savebar"><button type="button" id="save-automation" class="btn main" aria-disabled=${refused || busy || conflict || blocked ? 'true' : null} aria-describedby="saving" onClick=${save}>${busy ? 'Saving…' : automation ? `Save version ${newest.version + 1}` : 'Save automation'}</button>
           <span class="quiet small" role="status" id="saving">${says}</span></div>
       </div>
