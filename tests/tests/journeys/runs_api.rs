@@ -437,7 +437,11 @@ async fn a_key_of_a_run_that_is_being_dropped_is_a_conflict() {
 #[tokio::test]
 async fn a_run_that_the_queue_does_not_take_is_over_and_says_so() {
     let world = World::start().await;
+    // Without the message before its row there is no run.
     world.aws.inject(not_sent());
+    world.start_run(&json!({"prompt": "Hello"})).await.expect(503);
+    assert_eq!(world.runs("").await.expect(200)["items"], json!([]));
+    world.aws.inject(not_sent().after(1));
     let refused = world.start_run(&json!({"prompt": "Hello"})).await;
     assert_eq!((refused.status, &refused.body["code"]), (503, &json!("unavailable")), "{}", refused.body);
     let runs = world.runs("").await.expect(200);
@@ -445,6 +449,21 @@ async fn a_run_that_the_queue_does_not_take_is_over_and_says_so() {
     assert_eq!((&run["status"], &run["started_at"]), (&json!("failed"), &Value::Null));
     assert!(text(&run["error"]).contains("queue") && run["finished_at"].is_string(), "{run}");
     assert_eq!(world.cancel_run(text(&run["id"])).await.status, 409);
+}
+
+#[tokio::test]
+async fn a_run_is_carried_out_after_a_crash_before_its_message() {
+    let world = World::start().await;
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
+    let body = json!({"prompt": "Hello"});
+    tokio::select! {
+        _ = world.start_run(&body) => panic!("it is not killed"),
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    world.llm.script([calls("return finalResponse();"), Turn::text("1")]);
+    world.deliver_runs().await;
+    assert_eq!(world.runs("").await.expect(200)["items"][0]["status"], "completed");
 }
 
 #[tokio::test]
