@@ -120,7 +120,7 @@ async fn a_hook_is_made(chat: &Chat, browser: &Browser) {
     browser.until("!document.querySelector('#shown-secret')").await;
 }
 
-/// What is typed then would be neither saved nor kept.
+/// Text typed then would be neither saved nor kept.
 async fn nothing_is_typed_while_a_form_is_saved(chat: &Chat, browser: &Browser) {
     let numbers = format!("{}#/{}/numbers", chat.at("/console_url"), chat.at("/slug"));
     browser.open(&numbers).await;

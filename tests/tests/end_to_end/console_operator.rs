@@ -132,7 +132,7 @@ async fn allows_what_waits(chat: &Chat, browser: &Browser, run: &str) {
     assert!(browser.address().await.ends_with(&format!("#/{}/runs/{run}", chat.at("/slug"))));
 }
 
-/// A decided request stays on the page, whoever decided, and the next one takes no click before it can be read.
+/// A decided request stays on the page, and the next takes no click before it can be read.
 async fn decides_about_the_request_that_was_read(user: &User<'_>, chat: &Chat, browser: &Browser) {
     let about = &user.stack.description;
     let ask = async |method: Method, path: &str| {

@@ -9,7 +9,7 @@ import { begun, cleaned } from './schema.js';
 
 /**
  * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws the part beside
- * the form; `placed` moves a problem to its field. The other properties are the form's. Its fields are disabled while it is saved: what was
+ * the form; `placed` moves a problem to its field. The other properties are the form's. Its fields are disabled while it is saved: text
  * typed then would be neither saved nor kept.
  */
 export function SavedForm(given) {

@@ -67,7 +67,8 @@ impl RunStarter {
         requested: &Requested,
     ) -> Result<(AutomationRun, bool)> {
         let (run, plan) = self.new_run(automation, cause, requested).await?;
-        if cause.trigger == RunTrigger::Manual && requested.hash.is_none() {
+        // A person asked, and without a key nobody can ask for the same run again.
+        if matches!(cause.trigger, RunTrigger::Manual | RunTrigger::Replay) && requested.hash.is_none() {
             self.queue.put_if_lost(run.organization_id, run.id).await?;
         }
         if self.queue.runs.create_planned(&run, &plan).await? {

@@ -12,7 +12,7 @@ pub enum Queued {
     Execution(QueuedExecution),
     /// The start of a call has waited long enough for its tools: send the results that exist.
     ContextDue { organization_id: OrganizationId, call_id: CallId },
-    /// A worker has had time to tell a call its results of background tools: tell those that still wait.
+    /// A worker's turn to tell a call its results of background tools is over: tell the results left.
     ResultsDue { organization_id: OrganizationId, call_id: CallId },
 }
 
