@@ -15,7 +15,7 @@ use axum::{
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tests::{Answer, Event, Fault, Options, World, automation::AMPLE, automation_event, http_server::Server};
+use tests::{Answer, Event, Fault, Options, Trouble, World, automation::AMPLE, automation_event, http_server::Server};
 
 /// A world with a service for books, which enter every item except `refused`.
 async fn books_with(options: Options) -> (World, Server) {
@@ -253,6 +253,15 @@ async fn an_event_is_replayed_in_a_dry_run_unless_it_is_to_act_again() {
     assert_eq!(entered(&books), ["lunch", "lunch"]);
     world.aws.put("events", &and(row, json!({"matched": [{"automation_id": id, "run_id": one["runs"][0]["id"]}]})));
     assert_eq!(replay(json!({})).await.expect(202)["runs"].as_array().unwrap().len(), 1);
+    // The process dies between the row and its message.
+    world.aws.inject(Fault::new("TransactWriteItems", "automation_runs", Trouble::StallAfter));
+    tokio::select! {
+        _ = replay(real.clone()) => panic!("it is not killed"),
+        () = world.aws.stalled() => {}
+    }
+    world.aws.clear_faults();
+    world.deliver_runs().await;
+    assert_eq!(entered(&books), ["lunch", "lunch", "lunch"]);
     world.automation("POST", &format!("/{id}/pause"), &Value::Null).await.expect(200);
     assert_eq!(replay(real).await.status, 409);
 }
