@@ -173,6 +173,9 @@ async fn decides_about_the_request_that_was_read(user: &User<'_>, chat: &Chat, b
     shows(reasons[1], "pending").await;
     browser.click(ALLOW).await;
     shows(reasons[1], "approved").await;
+    browser.find("[data-following]").await;
+    let next = browser.run("return document.querySelector('[data-following]').href", &json!([])).await;
+    assert!(next.as_str().unwrap().ends_with(&ids[2]), "{next} was decided");
     // A click at the moment at which the third appears.
     let click = "new MutationObserver((_, watch) => {
         const allow = document.querySelector('[data-approval=pending] #allow');

@@ -30,8 +30,11 @@ export function View({ api, slug, role, at, refresh }) {
   const place = `${slug} ${status} ${at.id ?? ''}`;
   if (begun.current.place !== place) begun.current = { place, id: at.id };
   const chosen = (begun.current.id ??= mostUrgent(rows.items)?.id ?? null);
-  const following = mostUrgent(rows.items, chosen);
+  // A list that was read before a decision still says pending.
+  const decided = useRef(new Set());
+  const following = mostUrgent(rows.items?.filter(({ id }) => !decided.current.has(id)), chosen);
   const onDecided = (approval) => {
+    decided.current.add(approval.id);
     rows.put(approval);
     refresh();
   };
@@ -68,11 +71,11 @@ function Detail({ id, api, slug, role, back, onDecided, following }) {
   const decided = (newer) => {
     ours.current = true;
     live.put(newer);
-    onDecided(newer);
   };
   useEffect(() => {
     // The buttons are gone.
     if (ours.current) heading.current.focus();
+    if (approval && approval.status !== 'pending') onDecided(approval);
   }, [approval?.status]);
   const failed = error && html`<${Failed} what="The approval" error=${error} at=${at} again=${live.again} />`;
   const close = html`<a class="back" data-close href=${back}><${Icon} name="left" />All approvals</a>`;
