@@ -19,7 +19,8 @@ pub use definition::diagnostics::{
 };
 pub use definition::schedule::ScheduleRule;
 pub use definition::steps::{
-    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil, all_actions,
+    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ForEach, LONGEST_WAIT, MOST_AT_ONCE, MOST_ITEMS, Step, Wait,
+    WaitUntil, all_actions,
 };
 pub use definition::trigger::{
     AGGREGATION_MODES, DAYS, INTERVALS, MISSED, MOST_CRON_EXPRESSIONS, MOST_EXCLUDED_DAYS, Missed, Polling,

@@ -1,9 +1,10 @@
-//! Runs actions in order.
+//! Runs actions in order, and those of a loop's items at the same time if the loop says so.
 //!
 //! Each result is stored before the next action begins, so a crash repeats nothing.
 
 use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use shared::{
     Error, Result,
     automation::{ActionRun, Definition, EffectQuota, Next, PlannedAction},
@@ -21,7 +22,7 @@ use crate::{
     called_automation::CalledAutomations,
     child_run::{Started, is_child_run, is_over},
     deps::Held,
-    journal::{Came, Stop, UnsavedStep, withdrawn},
+    journal::{Came, Stop, UnsavedSteps, withdrawn},
     verdict::{MOST_ATTEMPTS, ends_at},
     waiting,
 };
@@ -32,6 +33,23 @@ const SAVE_RESERVE: Duration = Duration::from_secs(8);
 const LEAST: Duration = Duration::from_secs(2);
 /// A service that asks for a longer pause is not retried.
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(20);
+
+/// The next step.
+enum Begun<'d> {
+    Call(Box<PlannedAction<'d>>),
+    /// It calls no tool.
+    Result(Box<ActionResult>),
+    /// Steps that are being taken must end first.
+    Nothing,
+    End(Ended<Stop>),
+}
+
+/// An action that was carried out.
+struct Worked {
+    place: String,
+    came: Result<Came>,
+    used: Spent,
+}
 
 pub(crate) struct Actions<'a> {
     pub(crate) held: Held<'a>,
@@ -45,50 +63,105 @@ pub(crate) struct Actions<'a> {
 }
 
 impl Actions<'_> {
-    /// Runs the remaining actions, as far as the time allows.
+    /// Runs the remaining actions, as far as the time allows. Those of a loop's items may run at the same time; once something
+    /// ends the steps, no further one begins, and those that are being taken are stored.
     ///
     /// # Errors
     /// An outage of ours before the next action had any effect.
     pub(crate) async fn carry_out(&self, mut actions: ActionRun<'_>, spent: &mut Spent) -> Result<Ended<Stop>> {
-        let Held { deps, run, lease, deadline } = self.held;
+        let Held { deps, run, lease, .. } = self.held;
         // No step was taken here yet, so no other invocation will have more time for it.
         let mut first = true;
+        let mut storing = true;
+        let mut end = None;
+        let mut taken: Vec<String> = Vec::new();
+        let mut working = FuturesUnordered::new();
         loop {
-            if !first && deadline.remaining() < SAVE_RESERVE {
-                return Ok(Ended::OutOfTime);
-            }
-            let result = match actions.next(Timestamp::now()) {
-                Next::Over(ending) if actions.failed_by_outages() => return Ok(Ended::Stopped(Stop::GivenUp(ending))),
-                Next::Over(ending) => return Ok(Ended::Over(ending)),
-                Next::Settled(result) => *result,
-                Next::Pause(pause, awaited) => {
-                    let pause = match awaited {
-                        Some(awaited) => waiting::begin_to_await(deps, run, pause, *awaited).await?,
-                        None => pause,
+            let begun = if end.is_none() { self.begin(&actions, &taken, first).await } else { Ok(Begun::Nothing) };
+            let came = match begun {
+                Ok(Begun::Call(planned)) => {
+                    taken.push(planned.id.clone());
+                    working.push(self.work(planned, first, *spent));
+                    continue;
+                }
+                Ok(Begun::Result(result)) => Ok(Came::Continue(result)),
+                Ok(Begun::Nothing) => {
+                    let Some(Worked { place, came, used }) = working.next().await else {
+                        return end.unwrap_or_else(|| Err(Error::internal("a run has no next step")));
                     };
-                    return Ok(Ended::Stopped(Stop::Waits(Waits::ForTime(pause))));
+                    taken.retain(|taken| *taken != place);
+                    *spent += used;
+                    came
                 }
-                Next::Call(planned) => match Box::pin(self.act(&planned, first, spent)).await {
-                    Ok(Came::Continue(result)) => *result,
-                    Ok(Came::Break(ended)) => return Ok(ended),
-                    // An outage at the first step counts as an attempt.
-                    Err(outage) if !first => {
-                        tracing::warn!(run.id = %run.id, "an action is postponed: {}", error::chain(&outage));
-                        return Ok(Ended::OutOfTime);
-                    }
-                    Err(outage) => return Err(outage),
-                },
+                Ok(Begun::End(ended)) => Ok(Came::Break(ended)),
+                Err(error) => Err(error),
             };
-            match deps.runs.save(run, lease, SavedStep::Action(&result), spent).await? {
-                Saved::Yes => {}
-                Saved::CancelRequested => {
-                    return Ok(Ended::Stopped(Stop::CancelRequested(UnsavedStep::Action(Box::new(result)))));
+            let result = match came {
+                Ok(Came::Continue(result)) => actions.numbered(*result),
+                Ok(Came::Break(ended)) => {
+                    end.get_or_insert(Ok(ended));
+                    continue;
                 }
-                Saved::Lost => return Ok(Ended::Stopped(Stop::LeaseLost)),
+                Err(outage) if first => {
+                    end.get_or_insert(Err(outage));
+                    continue;
+                }
+                Err(outage) => {
+                    tracing::warn!(run.id = %run.id, "an action is postponed: {}", error::chain(&outage));
+                    end.get_or_insert(Ok(Ended::OutOfTime));
+                    continue;
+                }
+            };
+            // After a failed write it is not known which results are stored; a repeated call gets its stored answer.
+            if !storing {
+                continue;
             }
-            actions.record(&result)?;
-            first = false;
+            if let Some(Ok(Ended::Stopped(Stop::CancelRequested(UnsavedSteps::Actions(unsaved))))) = &mut end {
+                actions.record(&result)?;
+                unsaved.push(result);
+                continue;
+            }
+            match deps.runs.save(run, lease, SavedStep::Action(&result), spent).await {
+                Ok(Saved::Yes) => {
+                    actions.record(&result)?;
+                    first = false;
+                }
+                Ok(Saved::CancelRequested) => {
+                    actions.record(&result)?;
+                    end = Some(Ok(Ended::Stopped(Stop::CancelRequested(UnsavedSteps::Actions(vec![result])))));
+                }
+                Ok(Saved::Lost) => (storing, end) = (false, Some(Ok(Ended::Stopped(Stop::LeaseLost)))),
+                Err(error) => (storing, end) = (false, Some(Err(error))),
+            }
         }
+    }
+
+    /// The next step that can be taken beside those at the `taken` places.
+    async fn begin<'d>(&self, actions: &ActionRun<'d>, taken: &[String], first: bool) -> Result<Begun<'d>> {
+        let Held { deps, run, deadline, .. } = self.held;
+        if !first && deadline.remaining() < SAVE_RESERVE {
+            return Ok(Begun::End(Ended::OutOfTime));
+        }
+        Ok(match actions.next_beside(taken, Timestamp::now()) {
+            Next::Over(ending) if actions.failed_by_outages() => Begun::End(Ended::Stopped(Stop::GivenUp(ending))),
+            Next::Over(ending) => Begun::End(Ended::Over(ending)),
+            Next::Settled(result) => Begun::Result(result),
+            Next::Call(planned) => Begun::Call(planned),
+            Next::Busy => Begun::Nothing,
+            Next::Pause(pause, awaited) => {
+                let pause = match awaited {
+                    Some(awaited) => waiting::begin_to_await(deps, run, pause, *awaited).await?,
+                    None => pause,
+                };
+                Begun::End(Ended::Stopped(Stop::Waits(Waits::ForTime(pause))))
+            }
+        })
+    }
+
+    async fn work<'d>(&self, planned: Box<PlannedAction<'d>>, first: bool, spent: Spent) -> Worked {
+        let mut after = spent;
+        let came = Box::pin(self.act(&planned, first, &mut after)).await;
+        Worked { place: planned.id, came, used: after - spent }
     }
 
     /// Runs an action, unless a person must approve it first.

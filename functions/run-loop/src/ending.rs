@@ -11,7 +11,7 @@ use shared::{
 
 use crate::{
     deps::Deps,
-    journal::{Stop, UnsavedStep},
+    journal::{Stop, UnsavedSteps},
 };
 
 /// Stores the end of a run. For a cancelled run, the run or approval that it waits for ends first, so that a crash cannot leave
@@ -21,7 +21,7 @@ pub(crate) async fn end(
     run: &AutomationRun,
     lease: Lease,
     ending: &Ending,
-    unsaved: Option<&UnsavedStep>,
+    unsaved: Option<&UnsavedSteps>,
     spent: &Spent,
     outage: bool,
 ) -> Result<()> {
@@ -32,7 +32,7 @@ pub(crate) async fn end(
     }
     let (status, result, error) = (ending.status, ending.result.as_ref(), ending.error.as_deref());
     let end = RunEnd { status, result, error, outage };
-    if deps.runs.end(run, lease, unsaved.map(UnsavedStep::step), spent, end).await? {
+    if deps.runs.end(run, lease, &unsaved.map(UnsavedSteps::steps).unwrap_or_default(), spent, end).await? {
         report_end(run, status);
         wake_parent(deps, run).await;
     } else {

@@ -52,8 +52,8 @@ impl CostMeter<'_> {
 /// The reason why a run stops here.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The run was cancelled; this step is not stored yet.
-    CancelRequested(UnsavedStep),
+    /// The run was cancelled; these steps are not stored yet.
+    CancelRequested(UnsavedSteps),
     /// Another invocation continues it.
     LeaseLost,
     /// The organization's budget is used up.
@@ -72,18 +72,19 @@ pub(crate) enum Stop {
 pub(crate) type Came = ControlFlow<Ended<Stop>, Box<ActionResult>>;
 
 #[derive(Debug)]
-pub(crate) enum UnsavedStep {
+pub(crate) enum UnsavedSteps {
     Answer(RunAnswer),
     Reply(RunReply),
-    Action(Box<ActionResult>),
+    /// Several, if items of a loop ran at the same time.
+    Actions(Vec<ActionResult>),
 }
 
-impl UnsavedStep {
-    pub(crate) const fn step(&self) -> SavedStep<'_> {
+impl UnsavedSteps {
+    pub(crate) fn steps(&self) -> Vec<SavedStep<'_>> {
         match self {
-            Self::Answer(answer) => SavedStep::Answer(answer),
-            Self::Reply(reply) => SavedStep::Reply(reply),
-            Self::Action(action) => SavedStep::Action(action),
+            Self::Answer(answer) => vec![SavedStep::Answer(answer)],
+            Self::Reply(reply) => vec![SavedStep::Reply(reply)],
+            Self::Actions(results) => results.iter().map(SavedStep::Action).collect(),
         }
     }
 }
@@ -99,7 +100,7 @@ impl Journal for RunJournal<'_> {
         let saved = self.runs.save(self.run, self.lease, SavedStep::Answer(answer), dialogue.spent());
         // The cost counts even if the answer cannot be saved.
         let (saved, ()) = join!(saved, self.meter.add(answer.cost));
-        Ok(match stop(saved?, || UnsavedStep::Answer(answer.clone())) {
+        Ok(match stop(saved?, || UnsavedSteps::Answer(answer.clone())) {
             // The calls of the answer come next.
             ControlFlow::Continue(()) => withdrawn(self.automations, self.run)
                 .await?
@@ -110,7 +111,7 @@ impl Journal for RunJournal<'_> {
 
     async fn replied(&mut self, reply: &RunReply, dialogue: &Dialogue) -> Result<ControlFlow<Stop>> {
         let saved = self.runs.save(self.run, self.lease, SavedStep::Reply(reply), dialogue.spent()).await?;
-        Ok(stop(saved, || UnsavedStep::Reply(reply.clone())))
+        Ok(stop(saved, || UnsavedSteps::Reply(reply.clone())))
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) async fn withdrawn(automations: &Automations, run: &AutomationRun) ->
     })
 }
 
-fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedStep) -> ControlFlow<Stop> {
+fn stop(saved: Saved, unsaved: impl FnOnce() -> UnsavedSteps) -> ControlFlow<Stop> {
     match saved {
         Saved::Yes => ControlFlow::Continue(()),
         Saved::CancelRequested => ControlFlow::Break(Stop::CancelRequested(unsaved())),

@@ -9,7 +9,7 @@ use shared::{
     store::Waits,
 };
 
-use crate::journal::{Stop, UnsavedStep};
+use crate::journal::{Stop, UnsavedSteps};
 
 /// Attempts without a single step.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;
@@ -21,8 +21,8 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It is over. A step that is not stored yet is written with the end.
-    End(Ending, Option<UnsavedStep>),
+    /// It is over. Steps that are not stored yet are written with the end.
+    End(Ending, Option<UnsavedSteps>),
     /// It is over because of an outage, ours or a vendor's, which does not count against its automation.
     GiveUp(Ending),
     /// It continues in another invocation, at once.
@@ -212,8 +212,8 @@ mod tests {
         assert!(ending.error.unwrap().contains("own_cost_per_month of 5 is used up until 2026-11-20"));
         let answer: RunAnswer =
             serde_json::from_value(json!({"step": 1, "text": "", "started_at": NOW, "duration_ms": 1})).unwrap();
-        let stop = Stop::CancelRequested(UnsavedStep::Answer(answer));
-        let Verdict::End(ending, Some(UnsavedStep::Answer(answer))) = decided(Ended::Stopped(stop), &run, 0) else {
+        let stop = Stop::CancelRequested(UnsavedSteps::Answer(answer));
+        let Verdict::End(ending, Some(UnsavedSteps::Answer(answer))) = decided(Ended::Stopped(stop), &run, 0) else {
             panic!("the step is written with the end")
         };
         assert_eq!((ending.status, answer.step), (RunStatus::Cancelled, 1));

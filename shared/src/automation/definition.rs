@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use self::{
     diagnostics::{Code, Diagnostic, Diagnostics, Severity, child},
     fields::{Members, wrong_type},
-    steps::{Step, StepReader, all_actions},
+    steps::{Step, StepReader, all_actions, check_same_time},
     trigger::Trigger,
 };
 use super::expressions::{conditions::Condition, data};
@@ -130,6 +130,11 @@ impl Definition {
         let (body, catch) = body(&mut members, &variables);
         let quotas = limits::quotas(&mut members);
         let approvals = limits::approvals(&mut members, matches!(body, AutomationBody::Prompt(_)));
+        if let AutomationBody::Actions(steps) = &body {
+            for steps in [steps, &catch] {
+                check_same_time(steps, !approvals.is_empty(), members.report);
+            }
+        }
         // An option of the request, not stored.
         members.boolean("dry_run");
         members.finish();

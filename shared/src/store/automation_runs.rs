@@ -299,7 +299,7 @@ impl AutomationRuns {
     pub async fn save(&self, run: &AutomationRun, lease: &Lease, step: SavedStep<'_>, spent: &Spent) -> Result<Saved> {
         let mut saved = lease.update_in_transaction("SET #spent = :spent, #attempts = :none, #updated_at = :now");
         if let SavedStep::Action(result) = step {
-            saved = counted(saved, result);
+            saved = counted(saved, [result]);
             if result.kind == StepKind::Wait {
                 saved = saved.and(" REMOVE #pause");
             }
@@ -322,12 +322,12 @@ impl AutomationRuns {
         Ok(if now.cancel_requested_at.is_some() { Saved::CancelRequested } else { Saved::Lost })
     }
 
-    /// Writes `last` in the same transaction and releases the lease. False if the lease is lost.
+    /// Writes the `last` steps in the same transaction and releases the lease. False if the lease is lost.
     pub async fn end(
         &self,
         run: &AutomationRun,
         lease: Lease,
-        last: Option<SavedStep<'_>>,
+        last: &[SavedStep<'_>],
         spent: &Spent,
         end: RunEnd<'_>,
     ) -> Result<bool> {
@@ -345,11 +345,14 @@ impl AutomationRuns {
             ended = ended.and(", #outage = :outage").with([(":outage", AttributeValue::Bool(true))]);
         }
         let mut ended = ended.and(" REMOVE #lease_token, #lease_until");
-        if let Some(SavedStep::Action(result)) = last {
-            ended = counted(ended, result);
+        let results: Vec<&ActionResult> = last.iter().filter_map(SavedStep::action).collect();
+        if !results.is_empty() {
+            ended = counted(ended, results);
         }
         let mut writes = vec![ended];
-        writes.extend(last.map(|step| self.step(run, step)).transpose()?);
+        for step in last {
+            writes.push(self.step(run, *step)?);
+        }
         if let Some(result) = end.result {
             writes.push(self.put(run, RESULT, to_item(&StoredResult { result: result.to_string() })?));
         }
@@ -525,7 +528,14 @@ fn started(run: &AutomationRun) -> Change {
     }
 }
 
-impl SavedStep<'_> {
+impl<'s> SavedStep<'s> {
+    const fn action(&self) -> Option<&'s ActionResult> {
+        match self {
+            Self::Action(result) => Some(result),
+            _ => None,
+        }
+    }
+
     fn item(self) -> Result<(String, Item)> {
         // Four digits sort in numerical order.
         Ok(match self {

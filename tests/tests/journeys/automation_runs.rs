@@ -13,6 +13,7 @@ mod nested;
 mod pauses;
 mod repeated_actions;
 mod run_retry;
+mod same_time;
 mod withdrawn;
 mod without_output;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     automation::{
-        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_CRON_EXPRESSIONS,
+        AGGREGATION_MODES, DAYS, INTERVALS, LONGEST_WAIT, MISSED, MOST_ACTIONS, MOST_AT_ONCE, MOST_CRON_EXPRESSIONS,
         MOST_EXCLUDED_DAYS, MOST_ITEMS, Operator, TRIGGER_TYPES,
     },
     models::{ApprovalEffect, ApprovalRequest, AutomationQuotas, RunLimits},
@@ -156,6 +156,7 @@ fn action() -> Value {
         "as": text("for_each: the name of the item in its actions; item unless given"),
         "key": text("for_each: what identifies an item, {{row.id}}; its content unless given"),
         "max_items": number(1..=MOST_ITEMS, "for_each: a longer list fails the loop; 100 unless given"),
+        "at_once": number(1..=MOST_AT_ONCE, "for_each: items that run at the same time; 1 unless given"),
         "actions": inner_actions("for_each: the actions for each item"),
         "choose": choose,
         "otherwise": inner_actions("choose: the actions if no when holds"),

@@ -24,7 +24,7 @@ fn definitions() -> Vec<Value> {
     }, {"id": "again", "tool": "slack_post_message", "approval": true}]);
     let tell = json!([{"id": "caught", "tool": "slack_post_message"}]);
     let steps = json!([
-        {"id": "each", "for_each": "{{rows}}", "as": "row", "key": "{{row.id}}", "max_items": 5, "actions": [{"id": "a", "tool": "t"}]},
+        {"id": "each", "for_each": "{{rows}}", "as": "row", "key": "{{row.id}}", "max_items": 5, "at_once": 2, "actions": [{"id": "a", "tool": "t"}]},
         {"id": "either", "choose": [{"when": clause, "actions": [{"id": "b", "tool": "t"}]}], "otherwise": [{"id": "c", "tool": "t"}]},
         {"id": "pause", "wait": {"minutes": 5}},
         {"id": "paid", "output_as": "payment", "wait": {"for_event": {

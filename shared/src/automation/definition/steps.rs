@@ -5,6 +5,7 @@
 //! may share them, because only one of them runs.
 
 mod reader;
+mod same_time;
 
 use jiff::{
     civil::{Date, DateTime},
@@ -12,7 +13,7 @@ use jiff::{
 };
 use serde_json::Value;
 
-pub(in crate::automation::definition) use self::reader::StepReader;
+pub(in crate::automation::definition) use self::{reader::StepReader, same_time::check_same_time};
 use super::{Action, OnError};
 use crate::{
     automation::expressions::conditions::Condition,
@@ -23,6 +24,8 @@ use crate::{
 pub const DEEPEST_STEPS: usize = 4;
 /// The highest value of `max_items`.
 pub const MOST_ITEMS: u64 = 1_000;
+/// The highest value of `at_once`.
+pub const MOST_AT_ONCE: u64 = 5;
 /// In minutes: 30 days.
 pub const LONGEST_WAIT: u64 = 30 * 24 * 60;
 
@@ -34,7 +37,7 @@ pub enum Step {
     Wait(Wait),
 }
 
-/// A loop: its actions run for each item of a list, one item after the other.
+/// A loop: its actions run for each item of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForEach {
     /// JSON pointer into the definition.
@@ -48,6 +51,8 @@ pub struct ForEach {
     pub key: Option<String>,
     pub steps: Vec<Step>,
     pub max_items: usize,
+    /// Items that run at the same time.
+    pub at_once: usize,
     /// After an item that failed.
     pub on_error: OnError,
     pub output_as: Option<String>,

@@ -1,6 +1,10 @@
 //! The data that paths of templates and conditions resolve against.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use jiff::{SignedDuration, Zoned, civil::Weekday, tz::TimeZone};
 use serde_json::{Map, Value};
@@ -85,10 +89,10 @@ pub(super) fn lowered(value: &Value) -> Value {
     }
 }
 
-/// Outputs of a run's actions, by `output_as`.
+/// Outputs of a run's actions, by `output_as`. A copy shares the values.
 #[derive(Debug, Clone, Default)]
 pub struct Outputs {
-    given: BTreeMap<String, Lowered<'static>>,
+    given: BTreeMap<String, Arc<Lowered<'static>>>,
     lacking: BTreeMap<String, Lacking>,
 }
 
@@ -117,12 +121,12 @@ impl Lacking {
 impl Outputs {
     pub fn give(&mut self, name: &str, output: Value) {
         self.lacking.remove(name);
-        self.given.insert(name.to_owned(), output.into());
+        self.given.insert(name.to_owned(), Arc::new(output.into()));
     }
 
     /// The output of this name, if its action gave one.
     pub(in crate::automation) fn given(&self, name: &str) -> Option<&Value> {
-        self.given.get(name).map(Lowered::value)
+        self.given.get(name).map(|output| output.value())
     }
 
     /// All outputs that were given, by name.

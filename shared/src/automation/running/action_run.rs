@@ -10,13 +10,15 @@
 
 mod choices;
 mod ending;
+mod lanes;
 mod loops;
 mod pauses;
 mod planned;
+mod recording;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -26,8 +28,8 @@ use crate::{
     automation::{
         RunData,
         definition::{
-            Action, OnError,
-            steps::{Choose, ERROR, Step, all_actions, outputs_of},
+            Action,
+            steps::{Choose, Step, all_actions, outputs_of},
         },
         expressions::{
             conditions::{Condition, Explanation, MOST_COMPARED},
@@ -54,6 +56,8 @@ const ROOM_TO_CATCH: usize = 50;
 /// Bytes, per action.
 const LONGEST_ERROR: usize = 2_000;
 
+type Kept = Arc<HashMap<(String, StepKind), ActionResult>>;
+
 #[derive(Debug, Clone)]
 pub struct ActionRun<'a> {
     steps: &'a [Step],
@@ -65,7 +69,9 @@ pub struct ActionRun<'a> {
     /// The open lists of steps; the innermost is the last.
     frames: Vec<Frame<'a>>,
     /// Results of an earlier run that this one keeps, by place.
-    kept: HashMap<(String, StepKind), ActionResult>,
+    kept: Kept,
+    /// The beginning of all places, if these are the steps of one item of a loop.
+    item: Option<String>,
     /// Results so far, and their bytes.
     results: usize,
     bytes: usize,
@@ -107,6 +113,8 @@ impl<'a> Frame<'a> {
 enum Position<'r, 'a> {
     /// A step, with its index in its list.
     Step(&'a Step, usize),
+    /// Items of a loop that run at the same time.
+    Lanes(&'r OpenLoop<'a>),
     /// All items of a loop are done.
     LoopEnd(&'r OpenLoop<'a>),
     Over,
@@ -120,6 +128,8 @@ pub enum Next<'a> {
     Settled(Box<ActionResult>),
     /// The run goes on at a later time, or when the event comes; the event is absent if the pause has begun.
     Pause(RunPause, Option<Box<EventToAwait>>),
+    /// Nothing can begin before a step ends that is being taken.
+    Busy,
     Over(Ending),
 }
 
@@ -141,14 +151,22 @@ impl<'a> ActionRun<'a> {
         data: &'a RunData,
         results: &[ActionResult],
     ) -> Result<Self> {
+        let mut run = Self::of(steps, (variables, data, Outputs::default()));
+        run.catch = catch;
+        results.iter().try_for_each(|result| run.record(result))?;
+        Ok(run)
+    }
+
+    fn of(steps: &'a [Step], (variables, data, outputs): (&'a Map<String, Value>, &'a RunData, Outputs)) -> Self {
         let mut run = Self {
             steps,
-            catch,
+            catch: &[],
             variables,
             data,
-            outputs: Outputs::default(),
+            outputs,
             frames: vec![Frame::of(steps)],
-            kept: HashMap::new(),
+            kept: Kept::default(),
+            item: None,
             results: 0,
             bytes: 0,
             tally: Tally::default(),
@@ -156,15 +174,22 @@ impl<'a> ActionRun<'a> {
             catching: None,
         };
         run.outputs.await_those_of(steps);
-        results.iter().try_for_each(|result| run.record(result))?;
-        Ok(run)
+        run
     }
 
     /// The results that the run keeps from an earlier one, in place of calls.
     #[must_use]
-    pub fn keeping(self, kept: Vec<ActionResult>) -> Self {
+    pub fn keeping(mut self, kept: Vec<ActionResult>) -> Self {
         let kept = kept.into_iter().map(|result| ((result.place().to_owned(), result.kind), result)).collect();
-        Self { kept, ..self }
+        self.keep(&Arc::new(kept));
+        self
+    }
+
+    fn keep(&mut self, kept: &Kept) {
+        self.kept = Arc::clone(kept);
+        for going in self.frames.iter_mut().filter_map(|frame| frame.item_of.as_mut()) {
+            going.lanes.iter_mut().for_each(|lane| lane.run.keep(kept));
+        }
     }
 
     /// The outputs of the results so far, by `output_as`.
@@ -199,6 +224,7 @@ impl<'a> ActionRun<'a> {
         let Some(frame) = self.frames.last() else { return Position::Over };
         match (&frame.item_of, frame.steps.get(frame.next)) {
             (Some(going), _) if going.is_over => Position::LoopEnd(going),
+            (Some(going), _) if !going.lanes.is_empty() => Position::Lanes(going),
             (_, Some(step)) => Position::Step(step, frame.next),
             _ => Position::Over,
         }
@@ -207,17 +233,27 @@ impl<'a> ActionRun<'a> {
     /// The beginning of the places of the next steps: `each[42].`.
     fn prefix(&self) -> &str {
         let innermost = self.frames.iter().rev().find_map(|frame| frame.item_of.as_ref());
-        innermost.map_or("", |going| &going.prefix)
+        innermost.map_or(self.item.as_deref().unwrap_or_default(), |going| &going.prefix)
     }
 
     /// `now` becomes the start time of the step.
     pub fn next(&self, now: Timestamp) -> Next<'a> {
+        self.next_beside(&[], now)
+    }
+
+    /// As [`Self::next`], while the steps at these places are being taken.
+    pub fn next_beside(&self, taken: &[String], now: Timestamp) -> Next<'a> {
+        let position = self.position();
+        if !taken.is_empty() && !matches!(position, Position::Lanes(_)) {
+            return Next::Busy;
+        }
         if self.stopped.is_some() && self.catching.is_none() {
             return Next::Over(self.ending());
         }
-        let (step, at) = match self.position() {
+        let (step, at) = match position {
             Position::Over => return Next::Over(self.ending()),
             Position::LoopEnd(going) => return Next::Settled(Box::new(self.end_of_loop(going, now))),
+            Position::Lanes(going) => return self.next_of_lanes(going, taken, now),
             Position::Step(step, at) => (step, at),
         };
         let id = id_of(step, at);
@@ -277,6 +313,12 @@ impl<'a> ActionRun<'a> {
         self.data.with(self.variables, &self.outputs)
     }
 
+    /// The result with its number in the run: results of items that run at the same time come in any order.
+    #[must_use]
+    pub fn numbered(&self, result: ActionResult) -> ActionResult {
+        ActionResult { index: self.index(), ..result }
+    }
+
     fn index(&self) -> u32 {
         u32::try_from(self.results).unwrap_or(u32::MAX)
     }
@@ -323,196 +365,6 @@ impl<'a> ActionRun<'a> {
         } else {
             Err(Box::new(with_error(ActionStatus::Skipped, does_not_hold(&explained), result)))
         }
-    }
-
-    /// Records a saved result.
-    ///
-    /// # Errors
-    /// If its output is not JSON, or it belongs to another step.
-    pub fn record(&mut self, result: &ActionResult) -> Result<()> {
-        self.results += 1;
-        let texts = [&result.arguments, &result.output, &result.error, &result.condition_result];
-        self.bytes += texts.into_iter().flatten().map(String::len).sum::<usize>();
-        let output =
-            result.output.as_deref().map(serde_json::from_str::<Value>).transpose().map_err(Error::internal)?;
-        let (step, id) = match self.position() {
-            Position::Over => return Ok(()),
-            Position::LoopEnd(going) if result.kind == StepKind::ForEachEnd && result.action_id == going.each.id => {
-                self.leave_loop(result, output);
-                self.go_on();
-                return Ok(());
-            }
-            Position::LoopEnd(going) => return Err(misplaced(result, &going.each.id)),
-            Position::Step(step, at) => (step, id_of(step, at)),
-        };
-        if result.action_id != id || result.kind != kind_of(step) {
-            return Err(misplaced(result, &id));
-        }
-        if let Some(frame) = self.frames.last_mut() {
-            frame.next += 1;
-        }
-        match step {
-            Step::Action(action) => self.record_action(action, result, output),
-            Step::ForEach(each) => self.enter_loop(each, result, output),
-            Step::Choose(choose) => self.enter_branch(choose, result, output.as_ref()),
-            Step::Wait(wait) => {
-                self.give(wait.output_as.as_deref(), result, output);
-                if result.status == ActionStatus::Failed {
-                    self.failed(result);
-                }
-            }
-        }
-        self.go_on();
-        Ok(())
-    }
-
-    fn record_action(&mut self, action: &'a Action, result: &ActionResult, output: Option<Value>) {
-        self.tally.saw(result, output.as_ref());
-        let is_limit = output.as_ref().is_some_and(planned::is_usage_limit);
-        self.give(action.output_as.as_deref(), result, output);
-        match result.status {
-            ActionStatus::Succeeded | ActionStatus::NotSent => self.tally.done += 1,
-            ActionStatus::Skipped => {}
-            ActionStatus::Failed | ActionStatus::Unknown | ActionStatus::Refused => {
-                self.failed(result);
-                let stops = (action.on_error == OnError::Stop)
-                    .then(|| format!("the run was to stop if {} fails", result.place()));
-                if is_limit {
-                    self.stop_run(format!("the usage limit of {} is exceeded", result.tool));
-                } else {
-                    self.catch_or_stop(&action.catch, failure(result, result.error.clone()), stops);
-                }
-            }
-        }
-    }
-
-    /// Gives or withholds the output of a step, by its outcome.
-    fn give(&mut self, name: Option<&str>, result: &ActionResult, output: Option<Value>) {
-        let Some(name) = name else { return };
-        match without_output(result.status) {
-            Some(became) => self.outputs.lack(name, &result.action_id, became),
-            None => self.outputs.give(name, output.unwrap_or_default()),
-        }
-    }
-
-    /// Counts a failure, also for the items of the loops around it.
-    fn failed(&mut self, result: &ActionResult) {
-        let why = self.tally.failed(result);
-        for going in self.frames.iter_mut().filter_map(|frame| frame.item_of.as_mut()) {
-            going.item_failed.get_or_insert_with(|| why.clone());
-        }
-        for going in self.frames.iter_mut().filter_map(|frame| frame.branch_of.as_mut()) {
-            going.failed.get_or_insert_with(|| why.clone());
-        }
-    }
-
-    /// Begins the `catch` of a failed step, or stops the run or item if it is to stop and has none.
-    fn catch_or_stop(&mut self, steps: &'a [Step], error: Value, stops: Option<String>) {
-        if !steps.is_empty() {
-            self.catch(steps, error, stops);
-        } else if let Some(why) = stops {
-            self.stop(why);
-        }
-    }
-
-    fn catch(&mut self, steps: &'a [Step], error: Value, stops: Option<String>) {
-        let before = self.outputs.given(ERROR).cloned();
-        self.outputs.give(ERROR, error);
-        for (name, _) in outputs_of(steps) {
-            self.outputs.forget(name);
-        }
-        self.outputs.await_those_of(steps);
-        self.frames.push(Frame { caught: Some(Caught { stops, before }), ..Frame::of(steps) });
-    }
-
-    /// Begins the automation's `catch`, if something failed and the actions are over.
-    fn catch_all(&mut self) {
-        let is_over = self.stopped.is_some() || matches!(self.position(), Position::Over);
-        if self.catch.is_empty() || self.catching.is_some() || !is_over {
-            return;
-        }
-        let Some(message) = self.summary() else { return };
-        self.catching = Some(self.left());
-        self.outputs.give(ERROR, json!({"message": message, "places": self.tally.places()}));
-        self.outputs.await_those_of(self.catch);
-        self.frames = vec![Frame::of(self.catch)];
-    }
-
-    /// Top-level steps that were not started.
-    fn left(&self) -> usize {
-        self.frames.first().map_or(0, |frame| frame.steps.len().saturating_sub(frame.next))
-    }
-
-    fn stop_run(&mut self, why: String) {
-        if self.catching.is_some() {
-            self.frames.clear();
-        } else {
-            self.stopped = Some(why);
-        }
-    }
-
-    /// Ends the item around a failed step, or else the run. A choice with a `catch` in between catches first.
-    fn stop(&mut self, why: String) {
-        match self.frames.iter().rposition(|frame| frame.item_of.is_some() || frame.branch_of.is_some()) {
-            Some(place) => {
-                self.frames.truncate(place + 1);
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.next = frame.steps.len();
-                    if let Some(going) = &mut frame.branch_of {
-                        going.stops = Some(why);
-                    }
-                }
-            }
-            None => self.stop_run(why),
-        }
-    }
-
-    /// Leaves the lists that are done, begins the next item of a loop, and stops a run that has become too large.
-    fn go_on(&mut self) {
-        loop {
-            let is_outermost = self.frames.len() <= 1;
-            let Some(frame) = self.frames.last_mut().filter(|frame| frame.next >= frame.steps.len()) else { break };
-            match &mut frame.item_of {
-                Some(going) if going.is_over => break,
-                Some(going) => {
-                    going.finish_item(&mut self.outputs);
-                    if going.is_over {
-                        break;
-                    }
-                    frame.next = 0;
-                }
-                None if is_outermost => break,
-                None => {
-                    let Some(Frame { caught, branch_of, .. }) = self.frames.pop() else { break };
-                    if let Some(going) = branch_of {
-                        self.leave_branch(*going);
-                    }
-                    if let Some(Caught { stops, before }) = caught {
-                        self.outputs.forget(ERROR);
-                        if let Some(before) = before {
-                            self.outputs.give(ERROR, before);
-                        }
-                        if let Some(why) = stops {
-                            self.stop(why);
-                        }
-                    }
-                }
-            }
-        }
-        // The automation's catch still tells of the limit.
-        let extra = if self.catching.is_some() { ROOM_TO_CATCH } else { 0 };
-        let is_full = self.results >= MOST_RESULTS + extra || self.bytes >= MOST_BYTES + extra * LARGEST_OUTPUT;
-        if is_full && (self.stopped.is_none() || self.catching.is_some()) && !matches!(self.position(), Position::Over)
-        {
-            let most = if self.results >= MOST_RESULTS {
-                format!("{MOST_RESULTS} steps")
-            } else {
-                format!("{} MB of results", MOST_BYTES / (1024 * 1024))
-            };
-            self.tally.refuse(&format!("a run has at most {most}; split the automation"));
-            self.stop_run(format!("a run has at most {most}"));
-        }
-        self.catch_all();
     }
 }
 

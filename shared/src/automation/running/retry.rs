@@ -123,7 +123,7 @@ impl RunStarter {
         let (planned, kept) = if has_catch || actions.iter().chain(&earlier).any(DefinedStep::is_nested) {
             let earlier = (earlier.as_slice(), earlier_catch.as_slice());
             let stopped_at = nested::stopped_at(earlier, &definition.variables, &data, &whole.actions)?;
-            nested::plan(actions, earlier.0, &results, stopped_at.as_deref())
+            nested::plan(actions, earlier.0, &results, &stopped_at)
         } else {
             let unrecorded = unrecorded(&earlier, &definition, &data, &results)?;
             let steps = steps(actions, &earlier, &results, unrecorded);

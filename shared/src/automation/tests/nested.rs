@@ -51,7 +51,7 @@ fn mistakes_in_nested_steps_are_told_at_their_place() {
         (("/actions/1/key", json!("id")), "/actions/1/key", "invalid_value"),
         (("/actions/1/key", json!("{{row.nme}}")), "/actions/1/key", "unknown_path"),
         (("/actions/1/max_items", json!(1_001)), "/actions/1/max_items", "invalid_value"),
-        (("/actions/1/at_once", json!(5)), "/actions/1/at_once", "invalid_value"),
+        (("/actions/1/at_once", json!(6)), "/actions/1/at_once", "invalid_value"),
         (("/actions/1/tool", json!("read_rows")), "/actions/1/tool", "unknown_field"),
         (("/actions/1/retries", json!(1)), "/actions/1/retries", "unknown_field"),
         (("/actions/1/actions", json!([])), "/actions/1/actions", "wrong_body"),

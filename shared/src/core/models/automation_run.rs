@@ -1,6 +1,9 @@
 //! Runs of automations: request, progress and steps.
 
-use std::{ops::AddAssign, str::FromStr};
+use std::{
+    ops::{AddAssign, Sub},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -341,6 +344,21 @@ impl AddAssign for Spent {
         self.completion_tokens += more.completion_tokens;
         self.cached_tokens += more.cached_tokens;
         self.cost += more.cost;
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+
+    fn sub(self, less: Self) -> Self {
+        Self {
+            iterations: self.iterations - less.iterations,
+            calls: self.calls - less.calls,
+            prompt_tokens: self.prompt_tokens - less.prompt_tokens,
+            completion_tokens: self.completion_tokens - less.completion_tokens,
+            cached_tokens: self.cached_tokens - less.cached_tokens,
+            cost: self.cost - less.cost,
+        }
     }
 }
 

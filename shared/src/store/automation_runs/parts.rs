@@ -67,8 +67,12 @@ impl Parts {
 }
 
 /// Adds to the row's counts of actions.
-pub(super) fn counted(change: Write, result: &ActionResult) -> Write {
-    let (executed, failed) = result.counts();
+pub(super) fn counted<'r>(change: Write, results: impl IntoIterator<Item = &'r ActionResult>) -> Write {
+    let add = |(all, fails): (i64, i64), result: &ActionResult| {
+        let (executed, failed) = result.counts();
+        (all + i64::from(executed), fails + i64::from(failed))
+    };
+    let (executed, failed) = results.into_iter().fold((0, 0), add);
     let counted = change.and(" ADD #actions_executed :executed, #actions_failed :failed");
-    counted.with([(":executed", number(executed.into())), (":failed", number(failed.into()))])
+    counted.with([(":executed", number(executed)), (":failed", number(failed))])
 }

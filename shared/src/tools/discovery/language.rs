@@ -15,9 +15,10 @@ pub struct LanguagePart {
 }
 
 const FOR_EACH: &str = "A loop: an action with for_each in place of tool. Its actions run for each item of the list, one item after the \
-other; as names the item. key says what identifies an item, so that it is done once ({{row.id}}; else its content). A list with more than \
+other unless at_once says otherwise; as names the item. key says what identifies an item, so that it is done once ({{row.id}}; else its content). A list with more than \
 max_items (100, at most 1000) fails the loop before its first item. on_error of an action in it: stop ends the item; on_error of the loop: \
-stop ends loop and run after a failed item. output_as gathers [{key, succeeded, error, outputs: {name: output}}].";
+stop ends loop and run after a failed item. at_once (1, at most 5) items run at the same time, if none of them waits, asks or has a run of its own. \
+output_as gathers [{key, succeeded, error, outputs: {name: output}}].";
 
 const CHOOSE: &str = "A choice: an action with choose in place of tool. The first branch whose when holds runs, and no other; otherwise runs \
 if none holds. If a when is about the output of a failed action, no branch runs. Branches may use the same output_as.";

@@ -182,8 +182,8 @@ impl Work<'_> {
                     _ => RunStatus::Completed,
                 };
                 let end = RunEnd { status, result: None, error: None, outage: false };
-                let last = last.as_ref().map(SavedStep::Action);
-                runs.end(&run, lease, last, &Spent::default(), end).await.expect("the store answers");
+                let last: Vec<_> = last.iter().map(SavedStep::Action).collect();
+                runs.end(&run, lease, &last, &Spent::default(), end).await.expect("the store answers");
             }
             Action::Return(invocation) | Action::Crash(invocation) => {
                 self.invocations[invocation] = Invocation::default();

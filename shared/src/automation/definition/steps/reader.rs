@@ -14,8 +14,8 @@ use super::{
         limits,
         trigger::{Trigger, webhook},
     },
-    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ERROR, ForEach, LONGEST_WAIT, MOST_ITEMS, Step, Wait, WaitUntil,
-    moment,
+    AwaitedEvent, Branch, Choose, DEEPEST_STEPS, ERROR, ForEach, LONGEST_WAIT, MOST_AT_ONCE, MOST_ITEMS, Step, Wait,
+    WaitUntil, moment,
 };
 use crate::automation::expressions::{conditions::Condition, path::Path, templates::Template};
 
@@ -313,11 +313,7 @@ impl<'v> StepReader<'v> {
             members.error(Code::InvalidValue, "key", message, hint);
         }
         let max_items = members.whole("max_items", &(1..=MOST_ITEMS), "100").unwrap_or(USUAL_ITEMS);
-        if members.whole("at_once", &(1..=5), "1").is_some_and(|at_once| at_once > 1) {
-            let message = "The items of a loop run one after the other, so at_once can only be 1.";
-            let error = Diagnostic::error(Code::InvalidValue, members.path("at_once"), message, "Leave it out.");
-            members.report.push(error.instead(1));
-        }
+        let at_once = members.whole("at_once", &(1..=MOST_AT_ONCE), "5").unwrap_or(1);
         let on_error = on_error(&mut members);
         let output_as = members.text("output_as", LONGEST_ID, "\"answers\"");
         let condition = condition(&mut members);
@@ -352,6 +348,7 @@ impl<'v> StepReader<'v> {
             key,
             steps,
             max_items,
+            at_once: usize::try_from(at_once).unwrap_or(1),
             on_error,
             output_as,
             condition,

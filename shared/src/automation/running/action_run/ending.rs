@@ -51,6 +51,25 @@ impl Tally {
         why
     }
 
+    pub(super) fn first_failure(&self) -> Option<String> {
+        self.named.first().map(|(_, why)| why.clone())
+    }
+
+    /// Adds the outcomes of an item that ran beside others.
+    pub(super) fn absorb(&mut self, item: &Self) {
+        self.acted += item.acted;
+        self.done += item.done;
+        self.own_failures += item.own_failures;
+        let may_be_named = item.failures > 0 && self.named.len() < MOST_NAMED;
+        for call in &item.calls {
+            if self.calls.len() < MOST_CALLS || !call.0.is_empty() || may_be_named {
+                self.calls.push(call.clone());
+            }
+        }
+        self.failures += item.failures;
+        self.named.extend(item.named.iter().take(MOST_NAMED - self.named.len()).cloned());
+    }
+
     /// The places of the first failures.
     pub(super) fn places(&self) -> Vec<&str> {
         self.named.iter().map(|(place, _)| place.as_str()).collect()

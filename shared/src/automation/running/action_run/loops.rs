@@ -1,10 +1,13 @@
-//! Loops: the list is fixed when the loop begins, and its items run one after the other.
+//! Loops: the list is fixed when the loop begins. Its items run one after the other, or some at the same time (`lanes.rs`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, failure, with_error, without_output};
+use super::{
+    ActionRun, Frame, LARGEST_ARGUMENTS, LARGEST_OUTPUT, LONGEST_ERROR, failure, lanes::Lane, with_error,
+    without_output,
+};
 use crate::{
     automation::{
         definition::{
@@ -40,14 +43,21 @@ const LONGEST_ITEM_ERROR: usize = 200;
 pub(super) struct OpenLoop<'a> {
     pub(super) each: &'a ForEach,
     /// Its place, and the beginning of the places in the current item.
-    place: String,
+    pub(super) place: String,
     pub(super) prefix: String,
-    items: Vec<(String, Value)>,
-    current: usize,
-    /// No further item begins.
+    pub(super) items: Vec<(String, Value)>,
+    pub(super) begun: usize,
+    pub(super) done: usize,
+    /// No further item begins, and none is running.
     pub(super) is_over: bool,
     /// Why the current item failed.
     pub(super) item_failed: Option<String>,
+    /// Running items, if the loop runs several at the same time.
+    pub(super) lanes: Vec<Lane<'a>>,
+    /// No further item begins.
+    pub(super) stops: bool,
+    /// Why the run is to stop at the end of the loop.
+    pub(super) stops_run: Option<String>,
     failed: usize,
     /// Why the first failed item did.
     first_failure: Option<String>,
@@ -55,10 +65,11 @@ pub(super) struct OpenLoop<'a> {
     gathered: Gathered,
 }
 
-/// The loop's output: what its items gave, as far as there is room.
+/// The loop's output: the outputs of its items, as far as there is room.
 #[derive(Debug, Clone, Default)]
 struct Gathered {
-    items: Vec<Value>,
+    /// By place in the list.
+    items: BTreeMap<usize, Value>,
     bytes: usize,
     /// Items whose outputs were left out.
     cut: usize,
@@ -122,28 +133,39 @@ impl<'a> ActionRun<'a> {
             place: result.place().to_owned(),
             prefix: String::new(),
             items,
-            current: 0,
+            begun: 0,
+            done: 0,
             is_over: false,
             item_failed: None,
+            lanes: Vec::new(),
+            stops: false,
+            stops_run: None,
             failed: 0,
             first_failure: None,
             began: result.started_at,
             gathered: Gathered::default(),
         };
-        going.begin_item(&mut self.outputs);
+        if each.at_once > 1 {
+            going.begin_lanes(self);
+        } else {
+            going.begin_item(&mut self.outputs);
+        }
         self.frames.push(Frame { item_of: Some(Box::new(going)), ..Frame::of(&each.steps) });
     }
 
     /// The result that ends a loop.
     pub(super) fn end_of_loop(&self, going: &OpenLoop<'_>, now: Timestamp) -> ActionResult {
-        let OpenLoop { each, items, current, failed, gathered, .. } = going;
+        let OpenLoop { each, items, begun, done, failed, gathered, .. } = going;
         let result = self.settled((StepKind::ForEachEnd, "for_each"), &each.id, going.place.clone(), now);
-        let (all, done) = (items.len(), current + 1);
+        let (all, unfinished) = (items.len(), begun.saturating_sub(*done));
         let mut note = format!("{done} of {all} items were done");
         if *failed > 0 {
             note = format!("{note}, {failed} of them failed");
         }
-        if done < all {
+        if unfinished > 0 {
+            note = format!("{note}; {unfinished} were begun and not finished");
+        }
+        if *begun < all {
             note = format!("{note}; the others were not started, because the loop was to stop");
         }
         note.push('.');
@@ -153,7 +175,7 @@ impl<'a> ActionRun<'a> {
                 gathered.cut
             );
         }
-        let output = each.output_as.as_ref().map(|_| Value::Array(gathered.items.clone()).to_string());
+        let output = each.output_as.as_ref().map(|_| Value::from_iter(gathered.items.values().cloned()).to_string());
         let took = now.as_millis() - going.began.as_millis();
         ActionResult {
             status: if *failed > 0 { ActionStatus::Failed } else { ActionStatus::Succeeded },
@@ -173,7 +195,9 @@ impl<'a> ActionRun<'a> {
             // Some items may have failed: the output says which.
             self.outputs.give(name, output.unwrap_or_default());
         }
-        if result.status == ActionStatus::Failed {
+        if let Some(why) = going.stops_run {
+            self.stop_run(why);
+        } else if result.status == ActionStatus::Failed {
             let stops = (going.each.on_error == OnError::Stop)
                 .then(|| format!("the run was to stop if an item of {} fails", result.place()));
             let note = result.note.as_deref().unwrap_or_default();
@@ -185,27 +209,31 @@ impl<'a> ActionRun<'a> {
 
 impl OpenLoop<'_> {
     fn begin_item(&mut self, outputs: &mut Outputs) {
-        let Some((key, item)) = self.items.get(self.current) else { return };
-        self.prefix = format!("{}[{key}].", self.place);
-        outputs.give(&self.each.item, item.clone());
+        let Some((key, item)) = self.items.get(self.begun) else { return };
+        self.prefix = self.prefix_of(key);
+        self.begun += 1;
+        self.begin_outputs(item.clone(), outputs);
+        outputs.await_those_of(&self.each.steps);
+    }
+
+    /// The beginning of the places in an item.
+    pub(super) fn prefix_of(&self, key: &str) -> String {
+        format!("{}[{key}].", self.place)
+    }
+
+    /// Gives the item, and forgets the outputs of the item before.
+    pub(super) fn begin_outputs(&self, item: Value, outputs: &mut Outputs) {
+        outputs.give(&self.each.item, item);
         for (name, _) in outputs_of(&self.each.steps) {
             outputs.forget(name);
         }
-        outputs.await_those_of(&self.each.steps);
     }
 
     /// Keeps the outputs of the current item, and begins the next one.
     pub(super) fn finish_item(&mut self, outputs: &mut Outputs) {
         let failed = self.item_failed.take();
-        self.failed += usize::from(failed.is_some());
-        self.first_failure = self.first_failure.take().or_else(|| failed.clone());
-        let stops = failed.is_some() && self.each.on_error == OnError::Stop;
-        if self.each.output_as.is_some()
-            && let Some((key, _)) = self.items.get(self.current)
-        {
-            self.gathered.add(key, failed.as_deref(), self.each, outputs);
-        }
-        if stops || self.current + 1 >= self.items.len() {
+        let stops = self.count(self.begun.saturating_sub(1), failed, outputs);
+        if stops || self.begun >= self.items.len() {
             self.is_over = true;
             outputs.forget(&self.each.item);
             for (name, _) in outputs_of(&self.each.steps) {
@@ -213,13 +241,26 @@ impl OpenLoop<'_> {
             }
             return;
         }
-        self.current += 1;
         self.begin_item(outputs);
+    }
+
+    /// Counts an item that is done, and keeps its outputs. Returns whether the loop is to stop.
+    pub(super) fn count(&mut self, index: usize, failed: Option<String>, outputs: &Outputs) -> bool {
+        self.done += 1;
+        self.failed += usize::from(failed.is_some());
+        let stops = failed.is_some() && self.each.on_error == OnError::Stop;
+        if self.each.output_as.is_some()
+            && let Some((key, _)) = self.items.get(index)
+        {
+            self.gathered.add((index, key), failed.as_deref(), self.each, outputs);
+        }
+        self.first_failure = self.first_failure.take().or(failed);
+        stops
     }
 }
 
 impl Gathered {
-    fn add(&mut self, key: &str, failed: Option<&str>, each: &ForEach, outputs: &Outputs) {
+    fn add(&mut self, (index, key): (usize, &str), failed: Option<&str>, each: &ForEach, outputs: &Outputs) {
         let names = outputs_of(&each.steps);
         let given = names.iter().filter_map(|(name, _)| Some(((*name).to_owned(), outputs.given(name)?.clone())));
         let given: Map<String, Value> = given.collect();
@@ -234,7 +275,7 @@ impl Gathered {
             bytes = item.to_string().len() + 1;
         }
         self.bytes += bytes;
-        self.items.push(item);
+        self.items.insert(index, item);
     }
 }
 

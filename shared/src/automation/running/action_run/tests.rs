@@ -1,6 +1,7 @@
 //! Plans of runs: order, outputs, failures, and the same plan whenever a run resumes.
 
 mod failures;
+mod same_time;
 
 use serde_json::json;
 
@@ -57,7 +58,7 @@ fn carry_out(list: &Value, tool: impl Fn(&str, &Map<String, Value>) -> ToolOutco
         match run.next(now()) {
             Next::Over(ending) => return (results, ending),
             Next::Settled(result) => results.push(*result),
-            Next::Pause(..) => panic!("nothing waits"),
+            Next::Pause(..) | Next::Busy => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id, &planned.arguments);
                 results.push(planned.finished(&outcome, false, now()));
@@ -411,7 +412,7 @@ fn a_run_has_a_limit_of_steps() {
         match run.next(now()) {
             Next::Over(ending) => break ending,
             Next::Settled(result) => run.record(&result).unwrap(),
-            Next::Pause(..) => panic!("nothing waits"),
+            Next::Pause(..) | Next::Busy => panic!("nothing waits"),
             Next::Call(planned) => run.record(&planned.finished(&ToolOutcome::succeeded(1), false, now())).unwrap(),
         }
         results += 1;

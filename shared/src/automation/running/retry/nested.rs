@@ -21,18 +21,26 @@ use crate::{
 /// Added to the number of a kept result: it gets another one in the new run, which must not be mistaken for this.
 const KEPT: u32 = 1_000_000;
 
-/// The place where the earlier run ended without a result, if it ended in a call of a tool.
+/// The places at which the earlier run ended without a result, in a call of a tool. In a loop whose items ran at the same time
+/// there may be several.
 pub(super) fn stopped_at(
     earlier: (&[DefinedStep], &[DefinedStep]),
     variables: &Map<String, Value>,
     data: &RunData,
     results: &[ActionResult],
-) -> Result<Option<String>> {
+) -> Result<Vec<String>> {
     let run = ActionRun::resume(earlier, variables, data, results)?;
-    Ok(match run.next(Timestamp::now()) {
-        Next::Call(planned) => Some(planned.id),
-        _ => None,
-    })
+    let (mut passed, mut stopped_at) = (Vec::new(), Vec::new());
+    loop {
+        match run.next_beside(&passed, Timestamp::now()) {
+            Next::Call(planned) => {
+                passed.push(planned.id.clone());
+                stopped_at.push(planned.id);
+            }
+            Next::Settled(result) if result.kind != StepKind::ForEachEnd => passed.push(result.place().to_owned()),
+            _ => return Ok(stopped_at),
+        }
+    }
 }
 
 /// The treatment of each result of the earlier run, and of the steps without one.
@@ -40,7 +48,7 @@ pub(super) fn plan(
     steps: &[DefinedStep],
     earlier: &[DefinedStep],
     results: &BTreeMap<u32, ActionResult>,
-    stopped_at: Option<&str>,
+    stopped_at: &[String],
 ) -> (Vec<RetryAction>, Vec<KeptAction>) {
     let (steps, earlier) = (all_steps(steps), all_steps(earlier));
     let of_id = |steps: &[&DefinedStep], id: &str| steps.iter().copied().find(|step| step.id() == Some(id)).cloned();
@@ -66,8 +74,8 @@ pub(super) fn plan(
         kept.extend(again.kept);
         planned.push(shown(result.place(), &step, again));
     }
-    if let Some(place) = stopped_at {
-        let id = place.rsplit_once("].").map_or(place, |(_, id)| id);
+    for place in stopped_at {
+        let id = place.rsplit_once("].").map_or(place.as_str(), |(_, id)| id);
         reached.insert(id.to_owned());
         if let Some(step) = of_id(&steps, id) {
             planned.push(shown(place, &step, unknown("The run ended here without a result; it may have acted.")));
@@ -114,7 +122,8 @@ pub(super) fn is_same(one: &DefinedStep, other: &DefinedStep) -> bool {
             placeless(one) == placeless(other)
         }
         (DefinedStep::ForEach(one), DefinedStep::ForEach(other)) => {
-            let placeless = |each: &ForEach| ForEach { pointer: String::new(), steps: Vec::new(), ..each.clone() };
+            let placeless =
+                |each: &ForEach| ForEach { pointer: String::new(), steps: Vec::new(), at_once: 1, ..each.clone() };
             placeless(one) == placeless(other)
         }
         (DefinedStep::Wait(one), DefinedStep::Wait(other)) => {

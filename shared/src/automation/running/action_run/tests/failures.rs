@@ -16,7 +16,7 @@ fn carry_out_all(list: &Value, catch: &Value, tool: impl Fn(&str) -> ToolOutcome
         match run.next(now()) {
             Next::Over(ending) => return (results, ending),
             Next::Settled(result) => results.push(*result),
-            Next::Pause(..) => panic!("nothing waits"),
+            Next::Pause(..) | Next::Busy => panic!("nothing waits"),
             Next::Call(planned) => {
                 let outcome = tool(&planned.id);
                 results.push(planned.finished(&outcome, false, now()));
