@@ -1,17 +1,20 @@
 //! `make bench`: the own time of a run of 50 actions, without DynamoDB and its tools' own time, against the budget of 5 ms:
-//! conditions, templates, checking arguments, results, and resuming the run. A figure over its budget is said so and fails
-//! nothing: a busy machine measures high.
+//! conditions, templates, checking arguments, results, and resuming the run. Also of an item of a loop, by the number of items. A figure
+//! over its budget is said so and fails nothing: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
 #![expect(clippy::expect_used, clippy::panic, reason = "a bench stops at what is wrong")]
 
 mod measuring;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use shared::{
-    automation::{ActionRun, AutomationBody, Definition, Diagnostics, Next, RunData},
+    automation::{ActionRun, AutomationBody, Definition, Diagnostics, Next, PlannedAction, RunData},
     models::{ActionResult, AutomationRun, AutomationVersion, RunPlan, RunStatus, Timestamp},
     tool::ToolOutcome,
 };
@@ -19,6 +22,7 @@ use shared::{
 use crate::measuring::measures;
 
 const BUDGET: Duration = Duration::from_millis(5);
+const ITEM_BUDGET: Duration = Duration::from_millis(3);
 const ROUNDS: usize = 200;
 const ACTIONS: usize = 50;
 const NOW: &str = "2026-11-22T23:30:05.000Z";
@@ -40,6 +44,23 @@ fn definition() -> Value {
         "name": "Bench", "trigger_type": "manual", "actions": (0..ACTIONS).map(action).collect::<Vec<_>>(),
         "variables": {"team": "C024BE91L"},
     })
+}
+
+/// A loop over `items`, with a condition, a choice and an output for each.
+fn loop_of(items: usize, at_once: usize) -> Value {
+    let rows: Vec<Value> = (0..items).map(|id| json!({"id": id, "name": format!("Ada {id}"), "owed": id})).collect();
+    let post = |id: &str| {
+        json!({
+            "id": id, "tool": "post", "output_as": "said",
+            "parameters": {"channel": "{{row.id}}", "text": "{{row.name | upper}} at {{now}}", "limit": 5},
+        })
+    };
+    json!({"name": "Bench", "trigger_type": "manual", "actions": [{
+        "id": "each", "for_each": rows, "as": "row", "key": "{{row.id}}", "max_items": 1000, "at_once": at_once, "output_as": "all", "actions": [{
+            "id": "decide", "choose": [{"when": {"path": "row.owed", "op": ">", "value": 5}, "actions": [post("call")]}],
+            "otherwise": [post("mail")],
+        }],
+    }]})
 }
 
 fn data() -> RunData {
@@ -67,8 +88,9 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
     let mut run =
         ActionRun::resume((actions, &definition.catch), &definition.variables, data, saved).expect("outputs are JSON");
     let mut results = saved.to_vec();
+    let (mut taken, mut places) = (VecDeque::new(), Vec::new());
     loop {
-        let result = match run.next(Timestamp::now()) {
+        let result = match run.next_beside(&places, Timestamp::now()) {
             Next::Over(ending) => {
                 assert_eq!(ending.status, RunStatus::Completed);
                 return results;
@@ -77,11 +99,40 @@ fn carry_out(definition: &Value, data: &RunData, saved: &[ActionResult]) -> Vec<
             Next::Pause(..) => panic!("nothing waits"),
             Next::Call(planned) => {
                 assert_eq!(planned.arguments.len(), 3);
+                places.push(planned.id.clone());
+                taken.push_back(planned);
+                continue;
+            }
+            Next::Busy => {
+                let planned: Box<PlannedAction<'_>> = taken.pop_front().expect("an action is being carried out");
+                places.remove(0);
                 planned.finished(&ToolOutcome::succeeded(output.clone()), false, Timestamp::now())
             }
         };
         run.record(&result).expect("its output is JSON");
         results.push(result);
+    }
+}
+
+/// Prints the own time of an item, and how it grows with the items.
+fn loops(data: &RunData) {
+    for at_once in [1, 5] {
+        let mut before: Option<Duration> = None;
+        for items in [10_usize, 100, 1_000] {
+            let definition = loop_of(items, at_once);
+            let count = u32::try_from(items).unwrap_or(u32::MAX);
+            let took = median(|| drop(carry_out(&definition, data, &[]))) / count;
+            let verdict = if took <= ITEM_BUDGET { "" } else { "  over the budget" };
+            let growth = before.map(|before| format!(", {:.2} times", took.as_secs_f64() / before.as_secs_f64()));
+            let name = format!("an item of {items}, {at_once} at once");
+            println!(
+                "  {name:<42} {:>8.3} ms of {} ms{}{verdict}",
+                took.as_secs_f64() * 1e3,
+                ITEM_BUDGET.as_millis(),
+                growth.unwrap_or_default()
+            );
+            before = Some(took);
+        }
     }
 }
 
@@ -110,4 +161,5 @@ fn main() {
         let verdict = if took <= BUDGET { "" } else { "  over the budget" };
         println!("  {what:<42} {:>8.2} ms of {} ms{verdict}", took.as_secs_f64() * 1e3, BUDGET.as_millis());
     }
+    loops(&data);
 }

@@ -118,6 +118,7 @@ async fn an_outage_at_a_result_repeats_nothing() {
             }
             let whole = whole(&world, run.id).await;
             assert_eq!(whole.run.status, RunStatus::Completed, "{at} {:?}", whole.run.error);
+            assert_eq!((whole.run.actions_executed, whole.actions.len()), (6, 8), "{at}");
             assert_eq!(sorted(entered(&books)), all(3), "{at}");
         }
     }
