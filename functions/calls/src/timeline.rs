@@ -150,6 +150,9 @@ impl Event {
     }
 }
 
+const OVER: &str = "the call is over";
+const INTERRUPTED: &str = "the telling was interrupted, and it is not known whether the model was told";
+
 /// `call` is `None` for a call that did not come in through us; `runs` are newest first.
 pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineEntry> {
     let mut moments = Vec::new();
@@ -167,6 +170,7 @@ pub(crate) fn timeline(call: Option<&Call>, runs: &[Execution]) -> Vec<TimelineE
         of_run(run, started.iter().find(|tool| tool.execution_id == run.id), &mut add);
     }
     if let Some(call) = call {
+        of_untold_context(call, runs, &mut add);
         for run in runs.iter().rev().filter(|run| call.background.contains(&run.id.to_string())) {
             of_result(call, run, &mut add);
         }
@@ -235,6 +239,37 @@ fn of_call(call: &Call, add: &mut impl FnMut(Timestamp, Event)) {
     }
 }
 
+/// Results of start tools of a call that is over, without a record that the model was told: the worker stopped on the way.
+fn of_untold_context(call: &Call, runs: &[Execution], add: &mut impl FnMut(Timestamp, Event)) {
+    let (Some(ended), Some(taken)) = (call.ended_at, call.context_taken_at) else { return };
+    if call.context_error.is_some() {
+        return;
+    }
+    let is_told = |run: &Execution| {
+        call.variables.iter().any(|variable| variable.execution_id == run.id)
+            || call.told_later.iter().any(|told| told.execution_id == run.id)
+    };
+    let to_tell = runs.iter().rev().filter(|run| {
+        run.trigger == ExecutionOrigin::CallStart && run.status == ExecutionStatus::Succeeded && !is_told(run)
+    });
+    let (in_time, late): (Vec<&Execution>, Vec<&Execution>) = to_tell.partition(|run| done(run) <= taken);
+    if call.context_injected_at.is_none() && (call.preface.is_some() || !in_time.is_empty()) {
+        add(taken, Event::ContextFailed { reason: INTERRUPTED.to_owned() });
+    }
+    for run in late {
+        let reason = if done(run) >= ended { OVER } else { INTERRUPTED };
+        let tool = call.on_call_start.iter().find(|tool| tool.execution_id == run.id);
+        if let Some(tool) = tool {
+            let untold = Event::ResultFailed { run: Run::set_off(tool), reason: reason.to_owned(), sent_by: None };
+            add(done(run), untold);
+        }
+    }
+}
+
+fn done(run: &Execution) -> Timestamp {
+    run.started_at.plus(Duration::from_millis(run.duration_ms))
+}
+
 /// The result of a background tool: told, not told, or none of both while the call goes on.
 fn of_result(call: &Call, execution: &Execution, add: &mut impl FnMut(Timestamp, Event)) {
     let run = Run { execution_id: execution.id, tool_id: execution.tool_id, label: None, trigger: execution.trigger };
@@ -245,9 +280,8 @@ fn of_result(call: &Call, execution: &Execution, add: &mut impl FnMut(Timestamp,
         }
         None => {
             if let Some(ended) = call.ended_at {
-                let done = execution.started_at.plus(Duration::from_millis(execution.duration_ms));
-                let reason = "the call is over".to_owned();
-                add(done.max(ended), Event::ResultFailed { run, reason, sent_by: None });
+                let reason = OVER.to_owned();
+                add(done(execution).max(ended), Event::ResultFailed { run, reason, sent_by: None });
             }
         }
     }
@@ -276,7 +310,7 @@ fn of_run(execution: &Execution, set_off: Option<&StartedTool>, add: &mut impl F
         error: execution.error.clone(),
         fault: execution.fault,
     };
-    add(execution.started_at.plus(Duration::from_millis(execution.duration_ms)), finished);
+    add(done(execution), finished);
 }
 
 #[cfg(test)]
@@ -364,5 +398,42 @@ mod tests {
         assert_eq!(moments[1], json!({"at": at(800), "event": "context_failed", "reason": "the call is over"}));
         let older = json!({"context_taken_at": at(300), "context_error": "the call is over"});
         assert_eq!(shown(Some(&call(older)), &[])[1]["at"], at(300));
+    }
+    #[test]
+    fn a_telling_that_was_interrupted_is_told_when_the_call_is_over() {
+        let taken = |more: Value| {
+            let mut row = json!({
+                "context_taken_at": at(300), "ended_at": at(800),
+                "on_call_start": [{"execution_id": ID, "tool_id": ID, "label": "CRM"}, {"execution_id": OTHER, "tool_id": ID, "label": "Notices"}],
+            });
+            row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(row)
+        };
+        let in_time = run(ID, json!({"trigger": "call_start"}));
+        let late = |start: u32| run(OTHER, json!({"trigger": "call_start", "started_at": at(start)}));
+        let failures = |call: &Call, runs: &[Execution]| -> Vec<String> {
+            let failed = |moment: &&Value| moment["event"].as_str().unwrap().ends_with("_failed");
+            let words =
+                |moment: &Value| format!("{} {}: {}", moment["at"], moment["event"], moment["reason"]).replace('"', "");
+            shown(Some(call), runs).iter().filter(failed).map(words).collect()
+        };
+        let unknown = "the telling was interrupted, and it is not known whether the model was told";
+        assert_eq!(failures(&taken(json!({})), &[in_time.clone()]), [format!("{} context_failed: {unknown}", at(300))]);
+        assert_eq!(failures(&taken(json!({"preface": "x"})), &[]), [format!("{} context_failed: {unknown}", at(300))]);
+        let told = json!({"context_injected_at": at(400)});
+        assert_eq!(failures(&taken(told.clone()), &[in_time.clone()]), [""; 0]);
+        assert_eq!(
+            failures(&taken(told.clone()), &[late(500), in_time.clone()]),
+            [format!("{} result_failed: {unknown}", at(500))]
+        );
+        assert_eq!(
+            failures(&taken(told.clone()), &[late(900)]),
+            [format!("{} result_failed: the call is over", at(900))]
+        );
+        let later = json!({"context_injected_at": at(400), "told_later": [{"execution_id": OTHER, "at": at(600)}]});
+        assert_eq!(failures(&taken(later), &[late(500)]), [""; 0]);
+        let failed = run(ID, json!({"trigger": "call_start", "status": "failed"}));
+        assert_eq!(failures(&taken(json!({})), &[failed]), [""; 0], "there was nothing to tell");
+        assert_eq!(failures(&taken(json!({"ended_at": null})), &[in_time]), [""; 0], "the call goes on");
     }
 }
