@@ -49,6 +49,7 @@ async fn measure() {
         open_hosts: Vec::new(),
         origins: Vec::new(),
         llm: None,
+        beside_tests: true,
     };
     let progress = Progress::new(local::stack::STEPS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();

@@ -94,7 +94,11 @@ pub fn parse(arguments: impl IntoIterator<Item = String>, llm: Option<LlmService
         Some(directory) => directory,
         None => crate::default_state_dir()?,
     };
-    Ok(Command::Run { options: Options { state_dir, ports, open_hosts, origins, llm }, demo, once })
+    Ok(Command::Run {
+        options: Options { state_dir, ports, open_hosts, origins, llm, beside_tests: false },
+        demo,
+        once,
+    })
 }
 
 fn list(text: &str) -> Vec<String> {

@@ -28,11 +28,18 @@ pub(crate) struct Package {
     pub(crate) zip: PathBuf,
 }
 
+/// Cargo unites the features of dependencies over all targets that it builds: with those of the tests nothing is compiled twice.
+const TESTS: [&str; 4] = ["--test", "*", "--bench", "*"];
+
 /// Builds all functions with the development profile.
 ///
 /// # Errors
 /// [`Error::Build`], after the compiler's messages were printed.
-pub(crate) async fn build(workspace: &Workspace, step: &Step<'_>) -> Result<BTreeMap<String, PathBuf>> {
+pub(crate) async fn build(
+    workspace: &Workspace,
+    beside_tests: bool,
+    step: &Step<'_>,
+) -> Result<BTreeMap<String, PathBuf>> {
     // All members in one build: cargo then unites features in the same way at every start and builds each crate once.
     let mut cargo = Command::new("cargo");
     // Variables that `cargo run` and `cargo test` set must not reach this cargo: build scripts that watch them would
@@ -44,6 +51,7 @@ pub(crate) async fn build(workspace: &Workspace, step: &Step<'_>) -> Result<BTre
     }
     cargo
         .args(["build", "--workspace", "--bins", "--message-format", "json-render-diagnostics"])
+        .args(TESTS.into_iter().filter(|_| beside_tests))
         .current_dir(workspace.root());
     let built = command::run(&mut cargo, "cargo", |stream, line| {
         if stream == Stream::Stderr {
@@ -84,6 +92,7 @@ fn set_by_cargo(variable: &str) -> bool {
 
 /// Name and path of the program, if cargo's message reports one.
 fn program(message: &Value) -> Option<(String, PathBuf)> {
+    message.pointer("/target/kind")?.as_array()?.iter().find(|kind| *kind == "bin")?;
     let name = message.pointer("/target/name")?.as_str()?;
     let path = message.pointer("/executable")?.as_str()?;
     Some((name.to_owned(), PathBuf::from(path)))

@@ -49,6 +49,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// Replaces the LLM's stand-in, which is started nevertheless.
     pub llm: Option<LlmService>,
+    /// The functions share the crates that were compiled for the tests, which have more features than those of `make run`.
+    pub beside_tests: bool,
 }
 
 /// A running system. Dropping it ends all its parts and waits a few milliseconds until they are gone.
@@ -165,7 +167,7 @@ impl Stack {
         step.done("ready");
 
         let step = progress.step("building the functions");
-        let programs = programs::build(&workspace, &step).await?;
+        let programs = programs::build(&workspace, options.beside_tests, &step).await?;
         step.done(&format!("{} functions built", programs.len()));
 
         let step = progress.step("packing the functions");

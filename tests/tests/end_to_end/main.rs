@@ -227,6 +227,7 @@ async fn the_system_as_it_is_deployed_does_its_main_job() {
         open_hosts: Vec::new(),
         origins: vec![front_end.origin()],
         llm: None,
+        beside_tests: true,
     };
     let progress = Progress::new(local::stack::STEPS + local::demo::ACTS, |line| println!("{line}"));
     let stack = Stack::start(&options, &progress).await.unwrap();
