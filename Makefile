@@ -7,8 +7,8 @@ SHELL := /bin/sh
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
 ARGS ?=
-# Tests wait as much as they compute: more threads than cores.
-TEST_THREADS ?= 8
+# Of each part of the tests; three parts run side by side.
+TEST_THREADS ?= 4
 # .ci/run replaces both, so that lints, pages and tests share one build.
 CLIPPY ?= cargo clippy --workspace --all-targets -- -D warnings
 PAGES ?= cargo doc --workspace --no-deps --document-private-items
@@ -31,13 +31,12 @@ run: ## start the whole system on this machine and play the main job once
 	cargo build --workspace --bins
 	@cargo run --quiet --bin local -- $(ARGS)
 
-# Binaries have no tests and crates no doctests; without these options each function would be linked once more.
 test: ## every test, the end-to-end test on the local stack included; every benchmark once
 	infra/local/make-venv
 	tests/mcp_client/install
 	tests/chat_clients/install
 	tests/benches/node/install
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --test '*' --bench '*'
+	RUST_TEST_THREADS=$(TEST_THREADS) tests/run
 
 lint: ## formatting, clippy, documentation, template, licences, advisories, and the plainness of comments and pages
 	cargo fmt --all --check

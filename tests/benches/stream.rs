@@ -1,8 +1,8 @@
 //! `cargo bench -p tests --bench stream`: the CPU cost of a streamed answer.
 //!
 //! First the path of a token from the turn's observer to the body's chunk, in both wire formats (budget 50 µs); then
-//! the handler up to its first event, including token, membership, thread and budgets (budget 5 ms). Time is the
-//! scheduler's count for this thread (`/proc`, Linux only), so waiting for DynamoDB and the model on other threads is
+//! the handler up to its first event, including token, membership, thread and budgets (budget 5 ms), and a turn of the chat that
+//! calls a tool (budget 8 ms). Time is the scheduler's count for this thread (`/proc`, Linux only), so waiting for DynamoDB and the model on other threads is
 //! excluded. A figure over budget is reported but does not fail: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
@@ -29,11 +29,13 @@ const PER_TOKEN: Duration = Duration::from_micros(50);
 const ROUNDS: usize = 60;
 const WARM_UP: usize = 10;
 const FIRST_EVENT: Duration = Duration::from_millis(5);
+const TURN: Duration = Duration::from_millis(8);
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(tokens());
     runtime.block_on(first_event());
+    runtime.block_on(turn());
 }
 
 async fn tokens() {
@@ -77,9 +79,32 @@ async fn first_event() {
         taken.push(cpu().saturating_sub(before));
         assert_eq!(stream.rest().await.last().expect("an end")["type"], json!("RUN_FINISHED"));
     }
-    let mut warm = taken.split_off(warm_up);
-    warm.sort_unstable();
-    report("the first event", warm.get(warm.len() / 2).copied().unwrap_or_default(), FIRST_EVENT);
+    report("the first event", median(taken.split_off(warm_up)), FIRST_EVENT);
+}
+
+/// The model chooses a tool, the tool looks something up, and the model answers.
+async fn turn() {
+    let (rounds, warm_up) = if measures() { (ROUNDS, WARM_UP) } else { (1, 0) };
+    let world = World::start().await;
+    let base =
+        world.knowledge_base(&json!([]), &json!([{"id": "h1", "text": "The sales of 2024 were 7 million"}])).await;
+    world.tool(&json!({"type": "query", "label": "Find", "knowledge_base_id": base["id"]})).await;
+    let call = json!({"tool": "find", "reason": "it is asked for", "arguments": {"query": "sales 2024"}}).to_string();
+    let mut taken = Vec::new();
+    for round in 0..rounds {
+        world.llm.script([Turn::text(&call), Turn::text("They were 7 million.")]);
+        let body = json!({"message": "What were the sales?", "thread_id": format!("thread {round}")});
+        let before = cpu();
+        let answer = world.chat_with(&body).await;
+        taken.push(cpu().saturating_sub(before));
+        assert_eq!(answer.expect(200)["metadata"]["tools"][0]["outcome"], json!("succeeded"));
+    }
+    report("a turn that calls a tool", median(taken.split_off(warm_up)), TURN);
+}
+
+fn median(mut taken: Vec<Duration>) -> Duration {
+    taken.sort_unstable();
+    taken.get(taken.len() / 2).copied().unwrap_or_default()
 }
 
 fn report(what: &str, taken: Duration, budget: Duration) {

@@ -3,7 +3,7 @@
 //! DynamoDB is dynoxide behind a relay that logs every operation, can delay it and can make it fail as AWS does. The
 //! other services support only the functions' requests.
 
-mod items;
+mod dynamodb_json;
 mod queues;
 mod relay;
 mod schedules;
@@ -295,7 +295,7 @@ impl Aws {
 
     /// Writes a row directly, bypassing the handlers; plain JSON, as [`Aws::rows`] returns it.
     pub fn put(&self, table: &str, row: &Value) {
-        let request = json!({"TableName": full(table), "Item": items::from_plain(row)});
+        let request = json!({"TableName": full(table), "Item": dynamodb_json::from_plain(row)});
         self.database.put_item(read(request)).expect("the row can be written");
     }
 
@@ -306,7 +306,7 @@ impl Aws {
         loop {
             let found = self.database.scan(read(request.clone())).expect("the table can be read");
             let found = serde_json::to_value(found).expect("an answer is JSON");
-            rows.extend(found["Items"].as_array().into_iter().flatten().map(items::to_plain));
+            rows.extend(found["Items"].as_array().into_iter().flatten().map(dynamodb_json::to_plain));
             match found.get("LastEvaluatedKey").filter(|key| !key.is_null()) {
                 Some(key) => request["ExclusiveStartKey"] = key.clone(),
                 None => return rows,
@@ -326,7 +326,7 @@ impl Aws {
         // In DynamoDB's types, because plain JSON has no sets.
         let Value::Object(mut row) = found["Item"].clone() else { panic!("{table} has no row {id}") };
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
-        row.extend(attributes.into_iter().map(|(name, value)| (name, items::typed(&value))));
+        row.extend(attributes.into_iter().map(|(name, value)| (name, dynamodb_json::typed(&value))));
         self.database.put_item(read(json!({"TableName": full(table), "Item": row}))).expect("the row can be written");
     }
 

@@ -10,8 +10,8 @@
 mod copilotkit;
 mod endings;
 mod following;
+mod paused_turns;
 mod refusals;
-mod waiting;
 
 use serde_json::{Value, json};
 use tests::{

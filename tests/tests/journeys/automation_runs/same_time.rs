@@ -1,4 +1,4 @@
-//! Items of a loop at the same time: each once, each stored, whatever ends the run.
+//! Items of a loop at the same time: each happens once and is stored, at each end of the run.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Items of a loop that run at the same time do what they do one after the other, in whatever order their steps end.
+//! Items of a loop at the same time: the results are those of a loop in sequence, and the order of the ends changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
