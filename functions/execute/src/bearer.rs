@@ -8,14 +8,14 @@ use shared::{
     Error, Result,
     actions::token,
     clients::vapi::Account,
-    models::{OrganizationId, ToolId, VerifiedTool},
+    models::{AuthenticatedTool, OrganizationId, ToolId},
 };
 
 use crate::Deps;
 
 /// # Errors
 /// [`Error::Unauthenticated`] for any other bearer than that of the account that the tool is at.
-pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<VerifiedTool> {
+pub(crate) async fn verify(deps: &Deps, id: ToolId, bearer: &str) -> Result<AuthenticatedTool> {
     let owner = match deps.tools.owner(id).await {
         Ok(owner) => owner,
         // Nobody's: the platform's bearer may learn that there is no such tool.

@@ -22,8 +22,8 @@ use shared::{
     execution::{self, ClaimedAhead, Executed, ExecutionRequest, Executor},
     http::{self, Answers, Found, Id, Operation, Reply, Request, Sent, operation},
     models::{
-        Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool, ToolId, Unowned,
-        VerifiedTool,
+        AuthenticatedTool, Call, Change, ExecutionOrigin, Fault, Intent, OrganizationId, PhoneNumber, Queued, Tool,
+        ToolId, Unowned,
     },
     platform,
     store::{Calls, Intents, Tools},
@@ -241,7 +241,7 @@ fn refused(
 }
 
 /// The tool's own token, for which nothing is read, or the bearer of VAPI's credential.
-async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocation) -> Result<VerifiedTool> {
+async fn verify(deps: &Deps, id: ToolId, request: &Request, invocation: &Invocation) -> Result<AuthenticatedTool> {
     if let Some(token) = &invocation.metadata.token {
         return deps.tokens.verify(id, token).await;
     }

@@ -5,6 +5,7 @@ mod allowed_hosts;
 mod approval;
 mod async_result;
 mod audit;
+mod authenticated_tool;
 mod automation;
 mod automation_memory;
 mod automation_quotas;
@@ -44,7 +45,6 @@ mod tool_effect;
 mod tool_name;
 mod tool_ref;
 mod unowned;
-mod verified_tool;
 
 use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
@@ -55,6 +55,7 @@ pub use approval::{
 };
 pub use async_result::{AsyncResult, IfCallOver};
 pub use audit::{AUDIT_DAYS, Act, Actor, AuditDetails, AuditEntry, AuditEntryId, NotANoun, Noun, Via, acting};
+pub use authenticated_tool::AuthenticatedTool;
 pub use automation::{Automation, AutomationStatus, AutomationVersion, CheckedTool, NotAnAutomationStatus};
 pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
@@ -118,7 +119,6 @@ pub use tool_effect::{NotAnEffect, ToolEffect};
 pub use tool_name::ToolName;
 pub use tool_ref::{OfferedTool, ToolRef};
 pub use unowned::{Owned, Unowned};
-pub use verified_tool::VerifiedTool;
 
 fn named<T: DeserializeOwned>(text: &str) -> Option<T> {
     let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     models::{
-        Act, Intent, IntentId, KnowledgeBaseId, Noun, OrganizationId, Timestamp, Tool, ToolAttachment, ToolId,
-        ToolName, ToolType, VerifiedTool,
+        Act, AuthenticatedTool, Intent, IntentId, KnowledgeBaseId, Noun, OrganizationId, Timestamp, Tool,
+        ToolAttachment, ToolId, ToolName, ToolType,
     },
 };
 
@@ -49,7 +49,7 @@ impl Tools {
     }
 
     /// The tool whose own token was verified, which replaces the check of the organization.
-    pub async fn of_token(&self, tool: VerifiedTool) -> Result<Tool> {
+    pub async fn of_token(&self, tool: AuthenticatedTool) -> Result<Tool> {
         self.table.get_consistent(id(tool.id())).await?.ok_or(Error::NotFound("tool"))
     }
 

@@ -33,7 +33,7 @@ function Action({ action, all }) {
     <dl class="pairs">
       ${condition && html`<div><dt>Only if</dt><dd><${Condition} of=${condition} /></dd></div>`}
       ${loop && html`<div><dt>Goes through</dt><dd dir="auto"><${Text} of=${typeof loop.list === 'string' ? loop.list : JSON.stringify(loop.list)} /></dd></div>
-        <div><dt>Each item</dt><dd>is <var>${loop.item}</var>${loop.key && html`, known by <${Text} of=${loop.key} />`}; at most ${loop.most}</dd></div>`}
+        <div><dt>Each item</dt><dd>is <var>${loop.item}</var>${loop.key && html`, known by <${Text} of=${loop.key} />`}; at most ${loop.most}${loop.atOnce > 1 ? html`, ${loop.atOnce} at the same time` : ''}</dd></div>`}
       ${pause && html`<div><dt>Waits</dt><dd dir="auto">${pause.minutes ? `${pause.minutes} minutes` : html`until <${Text} of=${pause.until ?? ''} />`}</dd></div>`}
       ${Object.entries(parameters).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto"><${Text} of=${typeof value === 'string' ? value : JSON.stringify(value)} /></dd></div>`)}
       ${output && html`<div><dt>Result</dt><dd>kept as <var>${output}</var></dd></div>`}

@@ -60,7 +60,7 @@ export function actionsOf({ actions = [] }, pointer = '/actions', depth = 0) {
       output: action.output_as ?? null,
       approval: action.approval ?? null,
       stops: action.on_error === 'stop',
-      loop: action.for_each === undefined ? null : { list: action.for_each, item: action.as ?? 'item', key: action.key ?? null, most: action.max_items ?? 100 },
+      loop: action.for_each === undefined ? null : { list: action.for_each, item: action.as ?? 'item', key: action.key ?? null, most: action.max_items ?? 100, atOnce: action.at_once ?? 1 },
       pause: action.wait ?? null,
       lists: [
         ...(action.for_each === undefined ? [] : [{ title: 'For each item', when: null, steps: inner(action.actions, 'actions') }]),

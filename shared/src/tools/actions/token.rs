@@ -16,7 +16,7 @@ use serde::Deserialize;
 use crate::{
     Error, Result,
     clients::Secrets,
-    models::{OrganizationId, ToolId, VerifiedTool},
+    models::{AuthenticatedTool, OrganizationId, ToolId},
 };
 
 /// `{"current": "…", "previous": "…"}`: `current` signs, both verify.
@@ -48,10 +48,10 @@ impl ToolTokens {
 
     /// # Errors
     /// [`Error::Unauthenticated`] for an invalid token.
-    pub async fn verify(&self, tool: ToolId, token: &str) -> Result<VerifiedTool> {
+    pub async fn verify(&self, tool: ToolId, token: &str) -> Result<AuthenticatedTool> {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
         if self.signed(tool.to_string().as_bytes(), &tag).await? {
-            Ok(VerifiedTool::new(tool))
+            Ok(AuthenticatedTool::new(tool))
         } else {
             Err(Error::Unauthenticated)
         }
@@ -128,8 +128,8 @@ fn proven(organization: OrganizationId, assistant: &str) -> String {
 ///
 /// # Errors
 /// As [`check_bearer`].
-pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &str) -> Result<VerifiedTool> {
-    check_bearer(expected, presented).map(|()| VerifiedTool::new(tool))
+pub fn verify_bearer(tool: ToolId, expected: Option<&SecretString>, presented: &str) -> Result<AuthenticatedTool> {
+    check_bearer(expected, presented).map(|()| AuthenticatedTool::new(tool))
 }
 
 /// # Errors

@@ -4,9 +4,9 @@ use super::ToolId;
 
 /// A tool id with a verified token. Only `tools::token` makes one.
 #[derive(Debug, Clone, Copy)]
-pub struct VerifiedTool(ToolId);
+pub struct AuthenticatedTool(ToolId);
 
-impl VerifiedTool {
+impl AuthenticatedTool {
     pub(crate) const fn new(id: ToolId) -> Self {
         Self(id)
     }
