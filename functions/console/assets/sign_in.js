@@ -1,12 +1,11 @@
-// The first script, inside the page. It shows the sign-in at once, and fetches the console meanwhile; a signed-in person gets the console
-// directly.
+// The first script in the page, run before the page has come whole. It shows the sign-in at once; for a signed-in person it fetches what the
+// console needs beside the page.
 
 import { begin } from './session/begin.js';
 import { settings } from './session/issuer.js';
 import { forget, kept, LEFT, TOKENS } from './session/kept.js';
+import { SCRIPTS } from './scripts.js';
 
-const APP = 'console/app.js';
-const LIBRARY = 'console/htm-preact.js';
 const SHEET = 'console/operator.css';
 
 const at = (id) => document.getElementById(id);
@@ -25,10 +24,10 @@ async function signIn() {
   }
 }
 
-/** With the page of the address; ends with the style sheet. */
+/** With the place of the address; ends with the style sheet. */
 function fetched() {
   const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1] ?? 'home';
-  for (const href of [APP, LIBRARY, APP.replace('app', `${page}-page`)]) link({ rel: 'modulepreload', href });
+  for (const href of SCRIPTS[page] ?? []) link({ rel: 'modulepreload', href });
   return new Promise((come, fail) => link({ rel: 'stylesheet', href: SHEET, onload: come, onerror: () => fail(new Error(SHEET)) }));
 }
 
@@ -36,7 +35,7 @@ function link(of) {
   document.head.append(Object.assign(document.createElement('link'), of));
 }
 
-function show({ problem = '', everywhere = null }) {
+export function show({ problem = '', everywhere = null }) {
   document.title = 'Sign in · Switchboard';
   at('app').hidden = true;
   at('sign-in').hidden = false;
@@ -49,14 +48,9 @@ function show({ problem = '', everywhere = null }) {
 
 // The browser caches them for the next request.
 settings().catch(() => {});
-if (kept(TOKENS) || /[?&]state=/.test(location.search)) {
-  fetched()
-    .then(() => import('./app.js'))
-    .catch((error) => {
-      console.error(error);
-      show({ problem: 'The page could not be loaded whole. Check your connection, then load it again.' });
-    });
-} else {
+/** For a signed-in person, the promise of the style sheet. */
+export const entering = kept(TOKENS) || /[?&]state=/.test(location.search) ? fetched() : null;
+if (!entering) {
   const left = kept(LEFT) ?? {};
   forget(LEFT);
   show(left);

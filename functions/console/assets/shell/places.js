@@ -1,21 +1,5 @@
 // The console's places in the navigation's order, each loaded when opened.
 
-// With the shell, because several places need them.
-import * as absent from './absent.js';
-import * as acting from './acting.js';
-import * as axis from './axis.js';
-import * as bars from './bars.js';
-import * as shapes from './chart_shapes.js';
-import * as drafts from './drafts.js';
-import * as fault from './fault.js';
-import * as filters from './filters.js';
-import * as list from './list.js';
-import * as money from './money.js';
-import * as request from './request.js';
-import * as roles from './roles.js';
-import * as status from './status.js';
-import * as values from './values.js';
-
 export const PLACES = [
   { page: 'home', word: 'Home', icon: 'home', key: 'h', first: true, open: () => import('../home/page.js') },
   { page: 'calls', word: 'Calls', icon: 'call', key: 'c', first: true, open: () => import('../calls/page.js') },
