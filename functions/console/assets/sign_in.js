@@ -5,8 +5,10 @@ import { begin } from './session/begin.js';
 import { settings } from './session/issuer.js';
 import { forget, kept, LEFT, TOKENS } from './session/kept.js';
 import { SCRIPTS } from './scripts.js';
+import { sheet } from './shell/sheet.js';
 
 const SHEET = 'console/operator.css';
+const PLACES = 'console/places.css';
 
 const at = (id) => document.getElementById(id);
 
@@ -24,15 +26,12 @@ async function signIn() {
   }
 }
 
-/** With the place of the address; ends with the style sheet. */
+/** Home, or the place of the address; ends with the style sheets. */
 function fetched() {
-  const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1] ?? 'home';
-  for (const href of SCRIPTS[page] ?? []) link({ rel: 'modulepreload', href });
-  return new Promise((come, fail) => link({ rel: 'stylesheet', href: SHEET, onload: come, onerror: () => fail(new Error(SHEET)) }));
-}
-
-function link(of) {
-  document.head.append(Object.assign(document.createElement('link'), of));
+  const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1];
+  const scripts = SCRIPTS[page] ?? [];
+  for (const href of scripts) document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href }));
+  return Promise.all([SHEET, ...(scripts.length > 0 ? [PLACES] : [])].map(sheet));
 }
 
 export function show({ problem = '', everywhere = null }) {
@@ -48,7 +47,7 @@ export function show({ problem = '', everywhere = null }) {
 
 // The browser caches them for the next request.
 settings().catch(() => {});
-/** For a signed-in person, the promise of the style sheet. */
+/** For a signed-in person, the promise of the style sheets. */
 export const entering = kept(TOKENS) || /[?&]state=/.test(location.search) ? fetched() : null;
 if (!entering) {
   const left = kept(LEFT) ?? {};
