@@ -1,5 +1,5 @@
-//! The markup of views as calls, made while the function is built: `html`…`` becomes `h('div', {…}, …)`, as htm 3.1 would have made it in the
-//! browser. This is smaller, and the browser reads no markup.
+//! The markup of views as calls, made while the function is built: the tag `html` becomes calls of `h('div', {…}, …)`, as htm 3.1 would have
+//! made them in the browser. This is smaller, and the browser reads no markup.
 
 use std::{fmt::Write as _, iter};
 
