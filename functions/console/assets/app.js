@@ -8,6 +8,7 @@ import { PLACES } from './shell/places.js';
 import { route } from './shell/route.js';
 import { settings } from './session/issuer.js';
 import { Session } from './session/session.js';
+import { entering, show } from './sign_in.js';
 import { store } from './shell/store.js';
 
 const root = document.getElementById('app');
@@ -33,7 +34,7 @@ function alone(sentence) {
   render(html`<main class="alone"><h1>Switchboard</h1><p role="alert">${sentence}</p></main>`, root);
 }
 
-begin().catch((error) => {
+entering?.then(begin).catch((error) => {
   console.error(error);
-  alone('The page could not be loaded whole. Check your connection, then load it again.');
+  show({ problem: 'The page could not be loaded whole. Check your connection, then load it again.' });
 });

@@ -1,13 +1,14 @@
-// The first script, inside the page. It shows the sign-in at once, and fetches the console meanwhile; a signed-in person gets the console
-// directly.
+// The first script in the page, run before the page has come whole. It shows the sign-in at once; for a signed-in person it fetches what the
+// console needs beside the page.
 
 import { begin } from './session/begin.js';
 import { settings } from './session/issuer.js';
 import { forget, kept, LEFT, TOKENS } from './session/kept.js';
+import { SCRIPTS } from './scripts.js';
+import { sheet } from './shell/sheet.js';
 
-const APP = 'console/app.js';
-const LIBRARY = 'console/htm-preact.js';
 const SHEET = 'console/operator.css';
+const PLACES = 'console/places.css';
 
 const at = (id) => document.getElementById(id);
 
@@ -25,18 +26,15 @@ async function signIn() {
   }
 }
 
-/** With the page of the address; ends with the style sheet. */
+/** Home, or the place of the address; ends with the style sheets. */
 function fetched() {
-  const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1] ?? 'home';
-  for (const href of [APP, LIBRARY, APP.replace('app', `${page}-page`)]) link({ rel: 'modulepreload', href });
-  return new Promise((come, fail) => link({ rel: 'stylesheet', href: SHEET, onload: come, onerror: () => fail(new Error(SHEET)) }));
+  const page = /^#\/[^/]*\/([a-z]+)/.exec(location.hash)?.[1];
+  const scripts = SCRIPTS[page] ?? [];
+  for (const href of scripts) document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href }));
+  return Promise.all([SHEET, ...(scripts.length > 0 ? [PLACES] : [])].map(sheet));
 }
 
-function link(of) {
-  document.head.append(Object.assign(document.createElement('link'), of));
-}
-
-function show({ problem = '', everywhere = null }) {
+export function show({ problem = '', everywhere = null }) {
   document.title = 'Sign in · Switchboard';
   at('app').hidden = true;
   at('sign-in').hidden = false;
@@ -49,14 +47,9 @@ function show({ problem = '', everywhere = null }) {
 
 // The browser caches them for the next request.
 settings().catch(() => {});
-if (kept(TOKENS) || /[?&]state=/.test(location.search)) {
-  fetched()
-    .then(() => import('./app.js'))
-    .catch((error) => {
-      console.error(error);
-      show({ problem: 'The page could not be loaded whole. Check your connection, then load it again.' });
-    });
-} else {
+/** For a signed-in person, the promise of the style sheets. */
+export const entering = kept(TOKENS) || /[?&]state=/.test(location.search) ? fetched() : null;
+if (!entering) {
   const left = kept(LEFT) ?? {};
   forget(LEFT);
   show(left);

@@ -1,12 +1,12 @@
-//! The page's files: written by hand in `assets`, linked and compressed while the function is built (`build.rs`). The sign-in's script
-//! and style sheet stand in the page. Browsers get the modules of the shell as one script and those of each place as another
-//! (`linked.rs`): a request each would cost a far-away person seconds.
+//! The page's files: written by hand in `assets`, linked and compressed while the function is built (`build.rs`). The sign-in, the
+//! shell and Home stand in the page. Browsers get the modules of other places as few scripts (`linked.rs`): a request each would cost a
+//! far-away person seconds.
 
 use std::fmt::Write;
 
 use ring::digest::{SHA256, digest};
 
-use crate::policy::Coding;
+use crate::policy::{Coding, InPage};
 
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const CSS: &str = "text/css; charset=utf-8";
@@ -29,10 +29,11 @@ const PAGE: &str = "index.html";
 /// Stands before the names of files in the page, and changes with any of them.
 const VERSION: &str = env!("CONSOLE_VERSION");
 
-/// The script and the style sheet in the page.
-pub(crate) const IN_PAGE: [&str; 2] = [SCRIPT_IN_PAGE, SHEET_IN_PAGE];
-const SCRIPT_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/sign_in.js"));
-const SHEET_IN_PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/base.css"));
+/// What stands in the page itself.
+pub(crate) const IN_PAGE: InPage = InPage {
+    scripts: [include_str!(concat!(env!("OUT_DIR"), "/sign_in.js")), include_str!(concat!(env!("OUT_DIR"), "/app.js"))],
+    sheet: include_str!(concat!(env!("OUT_DIR"), "/base.css")),
+};
 
 /// An answer's content: a file of these, or what is made for the deployment.
 pub(crate) struct Asset {
@@ -148,8 +149,7 @@ mod tests {
 
     use super::*;
 
-    const ENTRY: &str = "app.js";
-    const VENDORED: &str = "htm-preact.js";
+    const IN_PAGE_NAMES: [&str; 2] = ["sign_in.js", "app.js"];
 
     fn text(name: &str) -> &'static str {
         std::str::from_utf8(FILES.iter().find(|file| file.name == name).unwrap().plain).unwrap()
@@ -160,10 +160,12 @@ mod tests {
         fs::read_to_string(Path::new(env!("OUT_DIR")).join(format!("{name}.linked"))).unwrap()
     }
 
+    fn is_script(name: &str) -> bool {
+        Path::new(name).extension().is_some_and(|kind| kind == "js")
+    }
+
     fn scripts() -> impl Iterator<Item = &'static File> {
-        FILES
-            .iter()
-            .filter(|file| file.name != VENDORED && Path::new(file.name).extension().is_some_and(|kind| kind == "js"))
+        FILES.iter().filter(|file| is_script(file.name))
     }
 
     /// The modules' paths from `assets`.
@@ -173,98 +175,94 @@ mod tests {
             let name = format!("{before}{}", path.file_name().unwrap().to_string_lossy());
             if path.is_dir() { modules(&path, &format!("{name}/")) } else { vec![name] }
         });
-        found.filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "js") && name != VENDORED).collect()
+        found.filter(|name| is_script(name)).collect()
+    }
+
+    /// The names of files, without their version, behind each `before`.
+    fn named_in(text: &str, before: &str) -> BTreeSet<String> {
+        let version = format!("{VERSION}.");
+        let names = text.split(before).skip(1).filter_map(|rest| rest.split(['"', '\'', '`']).next());
+        names.map(|name| name.strip_prefix(&version).unwrap_or(name).to_owned()).collect()
     }
 
     #[test]
-    fn the_sign_in_needs_the_page_alone_and_the_console_few_more_files() {
-        let version = format!("{VERSION}.");
+    fn the_page_has_the_sign_in_the_shell_and_home_and_names_its_files_with_their_version() {
         let page = text(PAGE);
-        let asked: BTreeSet<&str> =
-            page.split("\"console/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        assert_eq!(asked, BTreeSet::from([&*format!("{version}htm-preact.licences.txt")]));
-        for inline in
-            [format!("<script type=\"module\">{SCRIPT_IN_PAGE}</script>"), format!("<style>{SHEET_IN_PAGE}</style>")]
-        {
+        let [first, second] = IN_PAGE.scripts;
+        for inline in [
+            format!("<script>{first}</script>"),
+            format!("<script type=\"module\">{second}</script>"),
+            format!("<style>{}</style>", IN_PAGE.sheet),
+        ] {
             assert!(page.contains(&inline), "{page}");
         }
-        let sign_in = linked("sign_in.js");
-        let fetched: BTreeSet<&str> =
-            sign_in.split("'console/").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
-        let few = [ENTRY, VENDORED, "operator.css"].map(|name| format!("{version}{name}"));
-        assert_eq!(fetched, few.iter().map(String::as_str).chain(["settings.json"]).collect());
-        assert!(
-            fetched
-                .iter()
-                .all(|name| *name == "settings.json" || named(name).is_some_and(|file| file.cached == Cached::Forever))
-        );
-        let imported = |name: &str| {
-            let text = linked(name);
-            let lines = text.lines().filter_map(|line| line.strip_prefix("import "));
-            let named = lines.filter_map(|line| line.split("'./").nth(1)?.strip_suffix("';"));
-            named.map(str::to_owned).collect::<BTreeSet<_>>()
-        };
-        for name in [ENTRY, "home-page.js"] {
+        for part in ["session/begin.js", "shell/page.js", "home/page.js", "htm-preact.js"] {
+            assert!(IN_PAGE_NAMES.iter().any(|name| linked(name).contains(&format!("// {part}\n"))), "{part}");
+        }
+        let named_there = named_in(page, "console/");
+        let settings = "settings.json";
+        let others = FILES.iter().map(|file| file.name).filter(|name| ![PAGE, "forms.json"].contains(name));
+        assert_eq!(named_there, others.chain([settings]).map(str::to_owned).collect());
+        for name in named_there.iter().filter(|name| *name != settings) {
+            let address = format!("{VERSION}.{name}");
             assert!(
-                imported(name).iter().all(|name| fetched.contains(&**name)),
-                "{name} waits for a file that the page does not fetch"
+                page.contains(&address) && named(&address).is_some_and(|file| file.cached == Cached::Forever),
+                "{name}"
             );
         }
-        assert!(linked(ENTRY).contains(&format!("'console/{version}console.css'")), "the chat has a sheet of its own");
-        for part in [
-            "chat/chat.js",
-            "chat-chat.js",
-            "index.html",
-            "base.css",
-            "sign_in.js",
-            "shell/store.js",
-            "0123456789abcdef.app.js",
-        ] {
+        for part in
+            ["chat/chat.js", "index.html", "base.css", "sign_in.js", "app.js", "store.js", "0123456789abcdef.calls.js"]
+        {
             assert!(named(part).is_none(), "{part} is no file of its own");
         }
     }
 
     #[test]
-    fn the_page_is_small_for_a_slow_line() {
-        for (coding, page_most, first_most, all_most) in
-            [(Coding::Gzip, 4_000, 34 * 1024, 122 * 1024), (Coding::Brotli, 3_600, 30 * 1024, 111 * 1024)]
-        {
-            let size = |name: &str| {
-                let file = FILES.iter().find(|file| file.name == name).unwrap();
-                if coding == Coding::Gzip { file.gzip.len() } else { file.brotli.len() }
-            };
-            assert!(size(PAGE) <= page_most, "{}", size(PAGE));
-            let sizes: BTreeMap<&str, usize> = scripts().map(|file| (file.name, size(file.name))).collect();
-            let first = [PAGE, "operator.css", ENTRY, VENDORED].map(size);
-            assert!(first.iter().sum::<usize>() < first_most, "{first:?} {sizes:?}");
-            for (name, size) in &sizes {
-                assert!(*name == ENTRY || *size <= 15 * 1024, "{name}: {size}");
+    fn the_page_fetches_all_that_a_place_imports_at_once() {
+        let page = linked("sign_in.js");
+        let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let views: Vec<String> = modules(&assets, "")
+            .into_iter()
+            .filter(|path| path.ends_with("/page.js") && path != "shell/page.js")
+            .collect();
+        assert!(views.len() > 15, "{views:?}");
+        for view in views.iter().filter(|view| *view != "home/page.js") {
+            let list = page.split_once(&format!("\t{}: [", view.trim_end_matches("/page.js"))).unwrap().1;
+            let fetched = named_in(list.split(']').next().unwrap(), "console/0VERSION0.");
+            let has = |part: &str| fetched.iter().any(|file| linked(file).contains(&format!("// {part}\n")));
+            assert!(has(view), "{view} is not in {fetched:?}");
+            for file in &fetched {
+                let imported = named_in(&linked(file), "from './0VERSION0.");
+                assert!(imported.is_subset(&fetched), "{file}: {imported:?} {fetched:?}");
             }
-            let sum = sizes.values().sum::<usize>() + size(VENDORED);
+        }
+    }
+
+    #[test]
+    fn the_page_is_small_for_a_slow_line() {
+        for (coding, page_most, all_most) in [(Coding::Gzip, 26_500, 106_000), (Coding::Brotli, 22_500, 93_500)] {
+            let size = |file: &File| if coding == Coding::Gzip { file.gzip.len() } else { file.brotli.len() };
+            let of = |name: &str| size(FILES.iter().find(|file| file.name == name).unwrap());
+            let page = of(PAGE);
+            assert!(page <= page_most, "{page}");
+            // Home waits for both.
+            let sheet = of("operator.css");
+            assert!(sheet <= 4_000, "{sheet}");
+            let sizes: BTreeMap<&str, usize> = scripts().map(|file| (file.name, size(file))).collect();
+            for (name, size) in &sizes {
+                assert!(*size <= 15 * 1024, "{name}: {size}");
+            }
+            let sum = sizes.values().sum::<usize>() + page;
             assert!(sum <= all_most, "{sum} {sizes:?}");
         }
     }
 
     #[test]
-    fn every_module_is_in_the_shell_or_a_page_and_its_imports_exist() {
+    fn every_module_is_in_the_page_or_a_file() {
+        let all: Vec<String> = IN_PAGE_NAMES.into_iter().chain(scripts().map(|file| file.name)).map(linked).collect();
         for path in modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), "") {
             let part = format!("// {path}\n");
-            let sign_in = linked("sign_in.js").contains(&part);
-            let shell = linked(ENTRY).contains(&part);
-            let pages = scripts().filter(|file| file.name != ENTRY && linked(file.name).contains(&part)).count();
-            assert!(!(shell && pages > 0), "{path}: in the shell and in {pages} pages");
-            assert!(sign_in || shell || pages > 0, "{path} is in no script");
-        }
-        for name in scripts().map(|file| file.name) {
-            for line in linked(name).lines().filter(|line| line.starts_with("import ")) {
-                let known = [VENDORED, ENTRY, "shell-forms.js"]
-                    .iter()
-                    .any(|file| line.ends_with(&format!(" from './{VERSION}.{file}';")));
-                assert!(known, "{name}: {line}");
-            }
-            for asked in linked(name).split("import('./").skip(1).filter_map(|rest| rest.split('\'').next()) {
-                assert!(named(asked).is_some_and(|file| file.cached == Cached::Forever), "{name} opens {asked}");
-            }
+            assert!(all.iter().any(|script| script.contains(&part)), "{path} is in no script");
         }
     }
 }

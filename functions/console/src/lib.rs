@@ -8,6 +8,8 @@ mod assets;
 #[cfg(test)]
 mod linked;
 mod policy;
+#[cfg(test)]
+mod templates;
 
 use serde::Serialize;
 use shared::{
@@ -139,7 +141,7 @@ fn served(deps: &Deps, request: &Request, file: Asset) -> Reply {
         }
     };
     let own = [("etag", tag), ("vary", "accept-encoding".to_owned())];
-    reply.cache_control(cached).with_headers(policy::headers(&deps.settings, assets::IN_PAGE)).with_headers(own)
+    reply.cache_control(cached).with_headers(policy::headers(&deps.settings, &assets::IN_PAGE)).with_headers(own)
 }
 
 fn settings(settings: &ConsoleSettings) -> Result<Asset> {

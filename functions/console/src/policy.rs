@@ -4,8 +4,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::digest::{SHA256, digest};
 use shared::{http::Request, platform::ConsoleSettings};
 
-/// The headers of every answer, beside those of its content. `in_page` are the script and the style sheet that stand in the page.
-pub(crate) fn headers(settings: &ConsoleSettings, in_page: [&str; 2]) -> [(&'static str, String); 5] {
+/// The scripts and the style sheet that stand in the page.
+pub(crate) struct InPage {
+    pub(crate) scripts: [&'static str; 2],
+    pub(crate) sheet: &'static str,
+}
+
+/// The headers of every answer, beside those of its content.
+pub(crate) fn headers(settings: &ConsoleSettings, in_page: &InPage) -> [(&'static str, String); 5] {
     [
         ("content-security-policy", content_security_policy(settings, in_page)),
         // The address holds a code for a moment, when somebody comes back from signing in.
@@ -18,7 +24,7 @@ pub(crate) fn headers(settings: &ConsoleSettings, in_page: [&str; 2]) -> [(&'sta
 
 /// Scripts and styles of our own files, and the page's own ones by their digests; no frames around it, no text that becomes code.
 /// The page may connect to this origin, the issuer, the streaming endpoint, and the origins named by the deployment.
-fn content_security_policy(settings: &ConsoleSettings, [script, sheet]: [&str; 2]) -> String {
+fn content_security_policy(settings: &ConsoleSettings, in_page: &InPage) -> String {
     let mut connect = vec!["'self'"];
     let known = [Some(&settings.issuer), Some(&settings.openid_configuration), settings.stream_url.as_ref()];
     let known = known.into_iter().flatten().chain(&settings.connect_origins).filter_map(|address| origin(address));
@@ -30,8 +36,8 @@ fn content_security_policy(settings: &ConsoleSettings, [script, sheet]: [&str; 2
     format!(
         "default-src 'none'; script-src 'self' {}; style-src 'self' {}; img-src 'self' data:; connect-src {}; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-        source(script),
-        source(sheet),
+        in_page.scripts.map(source).join(" "),
+        source(in_page.sheet),
         connect.join(" ")
     )
 }

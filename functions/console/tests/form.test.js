@@ -5,7 +5,7 @@ import test from 'node:test';
 import { inParts } from '../assets/knowledge/tables.js';
 import { refusal } from '../assets/shell/problems.js';
 import { withNew, without } from '../assets/shell/rows.js';
-import { begun, begunAs, changes, cleaned, halves, partsOf, problemsAt, resolved, SECRET, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
+import { begun, begunAs, changes, cleaned, halves, partsOf, problemsAt, rebased, resolved, SECRET, typeIn, variantsOf, wordsOf } from '../assets/shell/schema.js';
 import { argumentsOf, configOf } from '../assets/tools/configs.js';
 
 const known = JSON.parse(readFileSync(new URL('../assets/forms.json', import.meta.url)));
@@ -49,6 +49,14 @@ test('a value begins with its required parts', () => {
 test('what is empty is not sent, and only what differs is', () => {
   assert.deepEqual(cleaned({ a: '', b: undefined, c: [{ d: '' }, ''], e: false, f: 0, g: null }), { c: [{}, ''], e: false, f: 0, g: null });
   assert.deepEqual(changes({ a: 1, b: { c: 2 }, d: 4 }, { a: 1, b: { c: 3 }, e: 5 }), { b: { c: 3 }, d: null, e: 5 });
+});
+
+test('the changes of a draft are made to the version that somebody else saved', () => {
+  const base = { label: 'A', text: { mode: 'fixed', value: 'x' }, to: [1], gone: 1 };
+  const mine = { label: 'B', text: { mode: 'fixed', value: 'y' }, to: [1], more: 2 };
+  const theirs = { label: 'A', text: { mode: 'fixed', value: 'x', note: 'n' }, to: [1, 2], gone: 1, secret: 's' };
+  assert.deepEqual(rebased(base, mine, theirs), { label: 'B', text: { mode: 'fixed', value: 'y', note: 'n' }, to: [1, 2], more: 2, secret: 's' });
+  assert.deepEqual(rebased(base, { ...base, label: 'B' }, { ...base, label: 'C' }), { ...base, label: 'B' }, 'what both changed is as the draft has it');
 });
 
 test('a problem stands at its field, or at the nearest that is shown', () => {

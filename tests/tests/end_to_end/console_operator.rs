@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
-    let call = call_with_a_failed_tool(user).await;
+    let call = call_with_a_failed_tool(user, "+14155550142").await;
     let asks = json!({"reason": "Nobody looks at the clock unasked."});
     let run = run_of(user, "Look at the clock", json!([look("look", "Europe/Lisbon", &asks)])).await;
     let unknown_zone =
@@ -23,6 +23,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     sign_in_at(chat, browser, "home").await;
     finds_the_failed_request(browser, &call).await;
     sees_the_receipt(user, chat, browser, &call).await;
+    sees_what_no_tool_did(user, chat, browser).await;
     allows_what_waits(chat, browser, &run).await;
     decides_about_the_request_that_was_read(user, chat, browser).await;
     every_page_can_be_used(chat, browser).await;
@@ -36,7 +37,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
 }
 
 /// A call comes in and the agent calls a tool whose service does not know the address; the id of the call.
-async fn call_with_a_failed_tool(user: &User<'_>) -> String {
+async fn call_with_a_failed_tool(user: &User<'_>, caller: &str) -> String {
     let about = &user.stack.description;
     let crm = &about.standins.crm;
     let tool = json!({
@@ -44,7 +45,7 @@ async fn call_with_a_failed_tool(user: &User<'_>) -> String {
         "body": {"day": {"mode": "ai", "prompt": "The day"}},
     });
     let tool = user.attached(&tool).await;
-    let incoming = IncomingCall::new(&about.twilio_account_sid, "+14155550142", &about.phone_number);
+    let incoming = IncomingCall::new(&about.twilio_account_sid, caller, &about.phone_number);
     let url = format!("{}/api/phone-number/{}/incoming", about.api_url, about.phone_number_id);
     let answered = incoming.signed(&url, &about.twilio_auth_token).post().await.unwrap();
     let twiml = answered.twiml().unwrap();
@@ -57,6 +58,9 @@ async fn call_with_a_failed_tool(user: &User<'_>) -> String {
 fn look(id: &str, zone: &str, approval: &Value) -> Value {
     json!({"id": id, "tool": "current_time", "parameters": {"timeZone": zone}, "approval": approval})
 }
+
+/// Of the stand-in for the LLM.
+const LLM_KEY: &str = "llm-local-key";
 
 /// The button, once it acts.
 const ALLOW: &str = "#allow:not([aria-disabled])";
@@ -109,6 +113,37 @@ async fn sees_the_receipt(user: &User<'_>, chat: &Chat, browser: &Browser, call:
     assert!(lines.len() == 1 && lines[0].contains("Failed") && lines[0].contains("Not declared"), "{lines:?}");
     everybody_can_use(browser).await;
     picture(browser, "receipt").await;
+}
+
+/// The agent of a call confirms what no tool did: Home names the call, and the call's page says it.
+async fn sees_what_no_tool_did(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let about = &user.stack.description;
+    let keys = format!("/api/{}/keys/llm", about.slug);
+    let key = json!({"api_key": LLM_KEY, "base_url": about.llm_url, "verify_claims": true});
+    let (status, stored) = user.send(Method::PUT, &keys, Some(&about.token), Some(&key)).await;
+    assert!(status.is_success() && stored["verify_claims"] == true, "{stored}");
+    let call = call_with_a_failed_tool(user, "+14155550143").await;
+    let claims = json!({"claims": [{"sentence": 1, "tool": null, "line": null}]});
+    chat.script(&[json!({"tool_calls": [{"name": "report_claims", "arguments": claims}]})]).await;
+    let report = json!({"message": {
+        "type": "end-of-call-report", "endedReason": "customer-ended-call", "call": {"id": call},
+        "artifact": {"messages": [{"role": "bot", "message": "Your appointment is booked.", "time": 1.0}]},
+    }});
+    let bearer = Some(&*about.vapi_webhook_bearer);
+    let (status, answer) = user.send(Method::POST, "/api/vapi/events", bearer, Some(&report)).await;
+    assert!(status.is_success(), "{answer}");
+    browser.press("gh").await;
+    let need = format!("[data-need=unproven] a[href*='{call}']");
+    browser.find(&need).await;
+    let needs = browser.texts("[data-need=unproven]").await;
+    assert!(needs.len() == 1 && needs[0].contains("The agent confirmed an effect that no tool had."), "{needs:?}");
+    everybody_can_use(browser).await;
+    browser.open_with("j", &need).await;
+    browser.find(&format!("[data-call='{call}'] [data-unproven]")).await;
+    assert_eq!(browser.texts("[data-unproven]").await, ["The agent confirmed an effect that no tool had."]);
+    everybody_can_use(browser).await;
+    let (status, gone) = user.send(Method::DELETE, &keys, Some(&about.token), None).await;
+    assert!(status.is_success(), "{gone}");
 }
 
 /// With keys only: Enter opens the approval, `a` and Enter allow it, and the run ends.

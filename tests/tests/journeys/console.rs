@@ -52,12 +52,11 @@ fn without_version(file: &str) -> String {
     }
 }
 
-/// The text of the page's only element of this kind.
-fn inline<'a>(page: &'a str, element: &str) -> &'a str {
-    let (_, rest) = page.split_once(&format!("<{element}")).unwrap();
-    let text = rest.split_once('>').unwrap().1.split_once(&format!("</{element}>")).unwrap().0;
-    assert_eq!(page.matches(&format!("<{element}")).count(), 1, "{element}");
-    text
+/// The texts of the page's elements of this kind.
+fn inline<'a>(page: &'a str, element: &str) -> Vec<&'a str> {
+    let begins = format!("<{element}");
+    let elements = page.split(&*begins).skip(1);
+    elements.map(|rest| rest.split_once('>').unwrap().1.split_once(&format!("</{element}>")).unwrap().0).collect()
 }
 
 #[tokio::test]
@@ -66,9 +65,10 @@ async fn the_page_and_all_that_it_names_is_served_to_anybody() {
     let page = get(&world, "/").await;
     assert_eq!((page.status, page.content_type.as_str()), (200, "text/html; charset=utf-8"));
     let files = files(&page);
-    let few = ["app.js", "operator.css", "htm-preact.js", "htm-preact.licences.txt", "settings.json"];
     let plain: BTreeSet<String> = files.iter().map(|file| without_version(file)).collect();
-    assert_eq!(plain, few.map(|name| format!("/console/{name}")).into());
+    for name in ["calls.js", "operator.css", "htm-preact.licences.txt", "settings.json"] {
+        assert!(plain.contains(&format!("/console/{name}")), "{name} {plain:?}");
+    }
     for file in files.iter().filter(|file| file.rsplit('.').next() != Some("json")) {
         let file = file.as_str();
         let answer = get(&world, file).await;
@@ -97,7 +97,7 @@ async fn a_cached_asset_is_not_sent_again() {
     let world = world(&[]).await;
     for (path, cached) in [
         ("/", "no-cache"),
-        ("/console/app.js", "no-cache"),
+        ("/console/calls.js", "no-cache"),
         ("/console/console.css", "no-cache"),
         ("/console/settings.json", "max-age=60, stale-while-revalidate=86400"),
     ] {
@@ -114,7 +114,7 @@ async fn a_cached_asset_is_not_sent_again() {
         let newer = world.send("console", &Event::get(path).header("if-none-match", "\"of another version\"")).await;
         assert_eq!((newer.status, &newer.body), (200, &first.body), "{path}");
     }
-    let tags = ["/", "/console/app.js", "/console/htm-preact.js"].map(|path| get(&world, path));
+    let tags = ["/", "/console/calls.js", "/console/forms.js"].map(|path| get(&world, path));
     let tags = futures_util::future::join_all(tags).await;
     let tags: BTreeSet<&String> = tags.iter().map(|answer| &answer.headers["etag"]).collect();
     assert_eq!(tags.len(), 3);
@@ -123,7 +123,7 @@ async fn a_cached_asset_is_not_sent_again() {
 #[tokio::test]
 async fn a_browser_that_takes_a_coding_is_sent_the_same_compressed_under_another_tag() {
     let world = world(&[]).await;
-    for path in ["/", "/console/app.js", "/console/console.css"] {
+    for path in ["/", "/console/calls.js", "/console/console.css"] {
         let plain = get(&world, path).await;
         assert_eq!((plain.headers.get("content-encoding"), plain.headers["vary"].as_str()), (None, "accept-encoding"));
         for refused in ["zstd", "gzip;q=0", "identity"] {
@@ -159,16 +159,18 @@ async fn the_page_may_ask_the_issuer_and_the_streaming_door_and_run_nothing_but_
     let page = get(&world, "/").await;
     let page = page.body.as_str().unwrap();
     let digest = |element: &str| {
-        let digest = ring::digest::digest(&ring::digest::SHA256, inline(page, element).as_bytes());
-        format!("'sha256-{}'", STANDARD.encode(digest))
+        let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let sources =
+            inline(page, element).into_iter().map(|text| format!("'sha256-{}'", STANDARD.encode(digest(text))));
+        sources.collect::<Vec<_>>()
     };
-    for path in ["/", "/console/app.js", "/console/settings.json"] {
+    for path in ["/", "/console/calls.js", "/console/settings.json"] {
         let answer = get(&world, path).await;
         let policy = &answer.headers["content-security-policy"];
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(allowed(&answer, "default-src "), BTreeSet::from(["'none'".to_owned()]));
         for (directive, element) in [("script-src ", "script"), ("style-src ", "style")] {
-            let own = BTreeSet::from(["'self'".to_owned(), digest(element)]);
+            let own = digest(element).into_iter().chain(["'self'".to_owned()]).collect();
             assert_eq!(allowed(&answer, directive), own, "{directive}");
         }
         for directive in ["base-uri ", "form-action ", "frame-ancestors "] {
@@ -243,30 +245,45 @@ fn succeeds(command: &mut Command) {
     assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
 }
 
-/// The browser's single script starts the page: every module runs after the modules that it imports.
+/// The page's scripts start the sign-in, and each file after them has the view of its place: every module runs after those that it imports.
 #[tokio::test]
-async fn the_modules_run_as_one_script() {
+async fn the_modules_run_as_a_few_scripts() {
     if !has_node() {
         return;
     }
     let world = world(&[]).await;
     let folder = std::env::temp_dir().join(format!("switchboard-page-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir_all(&folder).unwrap();
-    let files = files(&get(&world, "/").await);
-    let scripts: Vec<&String> =
-        files.iter().filter(|file| file.rsplit_once('.').is_some_and(|(_, kind)| kind == "js")).collect();
-    for file in &scripts {
+    let page = get(&world, "/").await;
+    let files = files(&page);
+    let scripts = files.iter().filter(|file| file.rsplit_once('.').is_some_and(|(_, kind)| kind == "js"));
+    let mut names = Vec::new();
+    for file in scripts {
         let script = get(&world, file).await;
-        std::fs::write(folder.join(file.rsplit('/').next().unwrap()), script.body.as_str().unwrap()).unwrap();
+        let name = file.rsplit('/').next().unwrap().to_owned();
+        std::fs::write(folder.join(&name), script.body.as_str().unwrap()).unwrap();
+        names.push(name);
     }
-    let shell = scripts.iter().find(|file| file.ends_with(".app.js")).unwrap().rsplit('/').next().unwrap();
+    assert!(names.len() > 5, "{names:?}");
+    let in_page = inline(page.body.as_str().unwrap(), "script");
+    for (name, text) in ["first.cjs", "second.js"].into_iter().zip(&in_page) {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
     std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
     let begins = format!(
-        "globalThis.document = {{ getElementById: () => null }};
-        globalThis.location = {{ hash: '#/-/nowhere' }};
+        "const element = () => ({{ addEventListener() {{}}, focus() {{}} }});
+        globalThis.document = {{ getElementById: element }};
+        globalThis.location = {{ hash: '#/-/nowhere', search: '' }};
+        globalThis.addEventListener = () => {{}};
+        globalThis.sessionStorage = {{ getItem: () => null, removeItem() {{}} }};
         const asked = new Promise((tell) => {{ globalThis.fetch = (address) => {{ tell(address); return new Promise(() => {{}}); }}; }});
-        await import('./{shell}');
-        if (await asked !== 'console/settings.json') process.exit(1);"
+        await import('./first.cjs');
+        if (await asked !== 'console/settings.json') throw new Error(await asked);
+        await import('./second.js');
+        for (const name of {names:?}) {{
+          const shown = Object.values(await import(`./${{name}}`));
+          if (!shown.some((one) => typeof one === 'function')) throw new Error(name);
+        }}"
     );
     succeeds(Command::new("node").args(["--input-type=module", "--eval", &begins]).current_dir(&folder));
     std::fs::remove_dir_all(folder).unwrap();

@@ -1,6 +1,6 @@
 // The person signed in on this tab. Tokens are in sessionStorage: they end with the tab, and no other tab has them.
 
-import * as identity from './identity.js';
+import { claimsOf, codeIn, endOfSession, redeem, refresh, unverified } from './identity.js';
 import { discover, SignInFailed } from './issuer.js';
 import { forget, keep, kept, LEFT, PENDING, TOKENS } from './kept.js';
 import { SignInNeeded } from '../shell/problems.js';
@@ -20,7 +20,7 @@ export class Session {
   /** Null without a sign-in. The token may have expired. */
   get claims() {
     const tokens = kept(TOKENS);
-    return tokens && identity.unverified(tokens.id_token);
+    return tokens && unverified(tokens.id_token);
   }
 
   /** The sign-in shows `told`: `{problem?, everywhere?, begin?}`. Forms keep their drafts in the tab. */
@@ -39,11 +39,11 @@ export class Session {
     forget(PENDING);
     this.#found = pending?.found ?? null;
     const found = await this.#discovered();
-    const code = identity.codeIn(search, pending, found);
+    const code = codeIn(search, pending, found);
     if (code === null) return;
     const { client_id } = this.#settings;
-    const tokens = await identity.redeem(found, { client_id, code, pending });
-    identity.claimsOf(tokens.id_token, { issuer: found.issuer, client_id, nonce: pending.nonce });
+    const tokens = await redeem(found, { client_id, code, pending });
+    claimsOf(tokens.id_token, { issuer: found.issuer, client_id, nonce: pending.nonce });
     this.#keep(tokens);
   }
 
@@ -55,7 +55,7 @@ export class Session {
   async token({ renewed = false } = {}) {
     const tokens = kept(TOKENS);
     if (!tokens) throw new SignInNeeded();
-    const ends = (identity.unverified(tokens.id_token)?.exp ?? 0) * 1000;
+    const ends = (unverified(tokens.id_token)?.exp ?? 0) * 1000;
     if (!renewed && ends > Date.now() + EARLY) return tokens.id_token;
     if (tokens.refresh_token) {
       // A refresh token may work only once.
@@ -73,9 +73,9 @@ export class Session {
     try {
       const found = await this.#discovered();
       const { client_id } = this.#settings;
-      const tokens = await identity.refresh(found, { client_id, refresh_token: before.refresh_token });
-      const subject = identity.unverified(before.id_token)?.sub;
-      identity.claimsOf(tokens.id_token, { issuer: found.issuer, client_id, subject });
+      const tokens = await refresh(found, { client_id, refresh_token: before.refresh_token });
+      const subject = unverified(before.id_token)?.sub;
+      claimsOf(tokens.id_token, { issuer: found.issuer, client_id, subject });
       this.#keep(tokens);
       return tokens.id_token;
     } catch (error) {
@@ -90,7 +90,7 @@ export class Session {
     sessionStorage.clear();
     const found = await this.#discovered().catch(() => null);
     const back = location.origin + location.pathname;
-    return identity.endOfSession(found, { client_id: this.#settings.client_id, id_token: tokens?.id_token, back });
+    return endOfSession(found, { client_id: this.#settings.client_id, id_token: tokens?.id_token, back });
   }
 
   async #discovered() {

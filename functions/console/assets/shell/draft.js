@@ -2,23 +2,24 @@
 
 import { useEffect, useRef, useState } from '../htm-preact.js';
 import { nameOf } from './drafts.js';
-import { SECRET } from './schema.js';
+import { rebased, SECRET } from './schema.js';
 
 /** Whether the person leaves to sign in, and comes back. */
 const SIGNING_IN = 'switchboard.sign-in';
 
 /**
- * `{value, set, kept, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes out
- * those that are no members of their own. A draft of another version (`since`) is not taken up.
+ * `{value, set, kept, moved, changed, forget, discard}`: `kept` says that the draft is an earlier one. Secrets are not kept; `without` takes
+ * out those that are no members of their own. The changes of an earlier version's draft (`since`) are made to this version: `moved`.
  */
 export function useDraft(key, begin, since = '', without = (value) => value) {
   const name = nameOf(key);
-  const read = () => {
+  const [base] = useState(begin);
+  const [{ first, moved }] = useState(() => {
     const stored = JSON.parse(sessionStorage.getItem(name) ?? 'null');
-    return stored?.since === since ? stored.value : null;
-  };
-  const [first] = useState(read);
-  const [value, put] = useState(() => first ?? begin());
+    if (!stored || stored.since === since) return { first: stored?.value ?? null, moved: false };
+    return { first: stored.base ? rebased(stored.base, stored.value, base) : null, moved: true };
+  });
+  const [value, put] = useState(first ?? base);
   const [changed, change] = useState(first !== null);
   const leaves = useRef(false);
   leaves.current = changed;
@@ -37,11 +38,11 @@ export function useDraft(key, begin, since = '', without = (value) => value) {
   const set = (newer) => {
     put(newer);
     change(true);
-    sessionStorage.setItem(name, JSON.stringify({ since, value: without(newer) }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
+    sessionStorage.setItem(name, JSON.stringify({ since, value: without(newer), base: since && without(base) }, (member, inner) => (SECRET.test(member) ? undefined : inner)));
   };
   const discard = () => {
     forget();
     put(begin());
   };
-  return { value, set, kept: first !== null && changed, changed, forget, discard };
+  return { value, set, kept: first !== null && changed, moved, changed, forget, discard };
 }

@@ -10,7 +10,7 @@ import { begun, cleaned } from './schema.js';
 /**
  * `of` names the draft, `begin(schemas)` gives its first value and `since` its version; `send(value)` saves. `beside` draws the part beside
  * the form; `placed` moves a problem to its field. The other properties are the form's. Its fields are disabled while it is saved: text
- * typed then would be neither saved nor kept.
+ * typed then would be neither saved nor kept. `onConflict` reads the version that somebody else saved.
  */
 export function SavedForm(given) {
   const { schemas, error, again } = useSchemas();
@@ -18,7 +18,7 @@ export function SavedForm(given) {
   return error ? html`<${Failed} what="The form" error=${error} again=${again} />` : html`<${Skeleton} what="The form" />`;
 }
 
-function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save', refused = null, beside = null, placed = (problem) => problem, schemas, ...look }) {
+function Filled({ of, begin, since = '', send, onSaved = () => {}, onConflict = () => {}, save = 'Save', refused = null, beside = null, placed = (problem) => problem, schemas, ...look }) {
   const draft = useDraft(of, () => begin?.(schemas) ?? begun(typeof look.schema === 'string' ? { $ref: `#/${look.schema}` } : look.schema, schemas), since);
   const [{ busy, problem, fields = [], saved, count = 0 }, tell] = useState({});
   const form = useRef(null);
@@ -42,6 +42,7 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save'
       onSaved(answer);
     } catch (error) {
       tell({ problem: error.message, fields: error.fields?.map(placed), count: count + 1 });
+      if (error.status === 409) onConflict();
     }
   };
   const some = fields.length === 1 ? 'One field needs a change; it is marked.' : `${fields.length} fields need a change; they are marked.`;
@@ -50,7 +51,7 @@ function Filled({ of, begin, since = '', send, onSaved = () => {}, save = 'Save'
     if (saved) tell({});
   };
   return html`<form class="saved" novalidate ref=${form} onSubmit=${submit} aria-busy=${busy ? 'true' : null}>
-      ${draft.kept && html`<div class="say" data-kept><p>What you typed before is here again.</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
+      ${draft.kept && html`<div class="say" data-kept><p>${draft.moved ? 'Somebody saved another version meanwhile. Your changes are made to it: look it over before you save.' : 'What you typed before is here again.'}</p><div class="acts"><button type="button" class="btn" disabled=${busy} onClick=${draft.discard}>Discard it</button></div></div>`}
       ${problem && html`<div class="say bad" role="alert" tabindex="-1" data-refused><${Icon} name="bad" /><p>${fields.length > 0 ? some : problem}</p></div>`}
       <${Form} schemas=${schemas} value=${draft.value} onChange=${set} problems=${fields} disabled=${Boolean(refused || busy)} ...${look} />
       <div class="chips"><button class="btn main" data-save aria-disabled=${refused || busy ? 'true' : null}>${busy ? 'Saving…' : save}</button>

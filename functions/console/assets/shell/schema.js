@@ -116,6 +116,15 @@ export function changes(before, after) {
   return Object.fromEntries(names.filter(differs).map((name) => [name, after[name] ?? null]));
 }
 
+/** The value `theirs` with the changes that lead from `base` to `mine`. */
+export function rebased(base, mine, theirs) {
+  if (JSON.stringify(mine ?? null) === JSON.stringify(base ?? null)) return theirs;
+  const values = [base, mine, theirs];
+  if (!values.every((value) => value !== null && typeof value === 'object' && !Array.isArray(value))) return mine;
+  const names = new Set(values.flatMap(Object.keys));
+  return Object.fromEntries([...names].map((name) => [name, rebased(...values.map((value) => value[name]))]).filter(([, value]) => value !== undefined));
+}
+
 /** Of `label_of_it` or `labelOfIt`. */
 export function wordsOf(name) {
   const words = String(name).replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll(/[_-]/g, ' ').toLowerCase();

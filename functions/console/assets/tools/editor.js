@@ -22,7 +22,7 @@ const WORDS = {
 };
 
 /** Changes `tool`, or makes one. */
-export function Editor({ tool = null, type, api, slug, role, onSaved }) {
+export function Editor({ tool = null, type, api, slug, role, onSaved, onConflict }) {
   const refused = whyNot(role, 'admin');
   const numbers = useChoices(api, slug, 'phone-numbers', ({ number, label }) => `${label} (${number})`);
   const bases = useChoices(api, slug, 'knowledge-bases', ({ name }) => name);
@@ -39,7 +39,7 @@ export function Editor({ tool = null, type, api, slug, role, onSaved }) {
   const begin = (schemas) => before ?? { ...begun({ $ref: `#/${SCHEMAS[kind]}` }, schemas), type: kind };
   const look = { name: 'tool', schema: SCHEMAS[kind], first: FIRST, hidden: ['type'], without: SECRETS.includes(kind) ? [] : ['secret'], words: WORDS, choices: { method: METHODS, phone_number_id: numbers, knowledge_base_id: bases, assistantId: agents } };
   return html`<${Main} title=${tool ? 'Edit tool' : 'New tool'} crumb=${crumb} acts=${!tool && html`<${Choices} label="What it does" choices=${choices} chosen=${kind} />`}>
-    <div class="beside editor"><${SavedForm} of=${`${slug} ${path} ${kind}`} since=${tool ? String(tool.version) : ''} begin=${begin} send=${send} onSaved=${onSaved} save=${tool ? 'Save tool' : 'Create tool'} refused=${refused} ...${look}
+    <div class="beside editor"><${SavedForm} of=${`${slug} ${path} ${kind}`} since=${tool ? String(tool.version) : ''} begin=${begin} send=${send} onSaved=${onSaved} onConflict=${onConflict} save=${tool ? 'Save tool' : 'Create tool'} refused=${refused} ...${look}
       beside=${({ value, changed, schemas }) => html`<aside class="pane" aria-label="Dry run"><${Trial} key=${kind} api=${api} config=${value} tool=${changed ? null : tool} role=${role} schemas=${schemas} /></aside>`} /></div>
   <//>`;
 }

@@ -34,7 +34,7 @@ export function ToolView({ id, query, api, slug, role }) {
   if (!tool) return html`<${Absent} word="tool" icon="tool" crumb=${crumb} live=${live} />`;
   const refused = whyNot(role, 'admin');
   const href = addressOf({ slug, page: 'tools', id });
-  if (edit) return html`<${Editor} key=${tool.version} tool=${tool} api=${api} slug=${slug} role=${role} onSaved=${() => { live.again(); location.hash = href; }} />`;
+  if (edit) return html`<${Editor} key=${tool.version} tool=${tool} api=${api} slug=${slug} role=${role} onSaved=${() => { live.again(); location.hash = href; }} onConflict=${live.again} />`;
   const execution = rows.items?.find((item) => item.id === chosen) ?? rows.items?.[0] ?? null;
   const columns = [
     { head: 'Began', cls: '', cell: (item) => html`<${Moment} at=${item.started_at} />` },

@@ -19,7 +19,7 @@ async fn answers() -> Given {
     let world = World::start().await;
     for (operation, path) in [
         ("consolePage", "/"),
-        ("consoleFile", "/console/app.js"),
+        ("consoleFile", "/console/calls.js"),
         ("consoleFile", "/console/console.css"),
         ("consoleFile", "/console/htm-preact.licences.txt"),
         ("consoleFile", "/console/settings.json"),

@@ -1,0 +1,16 @@
+// Parts of several places: a script that comes with the first place that needs one.
+
+import './absent.js';
+import './acting.js';
+import './axis.js';
+import './bars.js';
+import './chart_shapes.js';
+import './drafts.js';
+import './fault.js';
+import './filters.js';
+import './list.js';
+import './money.js';
+import './request.js';
+import './roles.js';
+import './status.js';
+import './values.js';
