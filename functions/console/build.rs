@@ -12,6 +12,9 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use oxc_allocator::Allocator;
+use oxc_codegen::{Codegen, CodegenOptions};
+use oxc_minifier::{Minifier, MinifierOptions};
 
 #[path = "src/linked.rs"]
 mod linked;
@@ -80,7 +83,7 @@ fn main() -> io::Result<()> {
     for (script, linked) in SCRIPTS.iter().zip(linked::linked(SCRIPTS, &module)?) {
         // Tests look at the modules in it.
         fs::write(folder.join(format!("{}.linked", script.name)), &linked)?;
-        let code = linked::minified(script.name, &linked)?;
+        let code = minified(script.name, &linked)?;
         if script.kind == Kind::InPage {
             in_page.push((script.name, code));
         } else {
@@ -125,6 +128,19 @@ fn main() -> io::Result<()> {
     }
     list.push_str("]\n");
     fs::write(folder.join("files.rs"), list)
+}
+
+/// The script with short names and without what it does not need.
+fn minified(name: &str, text: &str) -> io::Result<String> {
+    let allocator = Allocator::default();
+    let mut program = linked::parsed(name, &allocator, text)?;
+    let minified = Minifier::new(MinifierOptions::default()).minify(&allocator, &mut program);
+    Ok(Codegen::new()
+        .with_options(CodegenOptions::minify())
+        .with_scoping(minified.scoping)
+        .with_private_member_mappings(minified.class_private_mappings)
+        .build(&program)
+        .code)
 }
 
 fn is(path: &str, kind: &str) -> bool {

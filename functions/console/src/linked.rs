@@ -15,7 +15,6 @@ use std::{
 use oxc_allocator::{Allocator, TakeIn};
 use oxc_ast::ast::{BindingPattern, Declaration, ImportDeclarationSpecifier, ModuleExportName, Program, Statement};
 use oxc_codegen::{Codegen, CodegenOptions};
-use oxc_minifier::{Minifier, MinifierOptions};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
@@ -385,7 +384,7 @@ fn text_of<'a>(name: &'a ModuleExportName<'_>) -> &'a str {
     }
 }
 
-fn parsed<'a>(path: &str, allocator: &'a Allocator, text: &'a str) -> io::Result<Program<'a>> {
+pub(crate) fn parsed<'a>(path: &str, allocator: &'a Allocator, text: &'a str) -> io::Result<Program<'a>> {
     let options = ParseOptions { preserve_parens: false, ..ParseOptions::default() };
     let parsed = Parser::new(allocator, text, SourceType::mjs()).with_options(options).parse();
     match parsed.diagnostics.first() {
@@ -410,19 +409,6 @@ fn resolved(path: &str, named: &str) -> String {
 
 fn wrong(path: &str, problem: &str) -> io::Error {
     io::Error::other(format!("{path}: {problem}"))
-}
-
-/// The script with short names and without what it does not need.
-pub(crate) fn minified(name: &str, text: &str) -> io::Result<String> {
-    let allocator = Allocator::default();
-    let mut program = parsed(name, &allocator, text)?;
-    let minified = Minifier::new(MinifierOptions::default()).minify(&allocator, &mut program);
-    Ok(Codegen::new()
-        .with_options(CodegenOptions::minify())
-        .with_scoping(minified.scoping)
-        .with_private_member_mappings(minified.class_private_mappings)
-        .build(&program)
-        .code)
 }
 
 /// A style sheet without comments and indentation.

@@ -178,9 +178,10 @@ mod tests {
 
     #[test]
     fn only_messages_about_programs_name_one() {
-        let built = json!({"reason": "compiler-artifact", "target": {"name": "attach"}, "executable": "/x/attach"});
-        assert_eq!(program(&built), Some(("attach".to_owned(), PathBuf::from("/x/attach"))));
-        assert_eq!(program(&json!({"target": {"name": "shared"}, "executable": null})), None);
+        let built = |kind: &str| json!({"reason": "compiler-artifact", "target": {"name": "attach", "kind": [kind]}, "executable": "/x/attach"});
+        assert_eq!(program(&built("bin")), Some(("attach".to_owned(), PathBuf::from("/x/attach"))));
+        assert_eq!(program(&built("test")), None);
+        assert_eq!(program(&json!({"target": {"name": "shared", "kind": ["lib"]}, "executable": null})), None);
         assert_eq!(program(&json!({"reason": "build-finished", "success": true})), None);
     }
 
