@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench growth claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
+.PHONY: help run test lint bench load growth claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
@@ -61,6 +61,10 @@ bench: ## the parser's speed; CPU, memory and size of execute, call-start, list-
 	$(if $(ALL),cargo bench -p shared --bench feedback --bench discovery --bench validation --bench actions)
 	$(if $(ALL),cargo bench -p tests --bench stream)
 	$(if $(ALL),$(GROWTH))
+
+# The requests' generator and the stand-ins have the profile of the tests, like the measuring program of make bench.
+load: ## latencies of the release binaries under load, and whether each effect is made once (10 minutes and the build; REPORT=1: into docs/load.md)
+	cargo bench --workspace --bench load --profile dev -- $(if $(REPORT),--report)
 
 GROWTH = cargo bench --workspace --bench growth --profile dev
 

@@ -293,6 +293,22 @@ impl Aws {
         (!messages.is_empty()).then(|| Received { queue: full(queue), messages, shared: self.shared.clone() })
     }
 
+    /// Receives a batch of up to `most` messages that are due now, or whose delay is longer than `hastened` seconds.
+    pub fn receive_now(&self, queue: &str, most: usize, hastened: Option<i64>) -> Option<Received> {
+        let messages = self.shared.queues.lock().unwrap().receive_now(&full(queue), most, hastened);
+        (!messages.is_empty()).then(|| Received { queue: full(queue), messages, shared: self.shared.clone() })
+    }
+
+    /// Whether a message waits whose delay is at most this many seconds.
+    pub fn has_shorter(&self, queue: &str, delay: i64) -> bool {
+        self.shared.queues.lock().unwrap().waiting(&full(queue)).iter().any(|message| message.delay <= delay)
+    }
+
+    /// The waiting messages of each queue that has some, dead-letter queues included; names without the prefix.
+    pub fn waiting(&self) -> Vec<(String, usize)> {
+        self.shared.queues.lock().unwrap().lengths()
+    }
+
     /// Writes a row directly, bypassing the handlers; plain JSON, as [`Aws::rows`] returns it.
     pub fn put(&self, table: &str, row: &Value) {
         let request = json!({"TableName": full(table), "Item": dynamodb_json::from_plain(row)});
@@ -360,6 +376,13 @@ impl Received {
             })
         });
         json!({"Records": records.collect::<Vec<_>>()})
+    }
+
+    /// The function failed: every message comes again, or goes to the dead-letter queue.
+    pub fn failed(self) {
+        let ids = self.messages.iter().map(|message| json!({"itemIdentifier": message.id}));
+        let all = json!({"batchItemFailures": ids.collect::<Vec<_>>()});
+        self.answered(&all);
     }
 
     /// Handles the function's report: failed messages come again, or go to the dead-letter queue. Returns their

@@ -2,7 +2,7 @@
 
 mod deployment;
 
-use std::{collections::BTreeMap, fmt, sync::LazyLock};
+use std::{collections::BTreeMap, fmt, sync::LazyLock, time::Duration};
 
 use serde::{
     Deserialize, Deserializer,
@@ -57,6 +57,19 @@ impl Template {
     pub fn tables(&self, stack: &str) -> Vec<(Value, Option<String>)> {
         let resources = self.resources("AWS::DynamoDB::Table");
         resources.values().map(|properties| (create_table(properties, stack), time_to_live(properties))).collect()
+    }
+
+    /// The time-out of a function by its name, such as `create-tool`.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    pub fn time_out(&self, function: &str) -> Duration {
+        let functions = self.resources("AWS::Serverless::Function");
+        let mut named = functions.iter().filter(|(id, _)| kebab(id.trim_end_matches("Function")) == function);
+        let (_, properties) = named.next().unwrap_or_else(|| panic!("the template has no function {function}"));
+        let usual = &self.0["Globals"]["Function"]["Timeout"];
+        let seconds = properties["Timeout"].as_u64().or(usual.as_u64()).expect("a time-out");
+        Duration::from_secs(seconds)
     }
 
     pub fn routes(&self) -> Vec<Route> {

@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod cors;
 pub mod demo;
 pub mod http_api;
+pub mod lambda;
 pub mod ports;
 pub mod report;
 pub mod stack;

@@ -7,14 +7,10 @@
 //! the deployment. The API's throttles are not enforced: they limit an account's executions, and one machine has no
 //! such limit.
 
-mod connection;
-mod environments;
 mod event;
 mod function;
-mod head;
 mod program;
 mod routes;
-mod runtime_api;
 #[cfg(test)]
 mod tests;
 
@@ -28,18 +24,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use shared::models::Timestamp;
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::{Error, Result, aws::Aws, function_logs::LogFile, ports, programs::Package};
-use connection::Prompt;
-use environments::{Answer, Environments, Invocation, Launch, Log};
+use crate::{
+    Error, Result,
+    aws::Aws,
+    function_logs::LogFile,
+    lambda::{self, Answer, Lambda, Launch, Log},
+    programs::Package,
+};
 use event::LARGEST_EVENT;
 use function::Function;
 use program::Program;
 use routes::{Matched, Target};
-use runtime_api::Api;
 
 pub(crate) const FUNCTION: &str = "stream";
 
@@ -53,8 +51,8 @@ pub(crate) const SERVICE: &str = "the streamed answers";
 
 /// A running streaming API. Dropping it closes it and ends the function's processes.
 pub(crate) struct StreamingApi {
-    tasks: [JoinHandle<()>; 2],
-    environments: Arc<Environments>,
+    gateway: JoinHandle<()>,
+    lambda: Arc<Lambda>,
 }
 
 impl std::fmt::Debug for StreamingApi {
@@ -65,7 +63,7 @@ impl std::fmt::Debug for StreamingApi {
 
 struct Gateway {
     function: Arc<Function>,
-    environments: Arc<Environments>,
+    lambda: Arc<Lambda>,
 }
 
 impl StreamingApi {
@@ -87,35 +85,19 @@ impl StreamingApi {
     }
 
     fn serve(listener: TcpListener, function: Arc<Function>, launch: Box<dyn Launch>, log: Log) -> Result<Self> {
-        let failed = || Error::file("listen for the streamed answers");
-        let api = ports::listen(0, "the runtime API")?;
-        let address = format!("http://{}", api.local_addr().map_err(failed())?);
-        let environments = Environments::new(launch, function.time_out, address, log);
-        let runtime_api =
-            runtime_api::router(Api { environments: Arc::clone(&environments), arn: function.arn.as_str().into() });
-        let gateway = Arc::new(Gateway { function, environments: Arc::clone(&environments) });
+        let lambda = Arc::new(Lambda::start(&function.configuration, launch, log)?);
+        let gateway = Arc::new(Gateway { function, lambda: Arc::clone(&lambda) });
         let gateway = Router::new().fallback(receive).with_state(gateway);
-        let tasks = [serve(listener, gateway).map_err(failed())?, serve(api, runtime_api).map_err(failed())?];
-        Ok(Self { tasks, environments })
+        let gateway = lambda::serve(listener, gateway).map_err(Error::file("listen for the streamed answers"))?;
+        Ok(Self { gateway, lambda })
     }
 }
 
 impl Drop for StreamingApi {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-        self.environments.end_all();
+        self.gateway.abort();
+        self.lambda.end_all();
     }
-}
-
-fn serve(listener: TcpListener, router: Router) -> std::io::Result<JoinHandle<()>> {
-    listener.set_nonblocking(true)?;
-    let listener = Prompt(tokio::net::TcpListener::from_std(listener)?);
-    Ok(tokio::spawn(async move {
-        // The server runs until it is aborted; a broken connection is the caller's problem.
-        let _ended = axum::serve(listener, router).await;
-    }))
 }
 
 async fn receive(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
@@ -152,20 +134,15 @@ impl Gateway {
     async fn answer(&self, parts: Parts, body: Body, route: (&str, &Matched), request_id: &str) -> Response {
         let too_large = || refusal(StatusCode::PAYLOAD_TOO_LARGE, "Request Too Long");
         let Some(body) = read(body).await else { return too_large() };
-        let trace = trace();
+        let trace = lambda::trace();
         let event = event::event(&parts, route, &body, &self.function.stage, request_id, &trace);
-        let event = runtime_api::written(&event);
+        let event = Bytes::from(event.to_string());
         // Lambda limits the event, which holds the body as a JSON string and each header twice.
         if event.len() > LARGEST_EVENT {
             return too_large();
         }
-        let (client, answer) = oneshot::channel();
         // Lambda's request id differs from the gateway's.
-        let invocation = Invocation { request_id: Uuid::new_v4().to_string(), event, trace, client };
-        // On a separate task: the invocation goes on even if the client leaves.
-        let environments = Arc::clone(&self.environments);
-        tokio::spawn(async move { environments.invoke(invocation).await });
-        let Ok(Answer { head, mut body }) = answer.await else {
+        let Some(Answer { head, mut body, .. }) = self.lambda.invoke(event, trace).await else {
             return refusal(StatusCode::BAD_GATEWAY, "Internal server error");
         };
         let mut response = Response::new(Body::from_stream(stream::poll_fn(move |context| body.poll_recv(context))));
@@ -206,12 +183,4 @@ fn like(pattern: &str, text: &str) -> bool {
             like(rest, "") || text.char_indices().any(|(at, _)| text.get(at..).is_some_and(|text| like(rest, text)))
         }),
     }
-}
-
-/// An unsampled trace in X-Ray's format.
-fn trace() -> String {
-    let seconds = Timestamp::now().as_millis() / 1000;
-    let (root, parent) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string());
-    let (root, parent) = (root.get(..24).unwrap_or_default(), parent.get(..16).unwrap_or_default());
-    format!("Root=1-{seconds:08x}-{root};Parent={parent};Sampled=0")
 }

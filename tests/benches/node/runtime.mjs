@@ -5,7 +5,7 @@
 
 import { Agent, request } from "node:http";
 
-const [host, port] = process.env.AWS_LAMBDA_RUNTIME_API.split(":");
+const api = new URL(process.env.AWS_LAMBDA_RUNTIME_API);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
 /**
@@ -54,7 +54,7 @@ export function measured(name, started) {
 function ask(method, path, body) {
   return new Promise((resolve, reject) => {
     const headers = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
-    const asked = request({ agent, host, port, method, path: `/2018-06-01/runtime${path}`, headers }, (response) => {
+    const asked = request(new URL(`${api.pathname}/2018-06-01/runtime${path}`, api), { agent, method, headers }, (response) => {
       const parts = [];
       response.on("data", (part) => parts.push(part));
       response.on("end", () => resolve({ headers: response.headers, text: Buffer.concat(parts).toString() }));

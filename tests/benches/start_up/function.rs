@@ -4,28 +4,27 @@
 //! system), read while all of them sleep. Memory is `VmHWM` and `VmRSS` of `/proc/<pid>/status`.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader, Read},
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError, mpsc::RecvTimeoutError},
+    future::Future,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
-
-use crate::{
-    Result,
-    runtime_api::{Report, RuntimeApi},
+use tests::{
+    functions,
+    lambda::{self, Answers, Configuration},
 };
+use tokio::{runtime::Handle, time::timeout};
+
+use crate::Result;
 
 /// The longest silence of a function.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the process is checked for life.
-const LOOK: Duration = Duration::from_millis(200);
-/// Output lines that are kept for an error message.
-const KEPT: usize = 20;
+/// The time of an invocation: the template's time-out of run-loop, which stops shortly before its end.
+const TIME: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
@@ -45,83 +44,70 @@ pub(crate) struct Answer {
 
 pub(crate) struct Function {
     program: String,
-    child: Child,
-    api: RuntimeApi,
-    output: Arc<Mutex<VecDeque<String>>>,
-    waits: bool,
+    process: u32,
+    function: functions::Function,
+    runtime: Handle,
 }
 
 impl Function {
-    /// Starts a program with only `environment` and the runtime API in its environment.
-    pub(crate) fn start(command: &mut Command, environment: &BTreeMap<&str, String>) -> Result<Self> {
-        let api = RuntimeApi::start()?;
-        command
-            .env_clear()
-            .env("AWS_LAMBDA_RUNTIME_API", api.address().to_string())
-            .env("AWS_LAMBDA_FUNCTION_NAME", "switchboard")
-            .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
-            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-            .envs(environment)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+    /// Starts a program with only `environment` and Lambda's variables in its environment.
+    pub(crate) fn start(
+        runtime: &Handle,
+        command: &Command,
+        environment: &BTreeMap<&'static str, String>,
+    ) -> Result<Self> {
         let program = command.get_program().display().to_string();
-        let mut child = command.spawn().map_err(|error| format!("{program} does not start: {error}"))?;
-        let output = Arc::default();
-        keep(child.stdout.take(), &output);
-        keep(child.stderr.take(), &output);
-        Ok(Self { program, child, api, output, waits: false })
+        let configuration = Configuration {
+            name: "switchboard".to_owned(),
+            arn: "arn:aws:lambda:eu-central-1:123456789012:function:switchboard".to_owned(),
+            memory: 256,
+            time_out: TIME,
+            answers: Answers::Whole,
+        };
+        let (function, process) = runtime.block_on(async {
+            let function = functions::Function::start(command, environment.clone(), configuration);
+            function.lambda.provision().await;
+            let process = function.newest_process();
+            (function, process)
+        });
+        let process = process.ok_or_else(|| format!("{program} does not start: {}", function.said()))?;
+        Ok(Self { program, process, function, runtime: runtime.clone() })
     }
 
     /// The usage after all work that followed the last answer.
     pub(crate) fn idle(&mut self) -> Result<Usage> {
-        if !self.waits {
-            let Report::Waits = self.report()? else {
-                return Err(format!("{} answered what it was not asked", self.program).into());
-            };
-            self.waits = true;
+        let waits = self.within(self.function.lambda.rest())?;
+        if !waits {
+            return Err(self.failure("it ended"));
         }
         self.usage()
     }
 
     pub(crate) fn ask(&mut self, event: String) -> Result<Answer> {
         self.idle()?;
-        self.api.events.send(event)?;
-        self.waits = false;
-        let Report::Answered(response) = self.report()? else {
-            return Err(format!("{} did not answer", self.program).into());
-        };
+        let answer = self.within(async {
+            let answer = self.function.lambda.invoke(event.into(), lambda::trace()).await?;
+            answer.unconfirmed().await
+        })?;
+        let Some((response, confirm)) = answer else { return Err(self.failure("it did not answer")) };
         let usage = self.usage()?;
-        self.api.taken.send(())?;
-        Ok(Answer { response, usage })
+        // A process that has ended since is found by the next request.
+        let _ended = confirm.send(());
+        Ok(Answer { response: serde_json::from_slice(&response).unwrap_or_default(), usage })
     }
 
-    fn report(&mut self) -> Result<Report> {
-        let until = Instant::now() + PATIENCE;
-        let failure = loop {
-            // The last report counts even if the process has ended since.
-            let ended = self.child.try_wait()?;
-            match self.api.reports.recv_timeout(LOOK) {
-                Ok(Report::Failed(error)) => break error,
-                Ok(report) => return Ok(report),
-                Err(RecvTimeoutError::Disconnected) => break "the runtime API broke".to_owned(),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if let Some(status) = ended {
-                break format!("it ended with {status}");
-            }
-            if Instant::now() > until {
-                break format!("it was silent for {PATIENCE:?}");
-            }
-        };
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = output.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-        Err(format!("{}: {failure}\n{said}", self.program).into())
+    fn within<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let done = self.runtime.block_on(async { timeout(PATIENCE, work).await });
+        done.map_err(|_late| self.failure(&format!("it was silent for {PATIENCE:?}")))
+    }
+
+    fn failure(&self, what: &str) -> lambda_http::Error {
+        format!("{}: {what}\n{}", self.program, self.function.said()).into()
     }
 
     /// Read when every thread sleeps: only then are the scheduler's figures complete.
     fn usage(&self) -> Result<Usage> {
-        let process = format!("/proc/{}", self.child.id());
+        let process = format!("/proc/{}", self.process);
         let until = Instant::now() + PATIENCE;
         loop {
             let mut cpu = Duration::ZERO;
@@ -147,32 +133,9 @@ impl Function {
     }
 }
 
-impl Drop for Function {
-    fn drop(&mut self) {
-        // The process waits for an event that will not come; Lambda ends it in the same way.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
 /// Bytes.
 fn memory(status: &str, field: &str) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or("/proc has no such field")?;
     let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kibibytes * 1024)
-}
-
-/// Keeps the last output lines; reads everything, as Lambda does.
-fn keep(stream: Option<impl Read + Send + 'static>, output: &Arc<Mutex<VecDeque<String>>>) {
-    let output = output.clone();
-    thread::spawn(move || {
-        for line in stream.into_iter().flat_map(|stream| BufReader::new(stream).lines()).map_while(std::io::Result::ok)
-        {
-            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-            output.push_back(line);
-            if output.len() > KEPT {
-                output.pop_front();
-            }
-        }
-    });
 }

@@ -4,19 +4,18 @@
 
 use std::collections::BTreeMap;
 
+use axum::{Router, http::header::CONTENT_TYPE, routing::get};
 use serde_json::{Value, json};
 use tests::{
     Event, Options, World, ai_sms,
     automation::{self, RunSpec},
+    http_server::Server,
     phone,
     standins::{llm::Turn, twilio::IncomingCall},
 };
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
-use crate::{
-    Result,
-    http_server::{Response, Server},
-};
+use crate::Result;
 
 /// The runtime alone: `reference.rs` repeats its input.
 pub(crate) const ECHO: &str = "--echo";
@@ -113,9 +112,12 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn start() -> Result<Self> {
-        let service = Server::start(|_| Response::new(200, r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (world, looked_up, refused) = runtime.block_on(async {
+        // The services go on while this thread waits for a process.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (service, world, looked_up, refused) = runtime.block_on(async {
+            let customer = r#"{"name":"Ada","balance":12.5,"open_invoices":[]}"#;
+            let customer = get(async move || ([(CONTENT_TYPE, "application/json")], customer));
+            let service = Server::start(Router::new().route(PATH, customer)).await;
             // The measured functions allow only the service, so they refuse an address that this world could save.
             let open_hosts = vec![service.address.to_string(), REFUSED.to_owned()];
             let world = World::with(Options { open_hosts, ..Options::default() }).await;
@@ -124,11 +126,15 @@ impl Setting {
             world.aws.change("organizations", &world.home.organization_id, json!({"budgets": budgets}));
             let looked_up = attached_tool(&world, "Look up", &format!("http://{}{PATH}", service.address)).await;
             let refused = attached_tool(&world, "Refused", &format!("http://{REFUSED}/")).await;
-            (world, looked_up, refused)
+            (service, world, looked_up, refused)
         });
         let setting = Self { runtime, world, service, looked_up, refused };
         setting.forget();
         Ok(setting)
+    }
+
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.runtime.handle()
     }
 
     /// A function's environment: the world's, with AWS's own variables and only the measured hosts open.

@@ -1,6 +1,6 @@
 //! `make bench`: the CPU time, memory and size of the functions' release binaries.
 //!
-//! Each binary runs against its own local Lambda runtime API, with DynamoDB (dynoxide), Secrets Manager and the
+//! Each binary runs as on Lambda (`infra/local/src/lambda.rs`), with DynamoDB (dynoxide), Secrets Manager and the
 //! vendors' stand-ins behind it, all over plain HTTP. Only the binary's own process counts, so this program and the
 //! services are built without optimization, as for the tests.
 //!
@@ -13,14 +13,12 @@
 
 mod chart;
 mod function;
-mod http_server;
 mod jobs;
 #[path = "../../../shared/benches/measuring/mod.rs"]
 mod measuring;
 mod page;
 mod programs;
 mod report;
-mod runtime_api;
 
 use std::{
     path::Path,
@@ -29,6 +27,7 @@ use std::{
 };
 
 use lambda_http::Error;
+use tests::{measured::Table, programs::every_function};
 
 use crate::{
     chart::Bar,
@@ -36,8 +35,8 @@ use crate::{
     jobs::{CALLS, ECHO, Job, NODE_EXECUTE, NODE_LIST_TOOLS, Setting},
     measuring::measures,
     page::Page,
-    programs::{Programs, every_function},
-    report::{Spread, Table},
+    programs::Programs,
+    report::Spread,
 };
 
 type Result<T> = std::result::Result<T, Error>;
@@ -150,7 +149,7 @@ fn job_of<'a, 'b>(jobs: &'a [Job<'b>], function: &str) -> Result<&'a Job<'b>> {
 fn check_same_requests(programs: &Programs, ours: &Job, nodes: &Job, setting: &Setting) -> Result<()> {
     let requests = |job: &Job| -> Result<Vec<String>> {
         setting.forget();
-        let mut function = Function::start(&mut programs.command(job), &setting.environment())?;
+        let mut function = Function::start(setting.runtime(), &programs.command(job), &setting.environment())?;
         job.check(&function.ask(job.event(0))?.response)?;
         function.idle()?;
         Ok(setting.requests())
@@ -326,8 +325,8 @@ struct Start {
 }
 
 impl Start {
-    fn add(&mut self, mut command: Command, job: &Job, number: u32, setting: &Setting) -> Result<()> {
-        let mut function = Function::start(&mut command, &setting.environment())?;
+    fn add(&mut self, command: Command, job: &Job, number: u32, setting: &Setting) -> Result<()> {
+        let mut function = Function::start(setting.runtime(), &command, &setting.environment())?;
         // The event is ready before the function asks, as on a cold start; asking and waiting cost no CPU time.
         let ready = function.idle()?;
         let answer = function.ask(job.event(number))?;
@@ -354,8 +353,8 @@ struct Stay<'a> {
 }
 
 impl<'a> Stay<'a> {
-    fn begin(mut command: Command, job: &'a Job<'a>, setting: &Setting, extent: Extent) -> Result<Self> {
-        let process = Function::start(&mut command, &setting.environment())?;
+    fn begin(command: Command, job: &'a Job<'a>, setting: &Setting, extent: Extent) -> Result<Self> {
+        let process = Function::start(setting.runtime(), &command, &setting.environment())?;
         let (cpu, whole_cpu) = (Vec::new(), Vec::new());
         Ok(Self { job, process, extent, cpu, whole_cpu, peak_warm: 0.0, peak_last: 0.0, resident: 0.0 })
     }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use shared::models::Timestamp;
+use tests::measured::{machine, replace_section};
 
 use crate::{Measured, Result, chart::chart};
 
@@ -23,10 +24,7 @@ impl Page {
     pub(crate) fn put(&self, writes: bool) -> Result<()> {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         let page = docs.join("performance.md");
-        let text = fs::read_to_string(&page)?;
-        let (before, rest) = text.split_once(BEGIN).ok_or("docs/performance.md has no measured section")?;
-        let (_, after) = rest.split_once(END).ok_or("the measured section of docs/performance.md does not end")?;
-        let text = format!("{before}{BEGIN}\n{}\n{END}{after}", self.section()?);
+        let text = replace_section(&page, BEGIN, END, &self.section()?)?;
         let bars = &self.starts.bars;
         let pictures = [
             (
@@ -72,17 +70,4 @@ impl Page {
             list(over),
         ))
     }
-}
-
-/// Processor, cores and memory.
-fn machine() -> Result<String> {
-    let processors = fs::read_to_string("/proc/cpuinfo")?;
-    let value = |line: &str| line.split_once(':').map(|(_, value)| value.trim().to_owned());
-    let model = processors.lines().find(|line| line.starts_with("model name")).and_then(value);
-    let cores = processors.lines().filter(|line| line.starts_with("processor")).count();
-    let memory = fs::read_to_string("/proc/meminfo")?;
-    let total = memory.lines().find(|line| line.starts_with("MemTotal")).and_then(value);
-    let total: u64 = total.ok_or("/proc/meminfo has no total")?.trim_end_matches(" kB").parse()?;
-    let (model, total) = (model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()), total / 1024 / 1024);
-    Ok(format!("{model}, {cores} cores, {total} GiB of memory"))
 }

@@ -4,10 +4,10 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use serde_json::Value;
+use tests::programs::{self, cargo};
 
 use crate::{
     Result,
@@ -20,18 +20,6 @@ use crate::{
 const REFERENCE: &str = "reference";
 /// The oldest Node that the AWS SDK supports.
 const OLDEST_NODE: u32 = 20;
-
-pub(crate) fn every_function() -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions"))? {
-        let entry = entry?;
-        if entry.path().join("Cargo.toml").exists() {
-            names.push(entry.file_name().into_string().map_err(|name| format!("{} is no name", name.display()))?);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
 
 /// The binaries; release builds if they are measured.
 pub(crate) struct Programs {
@@ -81,23 +69,16 @@ impl Programs {
             let functions = functions.iter().map(|name| (name.clone(), directory.join(name))).collect();
             return Ok(Self { functions, reference: directory.join(REFERENCE), node });
         }
-        println!("building the binaries of {} …", functions.join(", "));
-        let (mut built, reference) = if measures() {
-            let packages = functions.iter().map(|name| format!("--package={name}"));
-            let built = cargo("build", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?;
+        let built = programs::build(functions, measures())?;
+        let reference = if measures() {
             // Built separately: otherwise the tests' dependencies change the features of the functions' dependencies.
             let alone = ["--release".to_owned(), "--package=execute".to_owned(), format!("--bench={REFERENCE}")];
-            (built, cargo("build", alone)?.remove(REFERENCE))
+            cargo("build", alone)?.remove(REFERENCE)
         } else {
-            // The same build as for the local stack and the tests, so that nothing is compiled twice.
-            let built = cargo("build", ["--workspace", "--bins"].map(str::to_owned))?;
+            // The same build as for the tests, so that nothing is compiled twice.
             let tests = ["--workspace", "--no-run", "--lib", "--test=*", "--bench=*"].map(str::to_owned);
-            (built, cargo("test", tests)?.remove(REFERENCE))
+            cargo("test", tests)?.remove(REFERENCE)
         };
-        built.retain(|name, _| functions.contains(name));
-        if built.len() != functions.len() {
-            return Err("not every function has a binary of its name".into());
-        }
         Ok(Self { functions: built, reference: reference.ok_or("there is no program to compare with")?, node })
     }
 
@@ -127,29 +108,4 @@ impl Programs {
         let file = fs::metadata(program).map_err(|error| format!("{}: {error}", program.display()))?;
         Ok(Some(megabytes(file.len())))
     }
-}
-
-/// Builds; returns the programs by name.
-fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
-    let mut command = Command::new(env!("CARGO"));
-    // Cargo sets these variables for programs it starts; build scripts that watch them would run again.
-    for (name, _) in
-        std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-    {
-        command.env_remove(name);
-    }
-    let output = command
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .args([what, "--message-format=json-render-diagnostics"])
-        .args(arguments)
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err("it does not build".into());
-    }
-    let messages = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    let program = |message: Value| {
-        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)))
-    };
-    Ok(messages.filter_map(program).collect())
 }

@@ -1,10 +1,14 @@
 //! SQS for the functions' requests; the world delivers the messages.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::TABLE_PREFIX;
 use crate::Template;
 
 pub(super) const ACTIONS: [&str; 2] = ["SendMessage", "SendMessageBatch"];
@@ -20,6 +24,7 @@ pub(super) struct Message {
     /// Seconds before the message can first be received.
     pub(super) delay: i64,
     pub(super) received: u32,
+    sent: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -63,14 +68,31 @@ impl Shelf {
         self.queues.get(queue).unwrap_or_else(|| panic!("no queue {queue}")).waiting.clone()
     }
 
-    /// Receives up to ten messages whose delay is over.
+    pub(super) fn lengths(&self) -> Vec<(String, usize)> {
+        let full = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
+        full.map(|(name, queue)| (name.replacen(TABLE_PREFIX, "", 1), queue.waiting.len())).collect()
+    }
+
+    /// Receives up to ten messages whose delay is over `after` seconds from their sending.
     pub(super) fn receive(&mut self, queue: &str, after: i64) -> Vec<Message> {
+        self.take(queue, 10, |message| message.delay <= after)
+    }
+
+    /// Receives up to `most` messages whose delay is over now, or longer than `hastened` seconds.
+    pub(super) fn receive_now(&mut self, queue: &str, most: usize, hastened: Option<i64>) -> Vec<Message> {
+        let over = |message: &Message| {
+            message.sent.elapsed() >= Duration::from_secs(message.delay.unsigned_abs())
+                || hastened.is_some_and(|longest| message.delay > longest)
+        };
+        self.take(queue, most, over)
+    }
+
+    fn take(&mut self, queue: &str, most: usize, is_due: impl Fn(&Message) -> bool) -> Vec<Message> {
         let waiting = &mut self.queues.get_mut(queue).unwrap_or_else(|| panic!("no queue {queue}")).waiting;
-        let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(waiting).into_iter().partition(|message| message.delay <= after);
+        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(waiting).into_iter().partition(is_due);
         let mut due = due.into_iter();
         let received =
-            due.by_ref().take(10).map(|message| Message { received: message.received + 1, ..message }).collect();
+            due.by_ref().take(most).map(|message| Message { received: message.received + 1, ..message }).collect();
         *waiting = due.chain(later).collect();
         received
     }
@@ -141,7 +163,7 @@ impl Shelf {
             return Err(("InvalidParameterValue", "DelaySeconds must be >= 0 and <= 900."));
         }
         let id = Uuid::new_v4().to_string();
-        let message = Message { id: id.clone(), body: body.to_owned(), delay, received: 0 };
+        let message = Message { id: id.clone(), body: body.to_owned(), delay, received: 0, sent: Instant::now() };
         self.queues.get_mut(name).expect("the queue is there").waiting.push(message);
         Ok(id)
     }

@@ -10,18 +10,15 @@ use crate::{
     aws::{Aws, text_at},
     cors::Cors,
     deploy::{STACK, variables},
+    lambda::{Answers, Configuration},
 };
 
 use super::{STAGE, event::Stage, routes::Routes};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Function {
-    pub(super) name: String,
-    pub(super) arn: String,
+    pub(super) configuration: Configuration,
     pub(super) role: String,
-    /// In megabytes.
-    pub(super) memory: u64,
-    pub(super) time_out: Duration,
     /// Its environment variables, without Lambda's own.
     pub(super) variables: BTreeMap<String, String>,
     pub(super) stage: Stage,
@@ -50,16 +47,19 @@ impl Function {
         let time_out = number("/Timeout").ok_or_else(|| missing(action, "Timeout"))?;
         let policy = read(aws, "lambda", &format!("/2015-03-31/functions/{name}/policy")).await?.unwrap_or_default();
         Ok(Some(Self {
-            arn: text_at(&configuration, "/FunctionArn", action)?.to_owned(),
+            configuration: Configuration {
+                name,
+                arn: text_at(&configuration, "/FunctionArn", action)?.to_owned(),
+                memory: number("/MemorySize").ok_or_else(|| missing(action, "MemorySize"))?,
+                time_out: Duration::from_secs(time_out),
+                answers: Answers::Streamed,
+            },
             role: text_at(&configuration, "/Role", action)?.to_owned(),
-            memory: number("/MemorySize").ok_or_else(|| missing(action, "MemorySize"))?,
-            time_out: Duration::from_secs(time_out),
             variables: variables(&configuration),
             granted: granted(&policy, &stage.api),
             stage,
             routes,
             cors,
-            name,
         }))
     }
 }

@@ -4,23 +4,18 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    process::Stdio,
     sync::Arc,
 };
 
 use futures_util::future::BoxFuture;
 use tokio::{process::Command, task::JoinHandle};
-use uuid::Uuid;
 use zip::ZipArchive;
 
-use super::{
-    environments::{Launch, Log},
-    function::Function,
-};
+use super::function::Function;
 use crate::{
     Error, Result,
     aws::{Aws, REGION, xml_texts},
-    command::each_line,
+    lambda::{Launch, Log, as_lambda, run},
     programs::Package,
 };
 
@@ -80,7 +75,7 @@ impl Program {
                 ("_HANDLER", "bootstrap"),
             ])
             .env("LAMBDA_TASK_ROOT", &self.directory);
-        as_lambda(&mut command, function, runtime_api);
+        as_lambda(&mut command, &function.configuration, runtime_api);
         Ok(command)
     }
 
@@ -88,7 +83,7 @@ impl Program {
     async fn credentials(&self) -> Result<[String; 3]> {
         let parameters = [
             ("RoleArn", self.function.role.as_str()),
-            ("RoleSessionName", &self.function.name),
+            ("RoleSessionName", &self.function.configuration.name),
             ("DurationSeconds", CREDENTIALS_LAST),
             ("Version", "2011-06-15"),
         ];
@@ -109,31 +104,4 @@ impl Launch for Program {
             run(command, Arc::clone(&self.log)).map_err(|error| format!("The program did not start: {error}"))
         })
     }
-}
-
-/// Sets the variables that every Lambda runtime reads.
-pub(super) fn as_lambda(command: &mut Command, function: &Function, runtime_api: &str) {
-    command
-        .env("AWS_LAMBDA_RUNTIME_API", runtime_api)
-        .env("AWS_LAMBDA_FUNCTION_NAME", &function.name)
-        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory.to_string())
-        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
-        .env("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
-        .env("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", function.name))
-        .env("AWS_LAMBDA_LOG_STREAM_NAME", Uuid::new_v4().simple().to_string());
-}
-
-/// Starts a program; its output goes to `log`. Aborting the task kills the program.
-pub(super) fn run(mut command: Command, log: Log) -> io::Result<JoinHandle<String>> {
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    Ok(tokio::spawn(async move {
-        let ((), (), status) =
-            tokio::join!(each_line(stdout, |line| log(line)), each_line(stderr, |line| log(line)), child.wait());
-        match status {
-            Ok(status) => format!("The process ended by itself: {status}"),
-            Err(error) => format!("The process is lost: {error}"),
-        }
-    }))
 }

@@ -15,8 +15,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::sleep};
 
+use shared::models::Timestamp;
+
 use super::{event::Stage, routes::Routes, *};
-use crate::cors::Cors;
+use crate::{
+    cors::Cors,
+    lambda::{Answers, Configuration},
+    ports,
+};
 
 const ORIGIN: &str = "https://app.example";
 
@@ -94,8 +100,8 @@ impl Launch for OwnProgram {
     fn launch(&self, runtime_api: String) -> BoxFuture<'_, std::result::Result<JoinHandle<String>, String>> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env_clear().args(["--exact", "streaming::tests::the_function_itself", "--nocapture"]);
-        program::as_lambda(&mut command, &self.function, &runtime_api);
-        let started = program::run(command, Arc::clone(&self.log)).map_err(|error| error.to_string());
+        lambda::as_lambda(&mut command, &self.function.configuration, &runtime_api);
+        let started = lambda::run(command, Arc::clone(&self.log)).map_err(|error| error.to_string());
         Box::pin(async move { started })
     }
 }
@@ -164,7 +170,7 @@ impl Opened {
     }
 
     fn processes(&self) -> usize {
-        self.api.environments.count()
+        self.api.lambda.processes()
     }
 }
 
@@ -177,12 +183,19 @@ fn variables() -> BTreeMap<String, String> {
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-fn function() -> Function {
-    Function {
+fn configuration(time_out: Duration) -> Configuration {
+    Configuration {
         name: "switchboard-stream".to_owned(),
         arn: "arn:aws:lambda:us-east-1:000000000000:function:switchboard-stream".to_owned(),
         memory: 256,
-        time_out: Duration::from_secs(30),
+        time_out,
+        answers: Answers::Streamed,
+    }
+}
+
+fn function() -> Function {
+    Function {
+        configuration: configuration(Duration::from_secs(30)),
         cors: Cors::of_stage(&variables()).unwrap(),
         stage: Stage { api: "abc".to_owned(), variables: variables() },
         routes: Routes::to_function(&["/{one}", "/agent/{two}"], &["GET", "POST"]),
@@ -288,7 +301,7 @@ async fn a_process_that_dies_breaks_the_connection_and_another_takes_its_place()
 
 #[tokio::test]
 async fn when_its_time_is_over_the_function_is_killed() {
-    let opened = Opened::of(Function { time_out: Duration::from_millis(400), ..function() });
+    let opened = Opened::of(Function { configuration: configuration(Duration::from_millis(400)), ..function() });
     opened.refused("/sleeps").await;
     opened.logged("Task timed out after 0.40 seconds", 1).await;
     assert!(breaks_off(opened.get("/events?count=100&pause=50").await).await);

@@ -31,18 +31,42 @@ const LONGEST_IDLE: Duration = Duration::from_mins(10);
 const OLDEST: Duration = Duration::from_hours(6);
 
 /// Receives log lines.
-pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-pub(super) trait Launch: Send + Sync {
+pub trait Launch: Send + Sync {
     /// Starts a process whose runtime API is at `runtime_api`. The task ends with the process and returns how it
     /// ended; aborting the task kills the process.
     fn launch(&self, runtime_api: String) -> BoxFuture<'_, Result<JoinHandle<String>, String>>;
 }
 
 /// The function's answer to a request.
-pub(super) struct Answer {
-    pub(super) head: Head,
-    pub(super) body: mpsc::UnboundedReceiver<io::Result<Bytes>>,
+#[derive(Debug)]
+pub struct Answer {
+    /// 200 without headers for an answer that is not streamed.
+    pub head: Head,
+    pub body: mpsc::UnboundedReceiver<io::Result<Bytes>>,
+    /// Until this is sent to or dropped, the process waits for the confirmation of its whole answer.
+    pub confirm: oneshot::Sender<()>,
+}
+
+impl Answer {
+    /// The whole body; `None` if the function ended in the middle of it.
+    pub async fn whole(mut self) -> Option<Bytes> {
+        read(&mut self.body).await
+    }
+
+    /// The whole body, while the process still waits for the confirmation.
+    pub async fn unconfirmed(mut self) -> Option<(Bytes, oneshot::Sender<()>)> {
+        Some((read(&mut self.body).await?, self.confirm))
+    }
+}
+
+async fn read(body: &mut mpsc::UnboundedReceiver<io::Result<Bytes>>) -> Option<Bytes> {
+    let mut whole = Vec::new();
+    while let Some(piece) = body.recv().await {
+        whole.extend_from_slice(&piece.ok()?);
+    }
+    Some(Bytes::from(whole))
 }
 
 /// A request on its way to the function. `client` is dropped if no answer comes.
@@ -70,6 +94,8 @@ pub(super) struct Environments {
     runtime_api: String,
     log: Log,
     pool: Mutex<Pool>,
+    /// An environment became idle or ended.
+    rested: Notify,
 }
 
 #[derive(Default)]
@@ -87,9 +113,9 @@ pub(super) struct Environment {
 }
 
 enum Phase {
-    /// Takes the invocation when it first asks for an event.
+    /// Takes the invocation, if there is one, when it first asks for an event.
     Starting {
-        invocation: Invocation,
+        invocation: Option<Invocation>,
         _limit: Timer,
     },
     Idle,
@@ -122,7 +148,7 @@ impl Drop for Timer {
 
 impl Environments {
     pub(super) fn new(launch: Box<dyn Launch>, time_out: Duration, runtime_api: String, log: Log) -> Arc<Self> {
-        Arc::new(Self { launch, time_out, runtime_api, log, pool: Mutex::default() })
+        Arc::new(Self { launch, time_out, runtime_api, log, pool: Mutex::default(), rested: Notify::new() })
     }
 
     /// Passes `invocation` to an idle environment or to a new one.
@@ -135,10 +161,25 @@ impl Environments {
                 Some(not_taken) => invocation = not_taken,
             }
         }
-        self.start(invocation).await;
+        self.start(Some(invocation)).await;
     }
 
-    async fn start(self: &Arc<Self>, invocation: Invocation) {
+    /// Waits until every environment is idle; false if there is none.
+    pub(super) async fn rest(&self) -> bool {
+        loop {
+            let rested = self.rested.notified();
+            {
+                let pool = self.pool();
+                if pool.idle.len() == pool.all.len() {
+                    return !pool.all.is_empty();
+                }
+            }
+            rested.await;
+        }
+    }
+
+    /// Starts an environment, with its first invocation or to wait for one.
+    pub(super) async fn start(self: &Arc<Self>, invocation: Option<Invocation>) {
         let id = Uuid::now_v7().simple().to_string();
         let environment = Arc::new_cyclic(|own| {
             let (all, own) = (Arc::clone(self), own.clone());
@@ -199,7 +240,12 @@ impl Environments {
     fn step(self: &Arc<Self>, environment: &Arc<Environment>) -> Result<Option<Handed>, &'static str> {
         let mut phase = environment.phase();
         match std::mem::replace(&mut *phase, Phase::Idle) {
-            Phase::Starting { invocation, .. } | Phase::Offered(invocation) => {
+            Phase::Starting { invocation: None, .. } => {
+                drop(phase);
+                self.rests(environment);
+                Ok(None)
+            }
+            Phase::Starting { invocation: Some(invocation), .. } | Phase::Offered(invocation) => {
                 let (busy, handed) = self.hand_out(environment, invocation);
                 *phase = Phase::Busy(busy);
                 Ok(Some(handed))
@@ -214,7 +260,7 @@ impl Environments {
                 if environment.started.elapsed() > OLDEST {
                     self.end(environment, "");
                 } else {
-                    self.pool().idle.push(Arc::clone(environment));
+                    self.rests(environment);
                 }
                 Ok(None)
             }
@@ -224,6 +270,11 @@ impl Environments {
                 Err("is over")
             }
         }
+    }
+
+    fn rests(&self, environment: &Arc<Environment>) {
+        self.pool().idle.push(Arc::clone(environment));
+        self.rested.notify_waiters();
     }
 
     fn hand_out(self: &Arc<Self>, environment: &Arc<Environment>, invocation: Invocation) -> (Busy, Handed) {
@@ -270,6 +321,7 @@ impl Environments {
         pool.all.remove(&environment.id);
         pool.idle.retain(|idle| idle.id != environment.id);
         drop(pool);
+        self.rested.notify_waiters();
         environment.offered.notify_one();
         if let Phase::Busy(busy) = was {
             self.report(&busy);
@@ -291,7 +343,7 @@ impl Environments {
         (self.log)(line);
     }
 
-    #[cfg(test)]
+    /// The number of environments.
     pub(super) fn count(&self) -> usize {
         self.pool().all.len()
     }

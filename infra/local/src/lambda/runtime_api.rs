@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::{Bytes, to_bytes},
+    body::to_bytes,
     extract::{Path, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
     response::{IntoResponse, Response},
@@ -12,11 +12,12 @@ use axum::{
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::{
+    Answers,
     environments::{Answer, Environment, Environments},
-    head::HeadReader,
+    head::{Head, HeadReader},
 };
 
 /// The limit of a streamed answer, in bytes.
@@ -38,6 +39,7 @@ pub(super) struct Api {
     pub(super) environments: Arc<Environments>,
     /// The function's ARN.
     pub(super) arn: Arc<str>,
+    pub(super) answers: Answers,
 }
 
 pub(super) fn router(api: Api) -> Router {
@@ -84,9 +86,18 @@ async fn respond(
         return refused(StatusCode::BAD_REQUEST, "InvalidRequestID", "Invalid request ID");
     };
     let mut unfinished = Unfinished { api: &api, environment: &environment, whole: false };
-    let mut wrong = not_streaming(request.headers());
+    let (confirm, confirmed) = oneshot::channel();
+    let (mut reader, mut waiting) = (HeadReader::default(), Some((client, body.from, confirm)));
+    let mut wrong = match api.answers {
+        Answers::Streamed => not_streaming(request.headers()),
+        Answers::Whole => {
+            if let Some((client, body, confirm)) = waiting.take() {
+                let _gone = client.send(Answer { head: Head::none(), body, confirm });
+            }
+            None
+        }
+    };
     let mut frames = request.into_body().into_data_stream();
-    let (mut reader, mut waiting) = (HeadReader::default(), Some((client, body.from)));
     let mut sent = 0;
     while let Some(frame) = frames.next().await {
         // An incomplete answer is discarded, and the client's connection breaks like this one.
@@ -96,19 +107,19 @@ async fn respond(
             waiting = None;
             continue;
         }
-        if let Some((client, from)) = waiting.take() {
+        if let Some((client, from, confirm)) = waiting.take() {
             match reader.push(&frame) {
                 Err(what) => {
                     wrong = Some(what);
                     continue;
                 }
                 Ok(None) => {
-                    waiting = Some((client, from));
+                    waiting = Some((client, from, confirm));
                     continue;
                 }
                 Ok(Some((head, rest))) => {
                     // The function goes on even if the client has left.
-                    let _gone = client.send(Answer { head, body: from });
+                    let _gone = client.send(Answer { head, body: from, confirm });
                     frame = rest;
                 }
             }
@@ -137,6 +148,9 @@ async fn respond(
     }
     unfinished.whole = true;
     environment.end_answer();
+    drop(body.into);
+    // Dropped, too, is a confirmation.
+    let _confirmed = confirmed.await;
     accepted()
 }
 
@@ -208,8 +222,4 @@ fn over() -> Response {
 
 fn refused(status: StatusCode, kind: &str, message: &str) -> Response {
     (status, axum::Json(json!({"errorType": kind, "errorMessage": message}))).into_response()
-}
-
-pub(super) fn written(event: &Value) -> Bytes {
-    Bytes::from(event.to_string())
 }

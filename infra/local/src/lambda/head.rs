@@ -20,9 +20,9 @@ const REMAPPED_CHALLENGE: HeaderName = HeaderName::from_static("x-amzn-remapped-
 const LONGEST: usize = 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
+pub struct Head {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +69,11 @@ impl HeadReader {
 }
 
 impl Head {
+    /// Of an answer that is not streamed.
+    pub(super) fn none() -> Self {
+        Self { status: StatusCode::OK, headers: HeaderMap::new() }
+    }
+
     fn parse(text: &[u8]) -> Result<Self, String> {
         let prelude: Prelude =
             serde_json::from_slice(text).map_err(|error| format!("has a head that cannot be read: {error}"))?;
