@@ -132,7 +132,7 @@ fn measure() -> Result<Vec<String>> {
         Ok::<_, Error>(())
     })?;
     report.sentences.push(format!(
-        "The machine's load average was {before} before the run, and {} at its end; all above 0 before it are other programs.",
+        "The machine's load average was {before} before the run, which other programs caused, and {} at its end.",
         load_average()?
     ));
     println!("\n{}\n{}", report.table, report.sentences.join("\n"));
@@ -272,11 +272,16 @@ impl Report {
         let ratio = |latencies: Latencies| latencies.p99 / alone.p99.max(f64::MIN_POSITIVE);
         let (beside_by, control_by) = (ratio(beside), ratio(control));
         let verdict = if beside_by <= BAR { "within" } else { "over" };
+        // A factor below 1 is no gain: then the machine's own noise is larger than the growth.
+        let own = if control_by >= beside_by {
+            "so this run cannot tell a share of the product".to_owned()
+        } else {
+            format!("so what the two organizations share adds a factor of {:.2}", beside_by / control_by)
+        };
         self.sentences.push(format!(
             "Beside the noisy organization the quiet one's p99 is {beside_by:.2} times its own, {verdict} the bar of {BAR}; beside the \
-             same noise at another stack it is {control_by:.2} times. So the shared functions, tables and vendors add a factor of {:.2} \
-             ({requests} requests of the quiet organization, {unsent} of all requests not carried; {effects} effects at its stack).",
-            beside_by / control_by.max(f64::MIN_POSITIVE)
+             same noise at another stack it is {control_by:.2} times, {own} ({requests} requests of the quiet organization, {unsent} of all \
+             requests not carried; {effects} effects at its stack)."
         ));
         self.wrong.extend(wrong);
     }
