@@ -103,6 +103,7 @@ fn measure() -> Result<Vec<String>> {
     let built = programs::build(&FUNCTIONS.map(str::to_owned), measures())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::new();
+    let before = load_average()?;
     runtime.block_on(async {
         let stack = Stack::start(&built).await?;
         let quiet = Sms::of(&stack, &stack.world.home.clone()).await;
@@ -130,10 +131,20 @@ fn measure() -> Result<Vec<String>> {
         report.neighbours(compared.await?, rate);
         Ok::<_, Error>(())
     })?;
+    report.sentences.push(format!(
+        "The machine's load average was {before} before the run, which other programs caused, and {} at its end.",
+        load_average()?
+    ));
     println!("\n{}\n{}", report.table, report.sentences.join("\n"));
     let writes = measures() && std::env::args().any(|argument| argument == REPORT) && report.wrong.is_empty();
     page::put(&report, writes)?;
     Ok(report.wrong)
+}
+
+/// Processes that ran or waited for a processor, on average over the last minute.
+fn load_average() -> Result<String> {
+    let told = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(told.split(' ').next().unwrap_or_default().to_owned())
 }
 
 /// Raises the rate step by step, and holds the highest one that the machine carries; returns it.
@@ -145,8 +156,8 @@ async fn execute_steps(stack: &Arc<Stack>, sms: &Sms, extent: &Extent, report: &
         }
         carried = rate;
     }
-    let mut lower = extent.rates.iter().rev().copied().filter(|&rate| rate <= carried);
-    while let Some(rate) = lower.next() {
+    let lower = extent.rates.iter().rev().copied().filter(|&rate| rate <= carried);
+    for rate in lower {
         if execute_at(stack, sms, rate, extent.long, report).await? {
             return Ok(rate);
         }
@@ -253,7 +264,7 @@ impl Report {
     }
 
     fn neighbours(&mut self, compared: Neighbours, rate: u32) {
-        let Neighbours { alone, beside, control, requests, effects, wrong } = compared;
+        let Neighbours { alone, beside, control, requests, unsent, effects, wrong } = compared;
         let load = |what: &str| format!("{rate}/s {what}");
         self.row("execute, a quiet organization", &load("alone"), alone, "");
         self.row("the same", &load(&format!("beside {}/s of a noisy one", rate * TIMES)), beside, "");
@@ -261,11 +272,16 @@ impl Report {
         let ratio = |latencies: Latencies| latencies.p99 / alone.p99.max(f64::MIN_POSITIVE);
         let (beside_by, control_by) = (ratio(beside), ratio(control));
         let verdict = if beside_by <= BAR { "within" } else { "over" };
+        // A factor below 1 is no gain: then the machine's own noise is larger than the growth.
+        let own = if control_by >= beside_by {
+            "so this run cannot tell a share of the product".to_owned()
+        } else {
+            format!("so what the two organizations share adds a factor of {:.2}", beside_by / control_by)
+        };
         self.sentences.push(format!(
             "Beside the noisy organization the quiet one's p99 is {beside_by:.2} times its own, {verdict} the bar of {BAR}; beside the \
-             same noise at another stack it is {control_by:.2} times. So the shared functions, tables and vendors add a factor of {:.2} \
-             ({requests} requests of the quiet organization; {effects} effects at its stack).",
-            beside_by / control_by.max(f64::MIN_POSITIVE)
+             same noise at another stack it is {control_by:.2} times, {own} ({requests} requests of the quiet organization, {unsent} of all \
+             requests not carried; {effects} effects at its stack)."
         ));
         self.wrong.extend(wrong);
     }

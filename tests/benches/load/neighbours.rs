@@ -22,7 +22,10 @@ pub(crate) struct Neighbours {
     pub(crate) beside: Latencies,
     /// Beside the same noise at another stack.
     pub(crate) control: Latencies,
+    /// Of the quiet organization.
     pub(crate) requests: usize,
+    /// Requests that the machine did not carry.
+    pub(crate) unsent: usize,
     pub(crate) effects: usize,
     pub(crate) wrong: Vec<String>,
 }
@@ -43,7 +46,7 @@ pub(crate) async fn compare(
     turns: usize,
 ) -> Result<Neighbours> {
     let mut latencies = [Vec::new(), Vec::new(), Vec::new()];
-    let (mut effects, mut requests, mut wrong) = (0, 0, Vec::new());
+    let (mut effects, mut requests, mut unsent, mut wrong) = (0, 0, 0, Vec::new());
     for _ in 0..turns {
         for (noise, into) in [None, Some(&noisy), Some(&elsewhere)].into_iter().zip(&mut latencies) {
             let asked = quiet.requests(rate, turn)?;
@@ -60,7 +63,12 @@ pub(crate) async fn compare(
             requests += said.answers.len();
             let same = noise.is_some_and(|noise| Arc::ptr_eq(noise.stack, quiet.stack));
             let (mut all, mut answers) = (asked, said);
-            if let (Some(noise), Some(loud), Some(loud_said)) = (noise, loud, loud_said) {
+            // A machine that does not carry the noise leaves requests unsent; they asked for nothing.
+            unsent += all.len() - answers.sent;
+            all.truncate(answers.sent);
+            if let (Some(noise), Some(mut loud), Some(loud_said)) = (noise, loud, loud_said) {
+                unsent += loud.len() - loud_said.sent;
+                loud.truncate(loud_said.sent);
                 if same {
                     all.extend(loud);
                     answers.answers.extend(loud_said.answers);
@@ -77,7 +85,7 @@ pub(crate) async fn compare(
         }
     }
     let [alone, beside, control] = latencies.map(Latencies::of);
-    Ok(Neighbours { alone, beside, control, requests, effects, wrong })
+    Ok(Neighbours { alone, beside, control, requests, unsent, effects, wrong })
 }
 
 impl At<'_> {

@@ -180,7 +180,7 @@ fn measure_starts(
     let mut starts: Vec<Start> = measured.iter().map(|_| Start::default()).collect();
     for number in 0..starts_of_each {
         for (job, start) in measured.iter().zip(&mut starts) {
-            start.add(programs.command(job), job, number, setting)?;
+            start.add(&programs.command(job), job, number, setting)?;
         }
     }
     setting.forget();
@@ -241,7 +241,7 @@ fn measure_stays(
     let Extent { requests, warm, .. } = extent;
     let mut stays = Vec::new();
     for job in jobs {
-        stays.push(Stay::begin(programs.command(job), job, setting, extent)?);
+        stays.push(Stay::begin(&programs.command(job), job, setting, extent)?);
     }
     for number in 1..=requests {
         for stay in &mut stays {
@@ -325,8 +325,8 @@ struct Start {
 }
 
 impl Start {
-    fn add(&mut self, command: Command, job: &Job, number: u32, setting: &Setting) -> Result<()> {
-        let mut function = Function::start(setting.runtime(), &command, &setting.environment())?;
+    fn add(&mut self, command: &Command, job: &Job, number: u32, setting: &Setting) -> Result<()> {
+        let mut function = Function::start(setting.runtime(), command, &setting.environment())?;
         // The event is ready before the function asks, as on a cold start; asking and waiting cost no CPU time.
         let ready = function.idle()?;
         let answer = function.ask(job.event(number))?;
@@ -353,8 +353,8 @@ struct Stay<'a> {
 }
 
 impl<'a> Stay<'a> {
-    fn begin(command: Command, job: &'a Job<'a>, setting: &Setting, extent: Extent) -> Result<Self> {
-        let process = Function::start(setting.runtime(), &command, &setting.environment())?;
+    fn begin(command: &Command, job: &'a Job<'a>, setting: &Setting, extent: Extent) -> Result<Self> {
+        let process = Function::start(setting.runtime(), command, &setting.environment())?;
         let (cpu, whole_cpu) = (Vec::new(), Vec::new());
         Ok(Self { job, process, extent, cpu, whole_cpu, peak_warm: 0.0, peak_last: 0.0, resident: 0.0 })
     }
