@@ -175,7 +175,8 @@ impl<'a> ActionRun<'a> {
                 gathered.cut
             );
         }
-        let output = each.output_as.as_ref().map(|_| Value::from_iter(gathered.items.values().cloned()).to_string());
+        let outputs = || gathered.items.values().cloned().collect::<Value>().to_string();
+        let output = each.output_as.as_ref().map(|_| outputs());
         let took = now.as_millis() - going.began.as_millis();
         ActionResult {
             status: if *failed > 0 { ActionStatus::Failed } else { ActionStatus::Succeeded },
