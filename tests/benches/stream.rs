@@ -6,7 +6,7 @@
 //! excluded. A figure over budget is reported but does not fail: a busy machine measures high.
 
 #![expect(clippy::print_stdout, reason = "the report is what this is for")]
-#![expect(clippy::expect_used, reason = "a bench stops at what is wrong")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench stops at what is wrong")]
 
 #[path = "../../shared/benches/measuring/mod.rs"]
 mod measuring;

@@ -315,6 +315,8 @@ fn of_run(execution: &Execution, set_off: Option<&StartedTool>, add: &mut impl F
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -418,10 +420,13 @@ mod tests {
             shown(Some(call), runs).iter().filter(failed).map(words).collect()
         };
         let unknown = "the telling was interrupted, and it is not known whether the model was told";
-        assert_eq!(failures(&taken(json!({})), &[in_time.clone()]), [format!("{} context_failed: {unknown}", at(300))]);
+        assert_eq!(
+            failures(&taken(json!({})), slice::from_ref(&in_time)),
+            [format!("{} context_failed: {unknown}", at(300))]
+        );
         assert_eq!(failures(&taken(json!({"preface": "x"})), &[]), [format!("{} context_failed: {unknown}", at(300))]);
         let told = json!({"context_injected_at": at(400)});
-        assert_eq!(failures(&taken(told.clone()), &[in_time.clone()]), [""; 0]);
+        assert_eq!(failures(&taken(told.clone()), slice::from_ref(&in_time)), [""; 0]);
         assert_eq!(
             failures(&taken(told.clone()), &[late(500), in_time.clone()]),
             [format!("{} result_failed: {unknown}", at(500))]

@@ -84,7 +84,7 @@ struct Linker<'a, F> {
     order: Vec<Vec<String>>,
 }
 
-#[expect(clippy::indexing_slicing, reason = "a script's number is its place in the plan, the orders and the bodies")]
+#[allow(clippy::indexing_slicing, reason = "a script's number is its place in the plan, the orders and the bodies")]
 impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     /// Adds the module and its imports to the order of the next script, without those that an earlier script shares.
     fn visit(&mut self, path: &str, order: &mut Vec<String>) -> io::Result<()> {
@@ -288,7 +288,7 @@ impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     }
 }
 
-#[expect(clippy::indexing_slicing, reason = "a script's number is its place in the plan, the orders and the bodies")]
+#[allow(clippy::indexing_slicing, reason = "a script's number is its place in the plan, the orders and the bodies")]
 impl<F: Fn(&str) -> Option<String>> Linker<'_, F> {
     /// The names that a script gives to others: those that they take, and those of its entries.
     fn given(&self, script: usize, bodies: &[Vec<Body>]) -> BTreeSet<Name> {

@@ -158,7 +158,7 @@ impl Actions<'_> {
         })
     }
 
-    async fn work<'d>(&self, planned: Box<PlannedAction<'d>>, first: bool, spent: Spent) -> Worked {
+    async fn work(&self, planned: Box<PlannedAction<'_>>, first: bool, spent: Spent) -> Worked {
         let mut after = spent;
         let came = Box::pin(self.act(&planned, first, &mut after)).await;
         Worked { place: planned.id, came, used: after - spent }

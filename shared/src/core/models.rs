@@ -37,6 +37,7 @@ mod schedule;
 mod service;
 mod slug;
 mod speech;
+mod spent;
 mod thread;
 mod timestamp;
 mod tool;
@@ -61,7 +62,7 @@ pub use automation_memory::RememberedValue;
 pub use automation_quotas::AutomationQuotas;
 pub use automation_run::{
     ActionResult, ActionStatus, AutomationRun, CallOutcome, KeptAction, Phase, QueuedRun, RunAnswer, RunCall,
-    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, Spent, StepKind, WholeRun,
+    RunCeilings, RunLimit, RunLimits, RunPlan, RunPrompt, RunReply, RunStatus, RunTrigger, StepKind, WholeRun,
 };
 pub use budget::{Budget, BudgetLimits, BudgetUse, BudgetWindow, OwnBudgets};
 pub use call::{
@@ -108,6 +109,7 @@ pub use service::{
 };
 pub use slug::Slug;
 pub use speech::{Sentence, Speech, SpokenAtStart};
+pub use spent::Spent;
 pub use thread::{
     ChatRole, ChatRules, Delivered, FailedTurn, PendingCall, PlannedCall, RunningTurn, ShownValue, Thread,
     ThreadMessage, ThreadSummary, ToolResult, TurnCall, WaitsFor,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Json, Router, extract::Path, routing::any};
 use serde_json::{Value, json};
-use shared::models::{ActionStatus, AutomationRun, RunStatus};
+use shared::models::{ActionResult, ActionStatus, AutomationRun, RunStatus};
 use tests::{
     Event, Fault, Options, Trouble, World,
     automation::{AMPLE, whole},
@@ -153,7 +153,7 @@ async fn a_cancelled_run_stores_each_effect_that_was_under_way() {
     let whole = whole(&world, run.id).await;
     assert_eq!(whole.run.status, RunStatus::Cancelled);
     let stored: Vec<&str> =
-        whole.actions.iter().filter(|result| result.execution_id.is_some()).map(|result| result.place()).collect();
+        whole.actions.iter().filter(|result| result.execution_id.is_some()).map(ActionResult::place).collect();
     assert_eq!(entered(&books).len(), 3, "nothing begins after the cancellation");
     assert_eq!(
         sorted(stored.iter().map(|&place| place.to_owned()).collect()),
