@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use local::TARGETS_OF_TESTS;
 use serde_json::Value;
 
 type Result<T> = std::result::Result<T, lambda_http::Error>;
@@ -35,9 +36,9 @@ pub fn build(functions: &[String], release: bool) -> Result<BTreeMap<String, Pat
     println!("building the binaries of {} …", functions.join(", "));
     let mut built = if release {
         let packages = functions.iter().map(|name| format!("--package={name}"));
-        cargo("build", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?
+        cargo("build", "bin", ["--release".to_owned(), "--bins".to_owned()].into_iter().chain(packages))?
     } else {
-        cargo("build", ["--workspace", "--bins"].map(str::to_owned))?
+        cargo("build", "bin", ["--workspace", "--bins"].into_iter().chain(TARGETS_OF_TESTS).map(str::to_owned))?
     };
     built.retain(|name, _| functions.contains(name));
     if built.len() != functions.len() {
@@ -46,11 +47,11 @@ pub fn build(functions: &[String], release: bool) -> Result<BTreeMap<String, Pat
     Ok(built)
 }
 
-/// Builds; returns the programs by name.
+/// Builds; returns the programs of a `kind` (`bin`, `bench`) by name: a function and a benchmark may have the same one.
 ///
 /// # Errors
 /// If it does not build.
-pub fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
+pub fn cargo(what: &str, kind: &str, arguments: impl IntoIterator<Item = String>) -> Result<BTreeMap<String, PathBuf>> {
     let mut command = Command::new(env!("CARGO"));
     // Cargo sets these variables for programs it starts; build scripts that watch them would run again.
     for (name, _) in
@@ -69,6 +70,7 @@ pub fn cargo(what: &str, arguments: impl IntoIterator<Item = String>) -> Result<
     }
     let messages = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     let program = |message: Value| {
+        message["target"]["kind"].as_array()?.iter().find(|found| *found == kind)?;
         Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)))
     };
     Ok(messages.filter_map(program).collect())

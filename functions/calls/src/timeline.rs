@@ -150,6 +150,8 @@ impl Event {
     }
 }
 
+/// The clocks of two workers may differ by less than this.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 const OVER: &str = "the call is over";
 const INTERRUPTED: &str = "the telling was interrupted, and it is not known whether the model was told";
 
@@ -252,7 +254,8 @@ fn of_untold_context(call: &Call, runs: &[Execution], add: &mut impl FnMut(Times
     let to_tell = runs.iter().rev().filter(|run| {
         run.trigger == ExecutionOrigin::CallStart && run.status == ExecutionStatus::Succeeded && !is_told(run)
     });
-    let (in_time, late): (Vec<&Execution>, Vec<&Execution>) = to_tell.partition(|run| done(run) <= taken);
+    let (in_time, late): (Vec<&Execution>, Vec<&Execution>) =
+        to_tell.partition(|run| done(run) <= taken.plus(CLOCKS_DIFFER));
     if call.context_injected_at.is_none() && (call.preface.is_some() || !in_time.is_empty()) {
         add(taken, Event::ContextFailed { reason: INTERRUPTED.to_owned() });
     }
@@ -401,18 +404,21 @@ mod tests {
         let older = json!({"context_taken_at": at(300), "context_error": "the call is over"});
         assert_eq!(shown(Some(&call(older)), &[])[1]["at"], at(300));
     }
+
     #[test]
     fn a_telling_that_was_interrupted_is_told_when_the_call_is_over() {
         let taken = |more: Value| {
             let mut row = json!({
-                "context_taken_at": at(300), "ended_at": at(800),
+                "context_taken_at": at(300), "ended_at": "2026-11-20T16:21:00.000Z",
                 "on_call_start": [{"execution_id": ID, "tool_id": ID, "label": "CRM"}, {"execution_id": OTHER, "tool_id": ID, "label": "Notices"}],
             });
             row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             call(row)
         };
         let in_time = run(ID, json!({"trigger": "call_start"}));
-        let late = |start: u32| run(OTHER, json!({"trigger": "call_start", "started_at": at(start)}));
+        let late = |second: u32| {
+            run(OTHER, json!({"trigger": "call_start", "started_at": format!("2026-11-20T16:20:{second}.000Z")}))
+        };
         let failures = |call: &Call, runs: &[Execution]| -> Vec<String> {
             let failed = |moment: &&Value| moment["event"].as_str().unwrap().ends_with("_failed");
             let words =
@@ -428,15 +434,19 @@ mod tests {
         let told = json!({"context_injected_at": at(400)});
         assert_eq!(failures(&taken(told.clone()), slice::from_ref(&in_time)), [""; 0]);
         assert_eq!(
-            failures(&taken(told.clone()), &[late(500), in_time.clone()]),
-            [format!("{} result_failed: {unknown}", at(500))]
+            failures(&taken(told.clone()), &[late(56), in_time.clone()]),
+            [format!("2026-11-20T16:20:56.000Z result_failed: {unknown}")]
         );
         assert_eq!(
-            failures(&taken(told.clone()), &[late(900)]),
-            [format!("{} result_failed: the call is over", at(900))]
+            failures(
+                &taken(json!({"context_injected_at": at(400), "ended_at": "2026-11-20T16:20:57.000Z"})),
+                &[late(58)]
+            ),
+            ["2026-11-20T16:20:58.000Z result_failed: the call is over"]
         );
         let later = json!({"context_injected_at": at(400), "told_later": [{"execution_id": OTHER, "at": at(600)}]});
-        assert_eq!(failures(&taken(later), &[late(500)]), [""; 0]);
+        assert_eq!(failures(&taken(later), &[late(56)]), [""; 0]);
+        assert_eq!(failures(&taken(told.clone()), &[late(53)]), [""; 0], "another worker's clock may be late");
         let failed = run(ID, json!({"trigger": "call_start", "status": "failed"}));
         assert_eq!(failures(&taken(json!({})), &[failed]), [""; 0], "there was nothing to tell");
         assert_eq!(failures(&taken(json!({"ended_at": null})), &[in_time]), [""; 0], "the call goes on");

@@ -29,13 +29,13 @@ const PAGE: &str = "index.html";
 /// Stands before the names of files in the page, and changes with any of them.
 const VERSION: &str = env!("CONSOLE_VERSION");
 
-/// What stands in the page itself.
+/// The scripts and the style sheet in the page itself.
 pub(crate) const IN_PAGE: InPage = InPage {
     scripts: [include_str!(concat!(env!("OUT_DIR"), "/sign_in.js")), include_str!(concat!(env!("OUT_DIR"), "/app.js"))],
     sheet: include_str!(concat!(env!("OUT_DIR"), "/base.css")),
 };
 
-/// An answer's content: a file of these, or what is made for the deployment.
+/// An answer's content: a file of these, or one made for the deployment.
 pub(crate) struct Asset {
     pub(crate) kind: &'static str,
     pub(crate) cached: Cached,

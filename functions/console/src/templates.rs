@@ -221,7 +221,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends what was read so far; `value` is an expression that stands here.
+    /// Ends the text that was read so far; `value` is an expression that stands here.
     fn commit(&mut self, value: Option<String>) -> Result<(), String> {
         let buffer = std::mem::take(&mut self.buffer);
         match self.mode {

@@ -35,6 +35,7 @@ mod workspace;
 pub use error::{Error, Result};
 pub use llm_service::LlmService;
 pub use ports::Ports;
+pub use programs::TARGETS_OF_TESTS;
 pub use progress::Progress;
 pub use stack::{Options, Stack};
 

@@ -29,7 +29,7 @@ pub(crate) struct Package {
 }
 
 /// Cargo unites the features of dependencies over all targets that it builds: with those of the tests nothing is compiled twice.
-const TESTS: [&str; 4] = ["--test", "*", "--bench", "*"];
+pub const TARGETS_OF_TESTS: [&str; 4] = ["--test", "*", "--bench", "*"];
 
 /// Builds all functions with the development profile.
 ///
@@ -51,7 +51,7 @@ pub(crate) async fn build(
     }
     cargo
         .args(["build", "--workspace", "--bins", "--message-format", "json-render-diagnostics"])
-        .args(TESTS.into_iter().filter(|_| beside_tests))
+        .args(TARGETS_OF_TESTS.into_iter().filter(|_| beside_tests))
         .current_dir(workspace.root());
     let built = command::run(&mut cargo, "cargo", |stream, line| {
         if stream == Stream::Stderr {

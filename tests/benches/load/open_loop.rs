@@ -46,7 +46,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Sends each of `requests` at its own time, whatever the earlier ones do: the `n`th after `n` times `every`. Sends no
+/// Sends each of `requests` at its own time, also while earlier ones are open: the `n`th after `n` times `every`. Sends no
 /// further one when more than `most` have no answer.
 pub(crate) async fn open_loop<R, T, F>(
     requests: Vec<R>,

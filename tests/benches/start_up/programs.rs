@@ -73,11 +73,11 @@ impl Programs {
         let reference = if measures() {
             // Built separately: otherwise the tests' dependencies change the features of the functions' dependencies.
             let alone = ["--release".to_owned(), "--package=execute".to_owned(), format!("--bench={REFERENCE}")];
-            cargo("build", alone)?.remove(REFERENCE)
+            cargo("build", "bench", alone)?.remove(REFERENCE)
         } else {
             // The same build as for the tests, so that nothing is compiled twice.
             let tests = ["--workspace", "--no-run", "--lib", "--test=*", "--bench=*"].map(str::to_owned);
-            cargo("test", tests)?.remove(REFERENCE)
+            cargo("test", "bench", tests)?.remove(REFERENCE)
         };
         Ok(Self { functions: built, reference: reference.ok_or("there is no program to compare with")?, node })
     }

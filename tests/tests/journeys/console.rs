@@ -245,7 +245,7 @@ fn succeeds(command: &mut Command) {
     assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
 }
 
-/// The page's scripts start the sign-in, and each file after them has the view of its place: every module runs after those that it imports.
+/// The page's scripts start the sign-in, and each file after them has the view of its place: every module runs after its imports.
 #[tokio::test]
 async fn the_modules_run_as_a_few_scripts() {
     if !has_node() {

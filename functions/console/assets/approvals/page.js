@@ -15,7 +15,7 @@ import { Status } from '../shell/status.js';
 import { Values } from '../shell/values.js';
 
 const EVERY = 1_500;
-/** A request takes no decision before it has been shown for so long: a click or key may be meant for what was there before. */
+/** A request takes no decision before it has been shown for so long: a click or key may be meant for the request before it. */
 const READABLE_AFTER = 700;
 /** Survives a new sign-in, which leaves the page. */
 const DRAFT = 'switchboard.reason.';
@@ -25,7 +25,7 @@ export function View({ api, slug, role, at, refresh }) {
   const { status = '' } = at.query;
   const rows = useRows(`${slug} ${status}`, (cursor) => api.read('approvals', { limit: 50, cursor, status: status || null }));
   const hrefOf = ({ id }) => addressOf({ slug, page: 'approvals', id, query: { status } });
-  // The first shown stays, whatever is decided meanwhile.
+  // The first shown request stays, also after its decision.
   const begun = useRef({});
   const place = `${slug} ${status} ${at.id ?? ''}`;
   if (begun.current.place !== place) begun.current = { place, id: at.id };

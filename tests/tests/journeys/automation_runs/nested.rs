@@ -12,7 +12,7 @@ use tests::{
 
 use super::{and, books, carried_out, entered, post, shown};
 
-fn rows(count: usize) -> Value {
+pub(super) fn rows(count: usize) -> Value {
     (1..=count).map(|number| json!({"id": number, "name": format!("e{number}")})).collect()
 }
 
@@ -36,7 +36,7 @@ fn entries(count: usize) -> Vec<String> {
     (1..=count).map(|number| format!("e{number}")).collect()
 }
 
-async fn begun(world: &World, actions: &Value, data: &Value) -> AutomationRun {
+pub(super) async fn begun(world: &World, actions: &Value, data: &Value) -> AutomationRun {
     let automation = world.activate(&world.manual(actions)).await;
     world.start_automation(&automation, "once", data).await
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Json, Router, extract::Path, routing::any};
 use serde_json::{Value, json};
-use shared::models::{ActionResult, ActionStatus, AutomationRun, RunStatus};
+use shared::models::{ActionResult, ActionStatus, RunStatus};
 use tests::{
     Event, Fault, Options, Trouble, World,
     automation::{AMPLE, whole},
@@ -12,11 +12,11 @@ use tests::{
 };
 use tokio::sync::{Barrier, Semaphore};
 
-use super::{and, books, entered, post};
-
-fn rows(count: usize) -> Value {
-    (1..=count).map(|number| json!({"id": number, "name": format!("e{number}")})).collect()
-}
+use super::{
+    and, books, entered,
+    nested::{begun, rows},
+    post,
+};
 
 /// A loop of two posts for each row, of three rows at the same time.
 fn each(more: Value) -> Value {
@@ -25,11 +25,6 @@ fn each(more: Value) -> Value {
         "actions": [post("enter", "{{row.name}}"), post("also", "{{row.name}}-also")],
     });
     and(each, more)
-}
-
-async fn begun(world: &World, actions: &Value, data: &Value) -> AutomationRun {
-    let automation = world.activate(&world.manual(actions)).await;
-    world.start_automation(&automation, "once", data).await
 }
 
 fn sorted(mut entries: Vec<String>) -> Vec<String> {
