@@ -97,9 +97,7 @@ impl Lambda {
     pub fn processes(&self) -> usize {
         self.environments.count()
     }
-}
 
-impl Lambda {
     /// Ends its processes.
     pub fn end_all(&self) {
         self.environments.end_all();

@@ -93,8 +93,7 @@ impl<'a> ActionRun<'a> {
         self.take_over(lane);
         let stops = going.count(lane.index, lane.run.tally.first_failure(), &lane.run.outputs);
         going.stops_run = going.stops_run.take().or_else(|| lane.run.stopped.clone());
-        // The items that are running go to their end.
-        going.stops |= stops;
+        going.stops |= stops || going.stops_run.is_some();
         going.begin_lanes(self);
         going.is_over = going.lanes.is_empty();
     }

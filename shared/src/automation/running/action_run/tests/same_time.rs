@@ -121,6 +121,13 @@ proptest! {
         prop_assert!(calls.clone().count() <= 2, "{:?}", places(&results));
         let end = results.last().unwrap();
         prop_assert_eq!((end.kind, end.place()), (StepKind::ForEachEnd, "each"));
+        let begun: BTreeSet<&str> =
+            results.iter().map(ActionResult::place).filter_map(|place| Some(place.split_once("].")?.0)).collect();
+        // The limit ends item 3, and a failed action item 4.
+        let ends = |place: &str| place.ends_with("].never") || ["each[3].notify", "each[4].last"].contains(&place);
+        let unfinished = begun.len() - results.iter().filter(|result| ends(result.place())).count();
+        let told = format!("; {unfinished} were begun and not finished");
+        prop_assert_eq!(end.note.as_deref().unwrap().contains(&told), unfinished > 0, "{:?} {:?}", end.note, begun);
         prop_assert_eq!(ending.status, RunStatus::PartialFailure);
         prop_assert!(ending.error.unwrap().contains("the usage limit of t is exceeded"));
     }
