@@ -1,7 +1,7 @@
 //! Finds phone numbers, credentials and e-mail addresses in any text.
 //!
 //! In doubt it hides: any run of seven digits, in any grouping, is a phone number. Only certain exceptions stay: ISO dates,
-//! UUIDs, and Twilio's ids of messages and calls. The work is linear in the text.
+//! UUIDs, digests in the places of steps, and Twilio's ids of messages and calls. The work is linear in the text.
 
 use super::{EMAIL, NUMBER, SECRET, is_secret};
 
@@ -98,7 +98,9 @@ fn find(text: &str, start: usize, end: usize) -> Option<Found> {
     // A URL may end with an id.
     let from = start + word.rfind('/').map_or(0, |slash| slash + 1);
     let id = part(text, from, end).trim_end_matches(['.', '!']);
-    is_id(id).then_some(Found { from, until: from + id.len(), shown: None })
+    let until = from + id.len();
+    let in_brackets = part(text, 0, from).ends_with('[') && part(text, until, text.len()).starts_with(']');
+    (is_id(id) || in_brackets && is_key_digest(id)).then_some(Found { from, until, shown: None })
 }
 
 /// The value in `name=value`, `name: value`, `"name":"value"`, if the name is a secret's.
@@ -171,6 +173,12 @@ fn is_id(text: &str) -> bool {
     let twilio = ["SM", "MM", "CA"].iter().find_map(|kind| text.strip_prefix(kind));
     (text.len() == 36 && uuid::Uuid::try_parse(text).is_ok())
         || twilio.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The digest of a loop item's key, in the place of its steps: `each[739ce1234567e55e].page`.
+fn is_key_digest(text: &str) -> bool {
+    let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    text.len() == 16 && text.bytes().all(hex) && text.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
 // ------------------------------------------------------------------------------------------------------ phone numbers

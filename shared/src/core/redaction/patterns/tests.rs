@@ -55,11 +55,24 @@ fn digits_that_are_certainly_not_a_phone_number_stay() {
         "0193aa11-2b3c-7d4e-8f50-617283940a1b",
         "https://x.example/calls/0193aa11-2b3c-7d4e-8f50-617283940a1b.",
         "SM0123456789abcdef0123456789abcdef",
+        "each[739ce1234567e55e].page[0123456789abcdef].x failed",
         "3 bedrooms, 450000, 120 m²",
         "HTTP 404",
         "room 12-34",
     ] {
         assert_eq!(clean(text), text);
+    }
+}
+
+#[test]
+fn a_phone_number_in_place_of_a_digest_is_hidden() {
+    for (text, shown) in [
+        ("each[4155550101].page", "each[[number]].page"),
+        ("each[0014155550100123].page", "each[[number]].page"),
+        ("each[14155550101a].page", "each[[number]a].page"),
+        ("739ce1234567e55e", "739ce[number]e55e"),
+    ] {
+        assert_eq!(clean(text), shown);
     }
 }
 
