@@ -55,10 +55,10 @@ pub(crate) fn given_up(record: Option<&WholeRun>) -> Verdict {
     let look = "look at its steps before you start it again, because a new run does everything again";
     let sentence = match record.map(|record| (done(record), may_have_begun(record))) {
         Some((0, false)) => format!("{told}, and has done nothing; start it again."),
-        Some((0, true)) => format!("{told}. Its last step may have happened; {look}."),
+        Some((0, true)) => format!("{told}. Steps of it may have happened; {look}."),
         Some((done, begun)) => {
             let steps = if done == 1 { "One of its steps is done" } else { "Some of its steps are done" };
-            let also = if begun { ", and the one after may have happened" } else { "" };
+            let also = if begun { ", and further ones may have happened" } else { "" };
             format!("{told}. {steps}{also}; {look}.")
         }
         None => format!("{told}. Something of it may have happened; {look}."),
