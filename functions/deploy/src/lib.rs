@@ -4,6 +4,7 @@
 //! activated because of errors; with `Accept: text/plain` the same as text.
 
 mod manual_run;
+mod memory;
 mod versions;
 
 use serde::Serialize;
@@ -20,7 +21,7 @@ use shared::{
     },
     models::{Automation, AutomationId, AutomationStatus, OrganizationId},
     platform,
-    store::Page,
+    store::{AutomationMemory, Page},
 };
 
 shared::routes!(
@@ -38,6 +39,8 @@ shared::routes!(
     roll_back_automation,
     manual_run::run_automation,
     manual_run::list_automation_runs,
+    memory::list_automation_memory,
+    memory::forget_automation_memory,
 );
 
 /// Characters of a `content_hash`.
@@ -49,6 +52,7 @@ pub struct Deps {
     pub triggers: Triggers,
     pub reader: AutomationReader,
     pub starter: RunStarter,
+    pub memory: AutomationMemory,
 }
 
 impl Deps {
@@ -59,6 +63,7 @@ impl Deps {
             triggers: platform.triggers()?,
             reader: platform.automation_reader()?,
             starter: platform.run_starter()?,
+            memory: AutomationMemory::new(platform.database()?),
         })
     }
 }

@@ -13,8 +13,9 @@ use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use ring::digest::{SHA256, digest};
 
 use super::{
-    Cursor,
-    database::{Database, Item, from_item, id, key, number, text},
+    Cursor, Page,
+    audit::Change,
+    database::{Database, Item, from_item, id, key, number, rows, text},
     deletion::OutOfTime,
     idempotency::RETENTION,
     table::Table,
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     Deadline, Error, Result,
     backoff::Backoff,
-    models::{AutomationId, E164, OrganizationId, RememberedValue, Timestamp},
+    models::{Act, AutomationId, E164, Noun, OrganizationId, RememberedValue, Timestamp},
     redaction,
 };
 
@@ -34,6 +35,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 /// Expired values deleted concurrently.
 const BESIDE: usize = 10;
+
+const WRITTEN_MEANWHILE: &str = "a run wrote the value in between; read the memory again";
 
 #[derive(Clone)]
 pub struct AutomationMemory {
@@ -78,6 +81,47 @@ impl AutomationMemory {
     ) -> Result<Option<RememberedValue>> {
         let row = self.table.item(place_of(organization, &place(automation, key)), true).await?;
         Ok(row.map(from_item::<RememberedValue>).transpose()?.filter(is_kept))
+    }
+
+    /// The values of an automation, in the order of their keys.
+    pub async fn page(
+        &self,
+        organization: OrganizationId,
+        automation: AutomationId,
+        after: Option<&Cursor<String>>,
+        limit: i32,
+    ) -> Result<Page<RememberedValue>> {
+        let start = after.map(|Cursor(key)| place_of(organization, &place(automation, key)));
+        let kept = self.of(organization, automation).filter("#expires_at > :now");
+        let kept = kept.with([(":now", number(Timestamp::now().as_seconds()))]).now();
+        let (items, next) = kept.filled(start, limit, true).await?;
+        let next = next.as_ref().and_then(place_in);
+        let next_cursor = next.and_then(|place| Some(Cursor(place.split_once('#')?.1).to_string()));
+        Ok(Page { items: rows(items), next_cursor })
+    }
+
+    /// Deletes a value: for the next `remember` the key is a new one.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the key has no value, [`Error::Conflict`] if it was written meanwhile.
+    pub async fn forget(&self, organization: OrganizationId, automation: AutomationId, key: &str) -> Result<()> {
+        let at = place_of(organization, &place(automation, key));
+        let row: Option<RememberedValue> = self.table.get_consistent(at.clone()).await?;
+        let read = row.filter(is_kept).ok_or(Error::NotFound("remembered value"))?;
+        let deletion = self.table.delete(at).when("#version = :read").with([(":read", amount(read.version))]);
+        // The key may name a person, so the entry has none.
+        let deletion =
+            deletion.audited(Change::of(Act::Edited, Noun::Automation, automation).with("forgotten_keys", 1))?;
+        let one_less = self
+            .table
+            .update(place_of(organization, &automation.to_string()), "SET #keys = #keys - :one")
+            .when("#keys >= :one")
+            .with([(":one", number(1))]);
+        match transact(vec![deletion, one_less]).await {
+            Ok(()) => Ok(()),
+            Err(Refused::Condition(_) | Refused::Busy(_)) => Err(Error::Conflict(WRITTEN_MEANWHILE.into())),
+            Err(Refused::Other(error)) => Err(error),
+        }
     }
 
     /// Writes a value. One round trip to read, one to write; concurrent writes of a key follow one another.

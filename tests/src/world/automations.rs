@@ -12,6 +12,20 @@ use super::{Tenant, World};
 use crate::{Answer, Event};
 
 impl World {
+    /// Stores `offer` in the memory of an automation.
+    pub fn remembers_offer(&self, owner: &Tenant, automation: &str) {
+        let organization = &owner.organization_id;
+        self.aws.put("automation_memory", &json!({"organization_id": organization, "place": automation, "keys": 1}));
+        self.aws.put(
+            "automation_memory",
+            &json!({
+                "organization_id": organization, "place": format!("{automation}#offer"), "automation_id": automation, "key": "offer",
+                "value": "true", "version": 1, "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+                "expires_at": 4_000_000_000_u64,
+            }),
+        );
+    }
+
     /// Slack, connected, with an event `message` and the tool `slack_post_message`.
     pub fn slack_service(&self) {
         self.service("Slack", Some("slack"));

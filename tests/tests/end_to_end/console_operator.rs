@@ -30,6 +30,7 @@ pub(crate) async fn is_served(user: &User<'_>, chat: &Chat, browser: &Browser) {
     filters_stand_in_the_address(chat, browser, &call).await;
     events_are_replayed(chat, browser).await;
     goes_on_where_it_failed(chat, browser, &failed).await;
+    forgets_a_value(user, chat, browser).await;
     data_of_a_number_is_erased(chat, browser).await;
     browser.click("#sign-out").await;
     browser.find("#sign-in").await;
@@ -75,7 +76,8 @@ async fn run_of(user: &User<'_>, name: &str, actions: Value) -> String {
         answer
     };
     let definition = json!({
-        "name": name, "trigger_type": "manual", "fingerprints": {"current_time": "built-in"}, "actions": actions,
+        "name": name, "trigger_type": "manual", "actions": actions,
+        "fingerprints": {"current_time": "built-in", "remember": "built-in"},
     });
     let automation = ask("", definition).await["automation"].clone();
     let id = automation["id"].as_str().unwrap();
@@ -303,6 +305,23 @@ async fn goes_on_where_it_failed(chat: &Chat, browser: &Browser, run: &str) {
         .await;
     browser.until_shown("kept from an earlier run").await;
     everybody_can_use(browser).await;
+}
+
+/// An automation that acts once per customer shows the value, which its page deletes after a question.
+async fn forgets_a_value(user: &User<'_>, chat: &Chat, browser: &Browser) {
+    let about = &user.stack.description;
+    let key = "offer ada <b>2026-11</b>";
+    let mark = json!([{"id": "mark", "tool": "remember", "parameters": {"key": key, "if_absent": true}}]);
+    let run = run_of(user, "Offer once", mark).await;
+    let path = format!("/api/{}/runs/{run}", about.slug);
+    let (_, run) = user.send(Method::GET, &path, Some(&about.token), None).await;
+    let automation = run["automation_id"].as_str().unwrap();
+    browser.open(&format!("{}#/{}/automations/{automation}", chat.at("/console_url"), chat.at("/slug"))).await;
+    browser.until(&format!("document.querySelector('[data-remembered] bdi')?.innerText === '{key}'")).await;
+    everybody_can_use(browser).await;
+    browser.open_with(TAB, "#forget-0").await;
+    browser.click("#forget-0-yes").await;
+    browser.until("!document.querySelector('[data-remembered]')").await;
 }
 
 /// A number that is typed twice is erased, and the page says how many rows that were.

@@ -126,6 +126,7 @@ pub(super) fn request(route: &Route, owner: &Tenant, tool: &str, agent: &str) ->
         "POST /api/{slug}/automations/{id}/activate" | "POST /api/{slug}/automations/{id}/rollback" => {
             json!({"version": 1})
         }
+        "POST /api/{slug}/automations/{id}/memory/forget" => json!({"key": "offer"}),
         "POST /api/{slug}/events/{id}/replay" => json!({"automation_id": AUTOMATION}),
         "POST /api/{slug}/events/replays" => json!({"only_failed": true}),
         "POST /api/{slug}/automations/{id}/run" | "POST /api/{slug}/runs/{id}/retry" => json!({"dry_run": true}),
@@ -253,6 +254,7 @@ pub(super) async fn world_with_tools() -> (World, String, String) {
         let mut version = world.aws.rows("automation_versions").iter().find(mine).unwrap().clone();
         version["automation_id"] = json!(automation);
         world.aws.put("automation_versions", &version);
+        world.remembers_offer(owner, automation);
     }
     for (approval, run, owner) in [(APPROVAL, RUN, &world.home), (THEIR_APPROVAL, THEIR_RUN, &world.other)] {
         world.aws.put("approvals", &json!({

@@ -15,6 +15,7 @@ import { addressOf } from '../shell/route.js';
 import { Status } from '../shell/status.js';
 import { countOf, Differences } from './differences.js';
 import { Flow } from './flow.js';
+import { Memory } from './memory.js';
 import { draftOf, stepTo } from './words.js';
 
 const EVERY = 3_000;
@@ -72,6 +73,7 @@ export function AutomationView({ id, query, saved, api, slug, role, onSaved }) {
       <aside class="pane" aria-label="Runs and differences">
         <${Newest} path=${path} api=${api} slug=${slug} id=${id} />
         ${active !== null && active !== shown && html`<${Diff} path=${path} api=${api} from=${Math.min(active, shown)} to=${Math.max(active, shown)} />`}
+        <${Memory} path=${path} api=${api} role=${role} />
         <${Limits} quotas=${automation.quotas} />
       </aside>
     </div>

@@ -165,6 +165,59 @@ async fn a_full_memory_fails_with_the_next_step_until_something_expires() {
 }
 
 #[tokio::test]
+async fn a_member_sees_the_memory_and_an_administrator_forgets_a_value() {
+    let (world, books) = books().await;
+    let automation = world.activate(&world.manual(&once_a_month())).await;
+    for (name, customer) in [("1", "ada"), ("2", "bob#7")] {
+        run(&world, &automation, name, &json!({"customer": customer})).await;
+    }
+    let mut expired = values(&world).remove(0);
+    (expired["key"], expired["place"]) = (json!("old"), json!(format!("{}#old", automation.id)));
+    expired["expires_at"] = json!(1);
+    world.aws.put("automation_memory", &expired);
+    let at = format!("/{}/memory", automation.id);
+    let forget = async |key: &Value| world.automation("POST", &format!("{at}/forget"), &json!({"key": key})).await;
+
+    // One at a time: the key with the separator is also a cursor.
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = world.automation("GET", &format!("{at}?limit=1{cursor}"), &Value::Null).await.expect(200);
+        listed.extend(page["items"].as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let keys: Vec<&str> = listed.iter().map(|value| value["key"].as_str().unwrap()).collect();
+    assert!(keys.len() == 2 && keys[0].starts_with("offer ada ") && keys[1].starts_with("offer bob#7 "), "{keys:?}");
+    assert_eq!((&listed[0]["value"], &listed[0]["version"]), (&json!(true), &json!(1)));
+
+    let ada = &listed[0]["key"];
+    forget(ada).await.expect(204);
+    assert_eq!((values(&world).len(), counted(&world)), (2, json!(1)));
+    // Neither the key nor a part of it is in the audit log.
+    let entries = world.aws.rows("audit_entries");
+    let forgotten: Vec<&Value> = entries.iter().filter(|entry| entry["details"]["forgotten_keys"] == 1).collect();
+    assert_eq!(forgotten.len(), 1, "{entries:?}");
+    assert!(!json!(entries).to_string().contains("offer ada"), "{entries:?}");
+    run(&world, &automation, "3", &json!({"customer": "ada"})).await;
+    run(&world, &automation, "4", &json!({"customer": "ada"})).await;
+    assert_eq!(entered(&books), ["ada", "bob%237", "ada"]);
+
+    for (key, status) in [(json!("old"), 404), (json!("nobody"), 404), (json!(""), 422), (json!(7), 422)] {
+        forget(&key).await.expect(status);
+    }
+    world.aws.inject(Fault::new(
+        "TransactWriteItems",
+        "automation_memory",
+        Trouble::Error("TransactionCanceledException"),
+    ));
+    forget(ada).await.expect(409);
+    let theirs = world.automation_as(&world.other, "POST", &format!("{at}/forget"), &json!({"key": ada})).await;
+    let unseen = world.automation_as(&world.other, "GET", &at, &Value::Null).await;
+    assert_eq!((theirs.status, unseen.status), (404, 404));
+    assert_eq!((values(&world).len(), counted(&world)), (3, json!(2)));
+}
+
+#[tokio::test]
 async fn bad_input_is_told_and_nothing_is_stored() {
     let (world, _books) = books().await;
     for (parameters, told) in [

@@ -26,6 +26,8 @@ fn asked(world: &World, id: &str) -> Vec<(&'static str, Event)> {
         ("activateAutomation", "POST", at("/activate"), json!({"version": 2})),
         ("rollBackAutomation", "POST", at("/rollback"), json!({"version": 1})),
         ("pauseAutomation", "POST", at("/pause"), Value::Null),
+        ("listAutomationMemory", "GET", at("/memory"), Value::Null),
+        ("forgetAutomationMemory", "POST", at("/memory/forget"), json!({"key": "offer"})),
         ("deleteAutomation", "DELETE", at(""), Value::Null),
     ]
     .into_iter()
@@ -49,6 +51,7 @@ async fn successes() -> Given {
         given.note("deployAutomation", 201, &saved);
         given.note("deployAutomation", 200, &world.deploy(&body).await);
     }
+    world.remembers_offer(&world.home, &id);
     for (operation, event) in asked(&world, &id) {
         let event = event.header("if-match", "*");
         let revision = world.aws.rows("automations")[0]["revision"].clone();
@@ -58,7 +61,8 @@ async fn successes() -> Given {
             "updateAutomation" => send(&world, &put).await,
             _ => send(&world, &event).await,
         };
-        given.note(operation, if operation == "deleteAutomation" { 204 } else { 200 }, &answer);
+        let has_body = !["deleteAutomation", "forgetAutomationMemory"].contains(&operation);
+        given.note(operation, if has_body { 200 } else { 204 }, &answer);
     }
     for accept in ["text/plain"] {
         let saving = |method: &str, path: &str, body: &Value| {
@@ -100,7 +104,15 @@ async fn refusals() -> Given {
                 let plain = event.text("{}").header("accept", "text/plain");
                 assert_eq!(send(&world, &plain).await.status, 422);
             }
-            "listAutomations" | "listAutomationVersions" => {
+            "forgetAutomationMemory" => {
+                world.remembers_offer(&world.home, &id);
+                given.note(operation, 400, &send(&world, &event.clone().text("{")).await);
+                given.note(operation, 422, &send(&world, &event.clone().text("{}")).await);
+                let refused = Trouble::Error("TransactionCanceledException");
+                world.aws.inject(Fault::new("TransactWriteItems", "automation_memory", refused));
+                given.note(operation, 409, &send(&world, &event).await);
+            }
+            "listAutomations" | "listAutomationVersions" | "listAutomationMemory" => {
                 given.note(operation, 422, &send(&world, &event.query("limit", "x")).await);
             }
             "diffAutomationVersions" => {
