@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench load growth claims faults fuzz build deploy destroy released-tables organization budgets catalogue catalogue-import clean
+.PHONY: help run test lint bench load growth claims faults fuzz mutants build deploy destroy released-tables organization budgets catalogue catalogue-import clean
 
 VENV := .venv/bin
 # Arguments for the local stack: make run ARGS="--port-base 5000 --no-demo"
@@ -77,6 +77,9 @@ faults: ## each request of each flow fails in every way, then two of them in eac
 # A nightly compiler and cargo-fuzz: tests/fuzz/README.md. Findings are in tests/fuzz/artifacts, new inputs in tests/fuzz/found.
 fuzz: ## every parser of outside input, a minute each (SECONDS=60; TARGETS="webhooks pages")
 	tests/fuzz/run $(TARGETS)
+
+mutants: ## break the code of the promises, one small change at a time, and name the changes that no test notices: the lines since BASE (HEAD~1), or MODULES="lease parser" (SHARE=1/20 of a module's changes)
+	tests/mutants/run $(MODULES)
 
 build: ## the functions as Lambda takes them, for arm64 or ARCHITECTURE=x86_64
 	infra/local/make-venv
