@@ -221,6 +221,8 @@ mod tests {
         whole["audience"] = json!("https://llm.example.com");
         assert_eq!(stored(&whole), whole);
         assert_eq!(wrong(llm(&json!({"api_key": "k", "scope": "chat"}), &guard())), ["scope"], "a key has none");
+        let nowhere = json!({"client_id": "us", "client_secret": "s", "token_url": " ", "base_url": ""});
+        assert_eq!(wrong(llm(&nowhere, &guard())), ["token_url", "base_url"]);
     }
 
     #[test]
